@@ -1,0 +1,1 @@
+"""From specs and code to an object: wrappers, calling conventions, targets, assembly."""

@@ -1,0 +1,77 @@
+"""What one stage hands to the next between a body and an object: frozen data, inspectable text.
+
+`Body` is made by a lowering (of the kernel IR for the CPU, later of others); `HostModule` adds the
+wrapper; `runtime.ObjectCode` is what both become for one export name and CPU.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ferrule.specs import Dim, Signature, Sym
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where something comes from in the user's source: file, function, 1-based line."""
+
+    file: str
+    function: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A way in which a body can fail: class of the error and its message.
+
+    `{}` in the message stands for the next of the int64 values that come with it, at most
+    `MAX_FAULT_VALUES`.
+    """
+
+    kind: str
+    message: str
+    location: Location | None = None
+
+
+MAX_FAULT_VALUES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Two sizes that must be equal before the body may run, and what to call them in the error."""
+
+    left: Dim
+    right: Dim
+    left_name: str
+    right_name: str
+    location: Location | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A verified, unoptimised LLVM module with one external function, which does the work.
+
+    The function `symbol` has the C type `int32_t (int64_t* values, <parameters>, <symbols>)`:
+    for each parameter of the signature the address of a tensor's first element (`ptr`) or a scalar
+    (bool as i8, intN as iN, float32 as float, float64 as double, 2-byte floats as their bits in
+    i16), then the value of each of `symbols`, i32 or i64 by its width.  It returns 0, or i + 1
+    after it wrote the values of `faults[i]` to `values` (room for `MAX_FAULT_VALUES`).
+    """
+
+    text: str
+    symbol: str
+    symbols: tuple[Sym, ...]
+    faults: tuple[Fault, ...] = ()
+    relations: tuple[Relation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HostModule:
+    """Wrapper and body, verified and unoptimised: what an object is made from.
+
+    `wrapper` exports `__tvm_ffi_<signature.name>` and calls `body.symbol`.
+    """
+
+    signature: Signature
+    wrapper: str
+    body: Body

@@ -1,0 +1,284 @@
+"""The kernel IR: a small, typed, target-independent language of frozen ops in regions.
+
+A `Program` is what one compiled function needs: kernels, then one host function.  A function body
+is a `Region`: a tuple of ops in order, and the values that it yields to the op that owns it.
+Control flow is structured as in MLIR's `scf`; there are no blocks and no jumps.  A `Value` is
+defined once, by a parameter, a region argument or an op's result, and used after it in the same
+region or a nested one.  The full list of rules is the docstring of `verifier`.
+
+Meaning that all targets share:
+
+* integer arithmetic wraps; `floordiv` and `mod` are Python's (floor), x // 0 and x % 0 are 0, and
+  INT_MIN // -1 wraps to INT_MIN: nothing traps;
+* `div` is the division of floats; float `max` and `min` give NaN if an operand is NaN, and treat
+  -0.0 as less than 0.0 (IEEE 754-2019 maximum and minimum);
+* `cast` from float to integer truncates towards zero, saturates, and makes 0 of NaN; to bool it
+  asks "is it not zero"; to a narrower float it rounds to nearest, ties to even;
+* `Size` reads an expression over the program's symbols; it never wraps: a result out of its type
+  or a division by zero is its fault;
+* `Check` ends the call with its fault if its condition is false (host functions only);
+* `Launch` runs the kernel for each block and thread; a grid with a zero runs nothing.  Its sizes
+  are within CUDA's limits: the language puts `Check`s before it, so every target refuses alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, Union
+
+from ferrule.compiler.artefacts import Fault, Location, Relation
+from ferrule.language.ir.types import TensorType, Type
+from ferrule.specs import Dim, Sym
+
+UnaryOp = Literal["neg", "not", "exp", "sqrt", "rsqrt"]
+BinaryOp = Literal[
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "floordiv",
+    "mod",
+    "max",
+    "min",
+    "and",
+    "or",
+    "xor",
+]
+CompareOp = Literal["eq", "ne", "lt", "le", "gt", "ge"]
+Register = Literal["thread_idx", "block_idx", "block_dim", "grid_dim"]
+
+AXES: Final = ("x", "y", "z")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Value:
+    """One value, the same only as itself.  `hint` is the name that its text tries to use."""
+
+    type: Type
+    hint: str = ""
+
+    @property
+    def tensor(self) -> TensorType:
+        """The type of a value that is a tensor.  Raises TypeError for a scalar."""
+        if not isinstance(self.type, TensorType):
+            raise TypeError(f"%{self.hint} is no tensor: it is {self.type.name}")
+        return self.type
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Ops in order, and the values that they yield to the owner."""
+
+    ops: tuple[Op, ...] = ()
+    yields: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constant:
+    """A number of the result's dtype."""
+
+    result: Value
+    value: bool | int | float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Size:
+    """The value of an expression over the program's symbols, as an Int32 or Int64."""
+
+    result: Value
+    dim: Dim
+    fault: Fault | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Special:
+    """A coordinate of the running thread, Int32 (kernels only)."""
+
+    result: Value
+    register: Register
+    axis: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unary:
+    """`op operand`; the result has the operand's dtype."""
+
+    result: Value
+    op: UnaryOp
+    operand: Value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Binary:
+    """`lhs op rhs`; operands and result have one dtype."""
+
+    result: Value
+    op: BinaryOp
+    lhs: Value
+    rhs: Value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compare:
+    """`lhs op rhs` as a Boolean; comparisons with NaN are false, `ne` true."""
+
+    result: Value
+    op: CompareOp
+    lhs: Value
+    rhs: Value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cast:
+    """The operand in the result's dtype."""
+
+    result: Value
+    operand: Value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Select:
+    """`on_true` if the condition holds, else `on_false`; both are evaluated."""
+
+    result: Value
+    condition: Value
+    on_true: Value
+    on_false: Value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Load:
+    """The element of a tensor at these coordinates (one integer for each dim)."""
+
+    result: Value
+    tensor: Value
+    indices: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Store:
+    """Writes an element of a tensor."""
+
+    tensor: Value
+    indices: tuple[Value, ...]
+    value: Value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Check:
+    """Ends the call with `fault` if `condition` is false (host functions only)."""
+
+    condition: Value
+    fault: Fault
+    values: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class If:
+    """Runs one of two regions; its results are what that one yields."""
+
+    results: tuple[Value, ...]
+    condition: Value
+    then: Region
+    otherwise: Region
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class For:
+    """A counted loop as Python's `range`; the step is not 0.
+
+    `carried` are the values of an iteration, `initial` those of the first one; the body yields
+    those of the next.  The results are the values after the last iteration.
+    """
+
+    results: tuple[Value, ...]
+    index: Value
+    start: Value
+    stop: Value
+    step: Value
+    initial: tuple[Value, ...]
+    carried: tuple[Value, ...]
+    body: Region
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class While:
+    """A loop: `test` yields a Boolean from the carried values; the body yields the next ones."""
+
+    results: tuple[Value, ...]
+    initial: tuple[Value, ...]
+    carried: tuple[Value, ...]
+    test: Region
+    body: Region
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parallel:
+    """Runs the body for every coordinate below the extents (Int64), in any order (host only).
+
+    Its index values are Int64.  A whole-tensor assignment becomes one; on a GPU it is a kernel.
+    """
+
+    indices: tuple[Value, ...]
+    extents: tuple[Value, ...]
+    body: Region
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Launch:
+    """Runs a kernel of the program with these arguments (host functions only).
+
+    Grid and block are three Int64 each (x, y, z), within CUDA's limits.
+    """
+
+    kernel: str
+    grid: tuple[Value, Value, Value]
+    block: tuple[Value, Value, Value]
+    arguments: tuple[Value, ...]
+    location: Location | None = None
+
+
+SimpleOp = Union[Constant, Size, Special, Unary, Binary, Compare, Cast, Select, Load]
+"""Ops with one result and no region."""
+
+EffectOp = Union[Store, Check, Launch]
+"""Ops without a result."""
+
+RegionOp = Union[If, For, While, Parallel]
+"""Ops with regions."""
+
+Op = Union[SimpleOp, EffectOp, RegionOp]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A kernel or the host function.  Its parameters are tensors and scalars.
+
+    Symbols need no parameter: every function of a program sees their values.
+    """
+
+    name: str
+    kind: Literal["kernel", "host"]
+    params: tuple[Value, ...]
+    body: Region
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What one compiled function needs.  The parameters of `host` are those of its signature.
+
+    `symbols` maps every symbol to its name in text; the host function's caller gives their values.
+    """
+
+    name: str
+    kernels: tuple[Function, ...]
+    host: Function
+    symbols: dict[Sym, str]
+    relations: tuple[Relation, ...] = ()
+
+    def kernel(self, name: str) -> Function:
+        """The kernel with this name.  Raises KeyError."""
+        for kernel in self.kernels:
+            if kernel.name == name:
+                return kernel
+        raise KeyError(name)

@@ -1,0 +1,159 @@
+"""The text of a program: what `inspect_ir()` shows and the golden tests compare.
+
+Names are deterministic: a value is `%hint`, or `%hint_1` … where the hint is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from ferrule.language.ir import ops
+from ferrule.language.ir.types import TensorType, Type
+from ferrule.specs import Dim, Sym, format_dim
+
+_INDENT: Final = "  "
+
+
+def print_program(program: ops.Program) -> str:
+    """The text of a whole program."""
+    lines = [f"program @{program.name} {{"]
+    for relation in program.relations:
+        left, right = (format_dim(d, program.symbols) for d in (relation.left, relation.right))
+        lines.append(
+            f"{_INDENT}require {left} == {right}"
+            f"  // {relation.left_name} and {relation.right_name}"
+        )
+    for function in (*program.kernels, program.host):
+        lines += _Printer(program.symbols).function(function)
+    return "\n".join([*lines, "}", ""])
+
+
+def print_type(type_: Type, symbols: dict[Sym, str]) -> str:
+    """The text of a type: `float32`, or `tensor<[n0, 8]:[8, 1], float32, align 4>`."""
+    if not isinstance(type_, TensorType):
+        return type_.name
+    shape, strides = _dims(type_.shape, symbols), _dims(type_.strides, symbols)
+    return f"tensor<[{shape}]:[{strides}], {type_.dtype.name}, align {type_.align}>"
+
+
+def _dims(dims: Iterable[Dim], symbols: dict[Sym, str]) -> str:
+    return ", ".join(format_dim(dim, symbols) for dim in dims)
+
+
+class _Printer:
+    """Prints one function; holds the names given so far."""
+
+    def __init__(self, symbols: dict[Sym, str]) -> None:
+        self.symbols = symbols
+        self.names: dict[ops.Value, str] = {}
+        self.taken: set[str] = set()
+        self.lines: list[str] = []
+        self.depth = 1
+
+    def function(self, function: ops.Function) -> list[str]:
+        params = ", ".join(f"{self.define(p)}: {self.type(p.type)}" for p in function.params)
+        self.line(f"{function.kind} @{function.name}({params}) {{")
+        self.region(function.body)
+        self.line("}")
+        return self.lines
+
+    def line(self, text: str) -> None:
+        self.lines.append(_INDENT * self.depth + text)
+
+    def type(self, type_: Type) -> str:
+        return print_type(type_, self.symbols)
+
+    def define(self, value: ops.Value) -> str:
+        hint = value.hint or "v"
+        name, count = hint, 0
+        while name in self.taken:
+            count += 1
+            name = f"{hint}_{count}"
+        self.taken.add(name)
+        self.names[value] = f"%{name}"
+        return self.names[value]
+
+    def use(self, values: Sequence[ops.Value]) -> str:
+        return ", ".join(self.names.get(value, f"%<undefined {value.hint}>") for value in values)
+
+    def region(self, region: ops.Region) -> None:
+        self.depth += 1
+        for op in region.ops:
+            self.op(op)
+        if region.yields:
+            self.line(f"yield {self.use(region.yields)}")
+        self.depth -= 1
+
+    def op(self, op: ops.Op) -> None:
+        match op:
+            case ops.If() | ops.For() | ops.While() | ops.Parallel():
+                self.structured(op)
+            case ops.Store(tensor, indices, value):
+                self.line(f"store {self.use([value])}, {self.use([tensor])}[{self.use(indices)}]")
+            case ops.Check(condition, fault, values):
+                self.line(
+                    f"check {self.use([condition])}, {fault.kind}"
+                    f" {fault.message!r}({self.use(values)})"
+                )
+            case ops.Launch(kernel, grid, block, arguments):
+                self.line(
+                    f"launch @{kernel}({self.use(arguments)})"
+                    f" grid({self.use(grid)}) block({self.use(block)})"
+                )
+            case _:
+                text = self.pure(op)
+                self.line(f"{self.define(op.result)} = {text} : {self.type(op.result.type)}")
+
+    def pure(self, op: ops.SimpleOp) -> str:
+        match op:
+            case ops.Constant(_, value):
+                return f"constant {value!r}"
+            case ops.Size(_, dim):
+                return f"size {format_dim(dim, self.symbols)}"
+            case ops.Special(_, register, axis):
+                return f"{register} {ops.AXES[axis]}"
+            case ops.Unary(_, name, operand):
+                return f"{name} {self.use([operand])}"
+            case ops.Binary(_, name, lhs, rhs):
+                return f"{name} {self.use([lhs, rhs])}"
+            case ops.Compare(_, name, lhs, rhs):
+                return f"cmp {name} {self.use([lhs, rhs])}"
+            case ops.Cast(_, operand):
+                return f"cast {self.use([operand])}"
+            case ops.Select(_, condition, on_true, on_false):
+                return f"select {self.use([condition, on_true, on_false])}"
+            case ops.Load(_, tensor, indices):
+                return f"load {self.use([tensor])}[{self.use(indices)}]"
+
+    def structured(self, op: ops.If | ops.For | ops.While | ops.Parallel) -> None:
+        match op:
+            case ops.If(results, condition, then, otherwise):
+                self.open(results, f"if {self.use([condition])}", then)
+                if otherwise.ops or otherwise.yields:
+                    self.line("} else {")
+                    self.region(otherwise)
+            case ops.For(results, index, start, stop, step, initial, carried, body):
+                bounds = f"{self.use([start])} to {self.use([stop])} step {self.use([step])}"
+                head = f"for {self.define(index)} = {bounds}{self.carry(carried, initial)}"
+                self.open(results, head, body)
+            case ops.While(results, initial, carried, test, body):
+                self.open(results, f"while{self.carry(carried, initial)}", test)
+                self.line("} do {")
+                self.region(body)
+            case ops.Parallel(indices, extents, body):
+                names = ", ".join(self.define(index) for index in indices)
+                self.open((), f"parallel ({names}) < ({self.use(extents)})", body)
+        self.line("}")
+
+    def open(self, results: Sequence[ops.Value], head: str, body: ops.Region) -> None:
+        """The first line of an op with regions, and its first region."""
+        names = ", ".join(self.define(result) for result in results)
+        self.line(f"{names} = {head} {{" if names else f"{head} {{")
+        self.region(body)
+
+    def carry(self, carried: Sequence[ops.Value], initial: Sequence[ops.Value]) -> str:
+        if not carried:
+            return ""
+        pairs = zip(carried, initial, strict=True)
+        return f" carry({', '.join(f'{self.define(c)} = {self.use([i])}' for c, i in pairs)})"

@@ -1,0 +1,5 @@
+"""The version of ferrule, written once: packaging, documentation and metadata read it here."""
+
+from __future__ import annotations
+
+__version__ = "0.1.0"

@@ -1,0 +1,277 @@
+"""Element and scalar types: one class for each dtype that DLPack knows.
+
+A dtype is a *class* (`Float32`), so that it can stand in an annotation, in `isinstance` and in
+`Optional[...]`; its metaclass `DType` carries the facts (name, kind, bits, DLPack code).  An
+*instance* (`Float32(4)`) is a host-side number that remembers its type.  What `Float32(x)` means
+for a run-time value in a kernel is decided by `ferrule.language`, not here.
+
+Codes and names: DLPack 1.3 (`DLDataTypeCode`); names in messages come from this table alone.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final, Literal
+
+Kind = Literal["bool", "int", "uint", "float", "complex"]
+
+_KIND_CODES: Final[dict[Kind, int]] = {"int": 0, "uint": 1, "float": 2, "complex": 5, "bool": 6}
+
+
+class DType(type):
+    """The type of a dtype.  `Float32` is an instance of `DType`.
+
+    Attributes: `name` ("float32"), `kind`, `bits` (of one element), `code` (DLPack's type code).
+    """
+
+    name: str
+    kind: Kind
+    bits: int
+    code: int
+
+    def __new__(
+        mcs,
+        cls_name: str,
+        bases: tuple[type, ...],
+        namespace: dict[str, Any],
+        *,
+        name: str = "",
+        kind: Kind = "int",
+        bits: int = 0,
+        code: int | None = None,
+    ) -> DType:
+        cls = super().__new__(mcs, cls_name, bases, namespace)
+        cls.name, cls.kind, cls.bits = name, kind, bits
+        cls.code = _KIND_CODES[kind] if code is None else code
+        return cls
+
+    def __init__(cls, cls_name: str, bases: tuple[type, ...], namespace: dict[str, Any], **_: Any):
+        super().__init__(cls_name, bases, namespace)
+
+    def __repr__(cls) -> str:
+        return cls.__name__
+
+    @property
+    def itemsize(cls) -> int:
+        """Bytes that one element takes in memory, at least 1 (sub-byte types are packed)."""
+        return max(1, cls.bits // 8)
+
+    @property
+    def dlpack(cls) -> int:
+        """The 4 bytes of a DLDataType with one lane, read as a little-endian int32."""
+        return cls.code | cls.bits << 8 | 1 << 16
+
+    @property
+    def is_integer(cls) -> bool:
+        """Whether this is a signed or unsigned integer type (a bool is not)."""
+        return cls.kind in ("int", "uint")
+
+    @property
+    def range(cls) -> tuple[int, int]:
+        """Smallest and largest value of an integer type.  Raises TypeError for other kinds."""
+        match cls.kind:
+            case "int":
+                return -(1 << cls.bits - 1), (1 << cls.bits - 1) - 1
+            case "uint":
+                return 0, (1 << cls.bits) - 1
+        raise TypeError(f"{cls.name} is not an integer type and has no integer range")
+
+
+class Numeric(metaclass=DType):
+    """A number with a dtype, made by calling the dtype: `Int32(3)`.
+
+    Raises TypeError where the value is of another kind, OverflowError where an integer does not fit.
+    """
+
+    __slots__ = ("value",)
+    value: bool | int | float
+
+    def __init__(self, value: Any) -> None:
+        self.value = _convert(type(self), value)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.value!r})"
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Numeric):
+            return type(self) is type(other) and self.value == other.value
+        return bool(self.value == other)
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+
+def _convert(dtype: DType, value: Any) -> bool | int | float:
+    if isinstance(value, Numeric):
+        value = value.value
+    match dtype.kind:
+        case "bool":
+            if value in (0, 1):
+                return bool(value)
+            raise TypeError(f"bool takes True, False, 0 or 1, but got {value!r}")
+        case "int" | "uint":
+            return _convert_int(dtype, value)
+        case "float":
+            return _convert_float(dtype, value)
+        case _:
+            raise TypeError(f"{dtype.name} is a storage type: it has no scalar values")
+
+
+def _convert_int(dtype: DType, value: Any) -> int:
+    if isinstance(value, float) or not hasattr(value, "__index__"):
+        raise TypeError(f"{dtype.name} takes an integer, but got {value!r}")
+    number = int(value.__index__())
+    low, high = dtype.range
+    if not low <= number <= high:
+        raise OverflowError(f"{number} is out of the range of {dtype.name}, [{low}, {high}]")
+    return number
+
+
+def _convert_float(dtype: DType, value: Any) -> float:
+    if dtype.bits < 16:
+        raise TypeError(f"{dtype.name} is a storage type: it has no scalar values")
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
+        raise TypeError(f"{dtype.name} takes a number, but got {value!r}")
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+class Boolean(Numeric, name="bool", kind="bool", bits=8):
+    """True or False; one byte in memory."""
+
+
+class Int4(Numeric, name="int4", kind="int", bits=4):
+    """Signed 4-bit integer (storage)."""
+
+
+class Int8(Numeric, name="int8", kind="int", bits=8):
+    """Signed 8-bit integer."""
+
+
+class Int16(Numeric, name="int16", kind="int", bits=16):
+    """Signed 16-bit integer."""
+
+
+class Int32(Numeric, name="int32", kind="int", bits=32):
+    """Signed 32-bit integer."""
+
+
+class Int64(Numeric, name="int64", kind="int", bits=64):
+    """Signed 64-bit integer."""
+
+
+class Uint4(Numeric, name="uint4", kind="uint", bits=4):
+    """Unsigned 4-bit integer (storage)."""
+
+
+class Uint8(Numeric, name="uint8", kind="uint", bits=8):
+    """Unsigned 8-bit integer."""
+
+
+class Uint16(Numeric, name="uint16", kind="uint", bits=16):
+    """Unsigned 16-bit integer."""
+
+
+class Uint32(Numeric, name="uint32", kind="uint", bits=32):
+    """Unsigned 32-bit integer."""
+
+
+class Uint64(Numeric, name="uint64", kind="uint", bits=64):
+    """Unsigned 64-bit integer."""
+
+
+class Float16(Numeric, name="float16", kind="float", bits=16):
+    """IEEE 754 binary16."""
+
+
+class BFloat16(Numeric, name="bfloat16", kind="float", bits=16, code=4):
+    """The upper half of a binary32."""
+
+
+class Float32(Numeric, name="float32", kind="float", bits=32):
+    """IEEE 754 binary32."""
+
+
+class Float64(Numeric, name="float64", kind="float", bits=64):
+    """IEEE 754 binary64."""
+
+
+class Complex64(Numeric, name="complex64", kind="complex", bits=64):
+    """Two binary32 (storage)."""
+
+
+class Complex128(Numeric, name="complex128", kind="complex", bits=128):
+    """Two binary64 (storage)."""
+
+
+class Float8E3M4(Numeric, name="float8_e3m4", kind="float", bits=8, code=7):
+    """8-bit float, 3 exponent and 4 mantissa bits (storage)."""
+
+
+class Float8E4M3(Numeric, name="float8_e4m3", kind="float", bits=8, code=8):
+    """8-bit float, 4 exponent and 3 mantissa bits (storage)."""
+
+
+class Float8E4M3B11FNUZ(Numeric, name="float8_e4m3b11fnuz", kind="float", bits=8, code=9):
+    """8-bit float e4m3 with bias 11, finite, one zero (storage)."""
+
+
+class Float8E4M3FN(Numeric, name="float8_e4m3fn", kind="float", bits=8, code=10):
+    """8-bit float e4m3, finite (storage)."""
+
+
+class Float8E4M3FNUZ(Numeric, name="float8_e4m3fnuz", kind="float", bits=8, code=11):
+    """8-bit float e4m3, finite, one zero (storage)."""
+
+
+class Float8E5M2(Numeric, name="float8_e5m2", kind="float", bits=8, code=12):
+    """8-bit float, 5 exponent and 2 mantissa bits (storage)."""
+
+
+class Float8E5M2FNUZ(Numeric, name="float8_e5m2fnuz", kind="float", bits=8, code=13):
+    """8-bit float e5m2, finite, one zero (storage)."""
+
+
+class Float8E8M0FNU(Numeric, name="float8_e8m0fnu", kind="float", bits=8, code=14):
+    """8-bit power of two (storage)."""
+
+
+class Float6E2M3FN(Numeric, name="float6_e2m3fn", kind="float", bits=6, code=15):
+    """6-bit float, 2 exponent and 3 mantissa bits (storage)."""
+
+
+class Float6E3M2FN(Numeric, name="float6_e3m2fn", kind="float", bits=6, code=16):
+    """6-bit float, 3 exponent and 2 mantissa bits (storage)."""
+
+
+class Float4E2M1FN(Numeric, name="float4_e2m1fn", kind="float", bits=4, code=17):
+    """4-bit float, 2 exponent bits and 1 mantissa bit (storage)."""
+
+
+ALL_DTYPES: Final[tuple[DType, ...]] = tuple(Numeric.__subclasses__())
+BY_NAME: Final[dict[str, DType]] = {dtype.name: dtype for dtype in ALL_DTYPES}
+
+
+def as_dtype(value: DType | str) -> DType:
+    """The dtype with this name, or the dtype itself.
+
+    Raises ValueError for an unknown name and TypeError for anything else.
+    """
+    if isinstance(value, DType) and value is not Numeric:
+        return value
+    if isinstance(value, str):
+        if value in BY_NAME:
+            return BY_NAME[value]
+        raise ValueError(f"{value!r} is no dtype; known are {', '.join(BY_NAME)}")
+    raise TypeError(f"expected a dtype such as Float32 or 'float32', but got {value!r}")

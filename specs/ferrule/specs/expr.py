@@ -1,0 +1,262 @@
+"""Integer expressions over symbolic sizes.
+
+One object serves as a dim of a spec, a stride, a relation that a wrapper checks, and a launch
+size.  Division and modulo are Python's (floor).  Everything is evaluated in signed 64 bits and
+never wraps: `evaluate` is the one reading of an expression in Python (the oracle of the tests);
+its one lowering to LLVM is in `ferrule.compiler`.
+
+Invariants: expressions are immutable and hashable; constants are folded; a constant operand of a
+commutative operation stands on the right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, Union
+
+INT64_MIN: Final = -(1 << 63)
+INT64_MAX: Final = (1 << 63) - 1
+
+ExprOp = Literal["add", "sub", "mul", "floordiv", "mod", "min", "max", "ceildiv"]
+
+
+class _Arithmetic:
+    """The operators that symbols and compound expressions share."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Dim) -> Dim:
+        return make("add", _self(self), other)
+
+    def __radd__(self, other: Dim) -> Dim:
+        return make("add", other, _self(self))
+
+    def __sub__(self, other: Dim) -> Dim:
+        return make("sub", _self(self), other)
+
+    def __rsub__(self, other: Dim) -> Dim:
+        return make("sub", other, _self(self))
+
+    def __mul__(self, other: Dim) -> Dim:
+        return make("mul", _self(self), other)
+
+    def __rmul__(self, other: Dim) -> Dim:
+        return make("mul", other, _self(self))
+
+    def __floordiv__(self, other: Dim) -> Dim:
+        return make("floordiv", _self(self), other)
+
+    def __rfloordiv__(self, other: Dim) -> Dim:
+        return make("floordiv", other, _self(self))
+
+    def __mod__(self, other: Dim) -> Dim:
+        return make("mod", _self(self), other)
+
+    def __rmod__(self, other: Dim) -> Dim:
+        return make("mod", other, _self(self))
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"the size {self} is known only at the call: it has no truth value here")
+
+    def __index__(self) -> int:
+        raise TypeError(f"the size {self} is known only at the call: it is no Python integer")
+
+
+@dataclass(frozen=True, slots=True)
+class Sym(_Arithmetic):
+    """A size that is known only at the call.
+
+    Two symbols are the same if their keys are: the name of a named one, a fresh object otherwise.
+    `width` is 32 or 64 bits; a value at a call is a multiple of `divisibility`.
+    """
+
+    key: object
+    name: str | None = field(default=None, compare=False)
+    width: int = field(default=32, compare=False)
+    divisibility: int = field(default=1, compare=False)
+
+    def __str__(self) -> str:
+        return self.name or "?"
+
+
+@dataclass(frozen=True, slots=True)
+class Compound(_Arithmetic):
+    """`lhs op rhs`.  Made by `make`, which folds constants."""
+
+    op: ExprOp
+    lhs: Dim
+    rhs: Dim
+
+    def __str__(self) -> str:
+        return format_dim(self, {})
+
+
+IntExpr = Union[Sym, Compound]
+Dim = Union[int, Sym, Compound]
+
+
+def _self(value: _Arithmetic) -> IntExpr:
+    assert isinstance(value, (Sym, Compound))
+    return value
+
+
+def sym_int(width: int = 32, *, divisibility: int = 1, symbol: str | None = None) -> Sym:
+    """A symbolic size.  Symbols of one name are one; an unnamed one is equal to itself alone.
+
+    `width`: 32 or 64, the range that a call's value must fit.  `divisibility`: every value is a
+    multiple of it.  Raises ValueError for another width, a divisibility below 1, or a symbol that
+    is no identifier.
+    """
+    if width not in (32, 64):
+        raise ValueError(f"sym_int: width must be 32 or 64, but got {width!r}")
+    if isinstance(divisibility, bool) or not isinstance(divisibility, int):
+        raise TypeError(f"sym_int: divisibility must be an int, but got {divisibility!r}")
+    if not 1 <= divisibility < 1 << width - 1:
+        raise ValueError(
+            f"sym_int: divisibility must be at least 1 and fit int{width}, but got {divisibility}"
+        )
+    if symbol is not None and not (isinstance(symbol, str) and symbol.isidentifier()):
+        raise ValueError(f"sym_int: symbol must be an identifier, but got {symbol!r}")
+    return Sym(symbol if symbol is not None else object(), symbol, width, divisibility)
+
+
+def sym_int32(divisibility: int = 1, symbol: str | None = None) -> Sym:
+    """A symbolic size of 32 bits: see `sym_int`."""
+    return sym_int(32, divisibility=divisibility, symbol=symbol)
+
+
+def sym_int64(divisibility: int = 1, symbol: str | None = None) -> Sym:
+    """A symbolic size of 64 bits: see `sym_int`."""
+    return sym_int(64, divisibility=divisibility, symbol=symbol)
+
+
+def ceil_div(lhs: Dim, rhs: Dim) -> Dim:
+    """`lhs / rhs` rounded up, without the overflow that `lhs + rhs - 1` could have."""
+    return make("ceildiv", lhs, rhs)
+
+
+def minimum(lhs: Dim, rhs: Dim) -> Dim:
+    """The smaller of two sizes."""
+    return make("min", lhs, rhs)
+
+
+def maximum(lhs: Dim, rhs: Dim) -> Dim:
+    """The larger of two sizes."""
+    return make("max", lhs, rhs)
+
+
+_EVALUATE: Final[dict[ExprOp, Callable[[int, int], int]]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "floordiv": lambda a, b: a // b,
+    "mod": lambda a, b: a % b,
+    "min": min,
+    "max": max,
+    "ceildiv": lambda a, b: -(-a // b),
+}
+_COMMUTES: Final = ("add", "mul", "min", "max")
+_INFIX: Final[dict[ExprOp, tuple[str, int]]] = {
+    "add": ("+", 1),
+    "sub": ("-", 1),
+    "mul": ("*", 2),
+    "floordiv": ("//", 2),
+    "mod": ("%", 2),
+}
+
+
+def is_dim(value: object) -> bool:
+    """Whether this is a size: an int (no bool) or an expression."""
+    return isinstance(value, (int, Sym, Compound)) and not isinstance(value, bool)
+
+
+def make(op: ExprOp, lhs: Dim, rhs: Dim) -> Dim:
+    """`lhs op rhs`, folded where constants allow.  Raises TypeError for operands that are no sizes.
+
+    A constant result that overflows 64 bits, or a division by a constant zero, is not folded: it
+    fails where the expression is evaluated, as any other does.
+    """
+    for operand in (lhs, rhs):
+        if not is_dim(operand):
+            raise TypeError(f"a size takes ints and symbolic ints, but got {operand!r}")
+    if isinstance(lhs, int) and isinstance(rhs, int):
+        folded = _fold(op, lhs, rhs)
+        return Compound(op, lhs, rhs) if folded is None else folded
+    if isinstance(lhs, int) and op in _COMMUTES:
+        lhs, rhs = rhs, lhs
+    if op == "sub" and isinstance(rhs, int):
+        op, rhs = "add", -rhs
+    return _simplify(op, lhs, rhs)
+
+
+def _fold(op: ExprOp, lhs: int, rhs: int) -> int | None:
+    if rhs == 0 and op in ("floordiv", "mod", "ceildiv"):
+        return None
+    value = _EVALUATE[op](lhs, rhs)
+    return value if INT64_MIN <= value <= INT64_MAX else None
+
+
+def _simplify(op: ExprOp, lhs: Dim, rhs: Dim) -> Dim:
+    match op, rhs:
+        case ("add", 0) | ("mul" | "floordiv" | "ceildiv", 1):
+            return lhs
+        case "mod", 1:
+            return 0
+        case "mul", 0:
+            return 0
+    if lhs == rhs and op in ("min", "max"):
+        return lhs
+    if isinstance(rhs, int) and isinstance(lhs, Compound) and isinstance(lhs.rhs, int):
+        if op == lhs.op and op in ("add", "mul"):
+            inner = _fold(op, lhs.rhs, rhs)
+            if inner is not None:
+                return make(op, lhs.lhs, inner)
+    return Compound(op, lhs, rhs)
+
+
+def evaluate(dim: Dim, values: Mapping[Sym, int]) -> int:
+    """The value of an expression for these values of its symbols.
+
+    Raises OverflowError where any part of it leaves 64 bits and ZeroDivisionError for a division
+    by zero; KeyError for a symbol without a value.
+    """
+    match dim:
+        case Sym():
+            return values[dim]
+        case Compound(op, lhs, rhs):
+            result = _EVALUATE[op](evaluate(lhs, values), evaluate(rhs, values))
+            if not INT64_MIN <= result <= INT64_MAX:
+                raise OverflowError(f"{dim} leaves the range of a 64-bit integer")
+            return result
+        case _:
+            return dim
+
+
+def symbols_of(dim: Dim) -> Iterator[Sym]:
+    """The symbols of an expression from left to right, with repetitions."""
+    match dim:
+        case Sym():
+            yield dim
+        case Compound(_, lhs, rhs):
+            yield from symbols_of(lhs)
+            yield from symbols_of(rhs)
+
+
+def format_dim(dim: Dim, names: Mapping[Sym, str], outer: int = 0) -> str:
+    """The expression as Python would write it, with the given names of its symbols."""
+    match dim:
+        case Sym():
+            return names.get(dim) or str(dim)
+        case Compound(op, lhs, rhs) if op in _INFIX:
+            sign, level = _INFIX[op]
+            if op == "add" and isinstance(rhs, int) and rhs < 0:
+                sign, rhs = "-", -rhs
+            left, right = format_dim(lhs, names, level), format_dim(rhs, names, level + 1)
+            text = f"{left} {sign} {right}"
+            return f"({text})" if level < outer else text
+        case Compound(op, lhs, rhs):
+            name = "ceil_div" if op == "ceildiv" else op
+            return f"{name}({format_dim(lhs, names)}, {format_dim(rhs, names)})"
+        case _:
+            return str(dim)

@@ -1,0 +1,139 @@
+"""Fake tensors: examples of arguments that hold a dtype, shape, strides and alignment, no data.
+
+An example becomes a spec through one protocol method, `__ferrule_spec__(name) -> Param`; any
+object that has it can be given to `ferrule.compile`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn, Protocol, runtime_checkable
+
+from ferrule.specs.devices import as_device_type
+from ferrule.specs.dtypes import DType, as_dtype
+from ferrule.specs.expr import Dim
+from ferrule.specs.params import Param, Tensor, check_alignment, check_dims, compact_strides
+
+
+@runtime_checkable
+class SupportsSpec(Protocol):
+    """An example argument: it can say what parameter it stands for."""
+
+    def __ferrule_spec__(self, name: str) -> Param:
+        """The spec of a parameter of this name."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FakeTensor:
+    """A tensor without data, made by `make_fake_tensor` and `make_fake_compact_tensor`.
+
+    Every attempt to read or write elements is a TypeError.
+    """
+
+    dtype: DType
+    shape: tuple[Dim, ...]
+    stride: tuple[Dim, ...]
+    assumed_align: int
+    device: str | None = None
+
+    @property
+    def element_type(self) -> DType:
+        """The dtype, under CuTe's name."""
+        return self.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dims."""
+        return len(self.shape)
+
+    def __ferrule_spec__(self, name: str) -> Tensor:
+        return Tensor(
+            name,
+            self.shape,
+            self.dtype,
+            strides=self.stride,
+            device=self.device,
+            align=self.assumed_align,
+        )
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise TypeError(
+            f"a fake tensor has no data: it cannot be {what}. It stands for a tensor while "
+            f"compiling; give the compiled function a real one"
+        )
+
+    def __getitem__(self, index: Any) -> NoReturn:
+        self._refuse("indexed")
+
+    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+        self._refuse("written")
+
+    def __iter__(self) -> NoReturn:
+        self._refuse("iterated")
+
+    def __len__(self) -> NoReturn:
+        self._refuse("measured with len(); its sizes are in .shape")
+
+    def __bool__(self) -> NoReturn:
+        self._refuse("used as a truth value")
+
+    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        self._refuse("made into an array")
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        self._refuse("exchanged through DLPack")
+
+    def __dlpack_device__(self) -> NoReturn:
+        self._refuse("exchanged through DLPack")
+
+    def data_ptr(self) -> NoReturn:
+        """A TypeError: there is no data to point to."""
+        self._refuse("asked for its data pointer")
+
+
+def make_fake_tensor(
+    dtype: DType | str,
+    shape: Sequence[Dim],
+    stride: Sequence[Dim],
+    *,
+    assumed_align: int | None = None,
+    device: str | None = None,
+) -> FakeTensor:
+    """A fake tensor with these strides, in elements.
+
+    `assumed_align`: bytes that the data pointer is a multiple of, the element size by default.
+    `device`: "cpu", "cuda", …; the target's device by default.  Raises ValueError or TypeError for
+    sizes, strides or an alignment that no tensor can have.
+    """
+    checked = as_dtype(dtype)
+    sizes = check_dims("shape", shape)
+    strides = check_dims("stride", stride, signed=True)
+    if len(strides) != len(sizes):
+        raise ValueError(
+            f"make_fake_tensor: stride must have as many entries as shape, {len(sizes)}, "
+            f"but got {len(strides)}"
+        )
+    place = None if device is None else as_device_type(device)
+    return FakeTensor(checked, sizes, strides, check_alignment(checked, assumed_align), place)
+
+
+def make_fake_compact_tensor(
+    dtype: DType | str,
+    shape: Sequence[Dim],
+    *,
+    stride_order: Sequence[int] | None = None,
+    assumed_align: int | None = None,
+    device: str | None = None,
+) -> FakeTensor:
+    """A fake tensor without gaps, **column-major by default**, as in CuTe.
+
+    `stride_order[i]` is the rank of dim i: the lowest varies fastest.  For shape (2, 3, 4), order
+    (0, 1, 2) gives strides (1, 2, 6); row-major is `tuple(reversed(range(len(shape))))`.
+    Raises ValueError for an order that is no permutation; otherwise as `make_fake_tensor`.
+    """
+    sizes = check_dims("shape", shape)
+    order = tuple(range(len(sizes))) if stride_order is None else tuple(stride_order)
+    strides = compact_strides(sizes, order)
+    return make_fake_tensor(dtype, sizes, strides, assumed_align=assumed_align, device=device)
