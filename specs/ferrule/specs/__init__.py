@@ -8,6 +8,7 @@ from __future__ import annotations
 from ferrule.specs.devices import DEVICE_CODES, DEVICE_NAMES
 from ferrule.specs.dtypes import (
     ALL_DTYPES,
+    BY_DLPACK,
     BFloat16,
     Boolean,
     Complex64,
@@ -66,6 +67,7 @@ from ferrule.specs.signature import Signature
 
 __all__ = [
     "ALL_DTYPES",
+    "BY_DLPACK",
     "DEVICE_CODES",
     "DEVICE_NAMES",
     "REQUIRED",

@@ -261,6 +261,7 @@ class Float4E2M1FN(Numeric, name="float4_e2m1fn", kind="float", bits=4, code=17)
 
 ALL_DTYPES: Final[tuple[DType, ...]] = tuple(Numeric.__subclasses__())
 BY_NAME: Final[dict[str, DType]] = {dtype.name: dtype for dtype in ALL_DTYPES}
+BY_DLPACK: Final[dict[int, DType]] = {dtype.dlpack: dtype for dtype in ALL_DTYPES}
 
 
 def as_dtype(value: DType | str) -> DType:

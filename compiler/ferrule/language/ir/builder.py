@@ -33,9 +33,9 @@ class Builder:
         self._open: list[OpenRegion] = []
 
     @contextmanager
-    def region(self) -> Iterator[OpenRegion]:
-        """Opens a nested region for the ops that follow."""
-        opened = OpenRegion()
+    def region(self, again: OpenRegion | None = None) -> Iterator[OpenRegion]:
+        """Opens a nested region for the ops that follow, or goes on with one from before."""
+        opened = OpenRegion() if again is None else again
         self._open.append(opened)
         try:
             yield opened
@@ -88,6 +88,12 @@ class Builder:
             return operand
         result = ops.Value(dtype, operand.hint)
         self.append(ops.Cast(result, operand))
+        return result
+
+    def bitcast(self, dtype: DType, operand: ops.Value) -> ops.Value:
+        """The operand's bits in another dtype of the same size."""
+        result = ops.Value(dtype, operand.hint)
+        self.append(ops.Bitcast(result, operand))
         return result
 
     def select(self, condition: ops.Value, on_true: ops.Value, on_false: ops.Value) -> ops.Value:

@@ -10,6 +10,8 @@ Meaning that all targets share:
 
 * integer arithmetic wraps; `floordiv` and `mod` are Python's (floor), x // 0 and x % 0 are 0, and
   INT_MIN // -1 wraps to INT_MIN: nothing traps;
+* `shl` and `shr` shift by an unsigned count: one of the width or more shifts every bit out; `shr`
+  of a signed integer keeps its sign;
 * `div` is the division of floats; float `max` and `min` give NaN if an operand is NaN, and treat
   -0.0 as less than 0.0 (IEEE 754-2019 maximum and minimum);
 * `cast` from float to integer truncates towards zero, saturates, and makes 0 of NaN; to bool it
@@ -43,6 +45,8 @@ BinaryOp = Literal[
     "and",
     "or",
     "xor",
+    "shl",
+    "shr",
 ]
 CompareOp = Literal["eq", "ne", "lt", "le", "gt", "ge"]
 Register = Literal["thread_idx", "block_idx", "block_dim", "grid_dim"]
@@ -131,6 +135,14 @@ class Compare:
 @dataclass(frozen=True, slots=True, eq=False)
 class Cast:
     """The operand in the result's dtype."""
+
+    result: Value
+    operand: Value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bitcast:
+    """The operand's bits in the result's dtype, which has the same size (no bool)."""
 
     result: Value
     operand: Value
@@ -238,7 +250,7 @@ class Launch:
     location: Location | None = None
 
 
-SimpleOp = Union[Constant, Size, Special, Unary, Binary, Compare, Cast, Select, Load]
+SimpleOp = Union[Constant, Size, Special, Unary, Binary, Compare, Cast, Bitcast, Select, Load]
 """Ops with one result and no region."""
 
 EffectOp = Union[Store, Check, Launch]

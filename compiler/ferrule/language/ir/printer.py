@@ -121,6 +121,8 @@ class _Printer:
                 return f"cmp {name} {self.use([lhs, rhs])}"
             case ops.Cast(_, operand):
                 return f"cast {self.use([operand])}"
+            case ops.Bitcast(_, operand):
+                return f"bitcast {self.use([operand])}"
             case ops.Select(_, condition, on_true, on_false):
                 return f"select {self.use([condition, on_true, on_false])}"
             case ops.Load(_, tensor, indices):

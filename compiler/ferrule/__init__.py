@@ -1,0 +1,76 @@
+"""ferrule: kernels become checked TVM-FFI functions.
+
+    import ferrule as fe
+
+`fe.kernel` and `fe.jit` mark functions, `fe.compile` compiles them for fake tensors.  Everything
+is imported on first use: `import ferrule` loads nothing but this table.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from typing import TYPE_CHECKING, Any
+
+__path__ = pkgutil.extend_path(__path__, __name__)
+
+if TYPE_CHECKING:
+    from ferrule import runtime as runtime
+    from ferrule import specs as specs
+    from ferrule.compiler.errors import CompileError as CompileError
+    from ferrule.compiler.options import Options as Options
+    from ferrule.language import arch as arch
+    from ferrule.language import maths as math
+    from ferrule.language.compilation import compile as compile
+    from ferrule.language.decorators import jit as jit
+    from ferrule.language.decorators import kernel as kernel
+    from ferrule.language.faces import Tensor as Tensor
+    from ferrule.language.faces import range_constexpr as range_constexpr
+    from ferrule.runtime import Function as Function
+    from ferrule.runtime import LaunchError as LaunchError
+    from ferrule.specs import *  # noqa: F403
+    from ferrule.specs._version import __version__ as __version__
+
+_SPECS = (
+    "BFloat16 Boolean Complex128 Complex64 Float16 Float32 Float4E2M1FN Float64 Float6E2M3FN "
+    "Float6E3M2FN Float8E3M4 Float8E4M3 Float8E4M3B11FNUZ Float8E4M3FN Float8E4M3FNUZ Float8E5M2 "
+    "Float8E5M2FNUZ Float8E8M0FNU Int16 Int32 Int4 Int64 Int8 Numeric Uint16 Uint32 Uint4 Uint64 "
+    "Uint8 ceil_div make_fake_compact_tensor make_fake_tensor sym_int sym_int32 sym_int64"
+)
+_ATTRIBUTES = {
+    "__version__": ("ferrule.specs._version", "__version__"),
+    "CompileError": ("ferrule.compiler.errors", "CompileError"),
+    "Options": ("ferrule.compiler.options", "Options"),
+    "Function": ("ferrule.runtime", "Function"),
+    "LaunchError": ("ferrule.runtime", "LaunchError"),
+    "Tensor": ("ferrule.language.faces", "Tensor"),
+    "compile": ("ferrule.language.compilation", "compile"),
+    "jit": ("ferrule.language.decorators", "jit"),
+    "kernel": ("ferrule.language.decorators", "kernel"),
+    "range_constexpr": ("ferrule.language.faces", "range_constexpr"),
+    **{name: ("ferrule.specs", name) for name in _SPECS.split()},
+}
+_MODULES = {
+    "arch": "ferrule.language.arch",
+    "math": "ferrule.language.maths",
+    "runtime": "ferrule.runtime",
+    "specs": "ferrule.specs",
+}
+
+__all__ = sorted([*_ATTRIBUTES, *_MODULES])
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        value: Any = importlib.import_module(_MODULES[name])
+    elif name in _ATTRIBUTES:
+        module, attribute = _ATTRIBUTES[name]
+        value = getattr(importlib.import_module(module), attribute)
+    else:
+        raise AttributeError(f"module 'ferrule' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

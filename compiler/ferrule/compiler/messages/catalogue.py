@@ -1,0 +1,197 @@
+"""The catalogue: every way in which a wrapper refuses a call, each with a stable code.
+
+An entry has the class of the error and a template.  `fill` is the one renderer: it puts texts and
+parts in the template's fields.  The openings and the `expected …` clauses are those that people
+know from other TVM-FFI wrappers and search for; the actual value follows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from string import Formatter
+from typing import Final, Union
+
+from ferrule.compiler.artefacts import Fault, Location
+from ferrule.compiler.messages.parts import Message, Part, Text, Value
+
+Filling = Union[str, int, Part, "tuple[Part, ...]"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One kind of refusal.  `meaning` says when it happens, for the documentation."""
+
+    code: str
+    error: str
+    template: str
+    meaning: str
+    pieces: tuple[tuple[str, str | None], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        pieces = tuple((text, name) for text, name, _, _ in Formatter().parse(self.template))
+        object.__setattr__(self, "pieces", pieces)
+
+    def fill(self, *, location: Location | None = None, **fields: Filling) -> Message:
+        """The message with these fields."""
+        parts: list[Part] = []
+        for text, name in self.pieces:
+            if text:
+                parts.append(Text(text))
+            if name is not None:
+                parts.extend(_as_parts(fields[name]))
+        return Message(self.code, self.error, tuple(parts), trace_of(location))
+
+
+def _as_parts(filling: Filling) -> tuple[Part, ...]:
+    match filling:
+        case str() | int():
+            return (Text(str(filling)),)
+        case tuple():
+            return filling
+        case _:
+            return (filling,)
+
+
+def trace_of(location: Location | None) -> str:
+    """The line of a backtrace that tvm-ffi turns into a frame of Python's traceback."""
+    if location is None:
+        return ""
+    return f'  File "{location.file}", line {location.line}, in {location.function}\n'
+
+
+def body_fault(fault: Fault) -> Message:
+    """The message of a fault that a body reports, with its values."""
+    texts = fault.message.split("{}")
+    parts: list[Part] = [Text(texts[0])]
+    for slot, text in enumerate(texts[1:]):
+        parts += [Value(slot), Text(text)]
+    shown = tuple(part for part in parts if part != Text(""))
+    return Message("BODY", fault.kind, shown, trace_of(fault.location))
+
+
+_ON: Final = "on argument #{argument} when calling: `{signature}`, "
+
+NUM_ARGS: Final = Entry(
+    "CALL01",
+    "TypeError",
+    "Expects {count} when calling: `{signature}`, but got {actual}",
+    "The call has too few or too many arguments.",
+)
+TYPE: Final = Entry(
+    "CALL02",
+    "TypeError",
+    "Mismatched type " + _ON + "expected {expected}, but got {actual}",
+    "An argument is of another kind than its parameter takes.",
+)
+NDIM: Final = Entry(
+    "CALL11",
+    "ValueError",
+    "Mismatched Tensor " + _ON + "expected ndim={expected}, but got ndim={actual}",
+    "A tensor has another number of dims.",
+)
+DTYPE: Final = Entry(
+    "CALL12",
+    "ValueError",
+    "Mismatched Tensor " + _ON + "expected dtype={expected}, but got dtype={actual}",
+    "A tensor has another dtype.",
+)
+DEVICE: Final = Entry(
+    "CALL13",
+    "ValueError",
+    "Mismatched Tensor " + _ON + "expected device_type={expected}, but got device={actual}",
+    "A tensor is on a device of another type.",
+)
+EXACT: Final = Entry(
+    "CALL21",
+    "ValueError",
+    "Mismatched {what} " + _ON + "expected to be {expected}, but got {actual}{hint}",
+    "A size or stride differs from the number that the parameter has.",
+)
+MATCH: Final = Entry(
+    "CALL22",
+    "ValueError",
+    "Mismatched {what} " + _ON + "expected to match {owner} = {expected}, but got {actual}{hint}",
+    "Two places that have one symbol in the signature have different values.",
+)
+RELATED: Final = Entry(
+    "CALL23",
+    "ValueError",
+    "Mismatched {what} " + _ON + "expected {formula} = {expected}, but got {actual}{hint}",
+    "A size or stride differs from the value of its expression.",
+)
+UNDEFINED: Final = Entry(
+    "CALL24",
+    "ValueError",
+    "Invalid {what} "
+    + _ON
+    + "expected {formula}, which overflows 64 bits or divides by zero, but got {actual}",
+    "The expression of a size or stride has no value for these arguments.",
+)
+DIVISIBLE: Final = Entry(
+    "CALL25",
+    "ValueError",
+    "Invalid {what} " + _ON + "expected to be divisible by {expected}, but got {actual}",
+    "A size or stride is no multiple of its symbol's divisibility.",
+)
+BOUNDS: Final = Entry(
+    "CALL26",
+    "ValueError",
+    "Out of bound {what} " + _ON + "expected to be in {range} range [{low}, {high}], "
+    "but got {actual}",
+    "A size, a stride or a number does not fit its type.",
+)
+BOOLEAN: Final = Entry(
+    "CALL27",
+    "ValueError",
+    "Invalid value " + _ON + "expected True, False, 0 or 1, but got {actual}",
+    "An int other than 0 and 1 was given for a bool.",
+)
+ALIGNMENT: Final = Entry(
+    "CALL31",
+    "ValueError",
+    "Misaligned Tensor data "
+    + _ON
+    + "expected data alignment={expected} bytes, but got address {actual}",
+    "The address of a tensor's first element is no multiple of the parameter's alignment.",
+)
+NULL_DATA: Final = Entry(
+    "CALL32",
+    "ValueError",
+    "Invalid Tensor data "
+    + _ON
+    + "expected the address of the elements, but got a null pointer",
+    "A tensor has elements, but its data pointer is null.",
+)
+RELATION: Final = Entry(
+    "CALL41",
+    "ValueError",
+    "Mismatched {what} when calling: `{signature}`, expected to match {owner} = {expected}, "
+    "but got {actual}",
+    "Two sizes that the function's body needs to be equal differ.",
+)
+RELATION_UNDEFINED: Final = Entry(
+    "CALL42",
+    "ValueError",
+    "Invalid {what} when calling: `{signature}`, expected {left} to be equal to {right}, "
+    "but one of them overflows 64 bits or divides by zero",
+    "A size that the function's body needs has no value for these arguments.",
+)
+
+CATALOGUE: Final[tuple[Entry, ...]] = (
+    NUM_ARGS,
+    TYPE,
+    NDIM,
+    DTYPE,
+    DEVICE,
+    EXACT,
+    MATCH,
+    RELATED,
+    UNDEFINED,
+    DIVISIBLE,
+    BOUNDS,
+    BOOLEAN,
+    ALIGNMENT,
+    NULL_DATA,
+    RELATION,
+    RELATION_UNDEFINED,
+)

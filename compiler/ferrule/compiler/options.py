@@ -1,0 +1,152 @@
+"""Options of a compilation: a frozen `Options`, or a string in the style of a command line."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, Literal, cast
+
+from ferrule.compiler.errors import CompileError, Diagnostic
+
+Target = Literal["cpu", "cuda"]
+TARGETS: Final[tuple[Target, ...]] = ("cpu", "cuda")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to compile.
+
+    `target`: "cpu" or "cuda"; None chooses (see `choose_target`).  `opt_level`: LLVM's, 0 to 3, for
+    the body.  `enable_tvm_ffi` is accepted for CuTe's sake: every function is a TVM-FFI function.
+    """
+
+    target: Target | None = None
+    opt_level: int = 3
+    enable_tvm_ffi: bool = True
+
+    def __post_init__(self) -> None:
+        if self.target is not None and self.target not in TARGETS:
+            raise CompileError(_unknown_target(self.target, "the option target"))
+        if self.opt_level not in (0, 1, 2, 3) or isinstance(self.opt_level, bool):
+            raise CompileError(f"opt_level must be 0, 1, 2 or 3, but got {self.opt_level!r}")
+
+
+def _unknown_target(value: object, where: str) -> Diagnostic:
+    return Diagnostic(f"{where} is {value!r}", expected=" or ".join(TARGETS))
+
+
+def _set_target(options: Options, value: str) -> Options:
+    if value not in TARGETS:
+        raise CompileError(_unknown_target(value, "--target"))
+    return replace(options, target=cast(Target, value))
+
+
+def _set_opt_level(options: Options, value: str) -> Options:
+    if value not in ("0", "1", "2", "3"):
+        raise CompileError(f"--opt-level must be 0, 1, 2 or 3, but got {value!r}")
+    return replace(options, opt_level=int(value))
+
+
+_FLAGS: Final[Mapping[str, Callable[[Options], Options]]] = {
+    "--enable-tvm-ffi": lambda options: replace(options, enable_tvm_ffi=True),
+}
+_SETTINGS: Final[Mapping[str, Callable[[Options, str], Options]]] = {
+    "--target": _set_target,
+    "--opt-level": _set_opt_level,
+}
+
+
+def parse_options(options: str | Options | None) -> Options:
+    """The options that a user gave.  Raises CompileError for unknown ones and wrong values."""
+    match options:
+        case None:
+            return Options()
+        case Options():
+            return options
+        case str():
+            return _parse_words(_split(options))
+    raise CompileError(
+        Diagnostic(
+            f"options must be a string or an Options object, but got {options!r}",
+            hint='write options="--target cpu" or options=fe.Options(target="cpu")',
+        )
+    )
+
+
+def _split(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise CompileError(f"options {text!r} cannot be read: {error}") from None
+
+
+def _parse_words(words: list[str]) -> Options:
+    options = Options()
+    rest = iter(words)
+    for word in rest:
+        name, equals, inline = word.partition("=")
+        if name in _FLAGS and not equals:
+            options = _FLAGS[name](options)
+        elif name in _FLAGS:
+            raise CompileError(f"option {name} takes no value, but got {inline!r}")
+        elif name in _SETTINGS:
+            value = inline if equals else next(rest, None)
+            if value is None:
+                raise CompileError(f"option {name} needs a value")
+            options = _SETTINGS[name](options, value)
+        else:
+            raise CompileError(_unknown_option(name))
+    return options
+
+
+def _unknown_option(name: str) -> Diagnostic:
+    known = [*_FLAGS, *_SETTINGS]
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]}?" if near else None
+    return Diagnostic(f"unknown option {name!r}", expected=", ".join(known), hint=hint)
+
+
+def choose_target(options: Options, devices: Iterable[str], environ: Mapping[str, str]) -> Target:
+    """The target: the option; else CUDA if an example lives there, the CPU if one lives there;
+    else `FERRULE_TARGET`; else the CPU.
+
+    Raises CompileError for a target that is not built, an unknown `FERRULE_TARGET`, or examples on
+    a device that no target serves.
+    """
+    target = _choose(options, sorted(set(devices)), environ)
+    if target == "cuda":
+        raise CompileError(
+            Diagnostic(
+                "the target cuda is not built yet",
+                expected="the target cpu",
+                hint='pass options="--target cpu" and examples with device="cpu"',
+            )
+        )
+    return target
+
+
+def _choose(options: Options, devices: list[str], environ: Mapping[str, str]) -> Target:
+    for device in devices:
+        if device not in TARGETS:
+            raise CompileError(
+                Diagnostic(
+                    f"an example argument lives on the device {device!r}, which no target serves",
+                    expected=" or ".join(TARGETS),
+                )
+            )
+    if options.target is not None:
+        return options.target
+    if devices:
+        return "cuda" if "cuda" in devices else "cpu"
+    chosen = environ.get("FERRULE_TARGET") or "cpu"
+    if chosen not in TARGETS:
+        raise CompileError(_unknown_target(chosen, "the environment variable FERRULE_TARGET"))
+    return cast(Target, chosen)
+
+
+def default_environment() -> Mapping[str, str]:
+    """The process's environment, as `choose_target` reads it."""
+    return os.environ

@@ -1,0 +1,319 @@
+"""Lowers the body of one function of a program: every op of the IR to LLVM instructions.
+
+`FunctionLowering` holds what the ops of one function need: the LLVM value of each IR value, the
+symbols, the coordinates of the running thread.  Some integers are also known in 64 bits (`wide`):
+loop counters and what a kernel's thread loop proved not to wrap.  Addresses use those, so that
+LLVM sees a plain counter.
+
+Sizes that need no check are computed once, in the entry block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from llvmlite import ir
+
+from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Fault
+from ferrule.language.codegen import arithmetic, casts, loops, sizes
+from ferrule.language.codegen.scalars import constant, dtype_of, memory_type, value_type
+from ferrule.language.ir import ops
+from ferrule.language.ir.walk import Work
+from ferrule.runtime.llvm.emitter import UNLIKELY, Emitter
+from ferrule.runtime.llvm.layouts import I1, I8, I32, I64
+from ferrule.specs import Boolean, Dim, DType, Sym, symbols_of
+
+Coordinates = dict[tuple[ops.Register, int], ir.Value]
+"""The i64 value of each register of a kernel's thread."""
+
+Structured = Callable[["FunctionLowering", "ops.Parallel | ops.Launch"], "Work | None"]
+
+
+@dataclass(slots=True)
+class Faults:
+    """The faults of a program, numbered from 1 in the order of the code."""
+
+    known: dict[Fault, int] = field(default_factory=dict)
+
+    def number(self, fault: Fault) -> int:
+        return self.known.setdefault(fault, len(self.known) + 1)
+
+
+@dataclass(slots=True)
+class FunctionLowering:
+    """The state of one function under construction."""
+
+    emitter: Emitter
+    symbols: Mapping[Sym, ir.Value]
+    faults: Faults
+    outer: Structured
+    """Lowers the ops that only a host function has: `Parallel` and `Launch`."""
+    fault_values: ir.Value | None = None
+    coordinates: Coordinates = field(default_factory=dict)
+    values: dict[ops.Value, ir.Value] = field(default_factory=dict)
+    wide: dict[ops.Value, ir.Value] = field(default_factory=dict)
+    dims: dict[Dim, ir.Value] = field(default_factory=dict)
+
+    @property
+    def b(self) -> ir.IRBuilder:
+        """llvmlite's builder at the insertion point."""
+        return self.emitter.builder
+
+    # ---- values ----
+
+    def define_integer(self, value: ops.Value, wide: ir.Value, *, fits: bool = True) -> None:
+        """Gives an integer its value, known in 64 bits; `fits`: it is in the range of its dtype."""
+        kind = value_type(dtype_of(value))
+        narrow = wide if kind == I64 else self.b.trunc(wide, kind, name=value.hint)
+        self.values[value] = narrow
+        if fits:
+            self.wide[value] = wide
+
+    def as_i64(self, value: ops.Value) -> ir.Value:
+        """An integer or bool in 64 bits."""
+        if value in self.wide:
+            return self.wide[value]
+        return casts.widen_integer(self.b, dtype_of(value), self.values[value], I64)
+
+    def dim(self, dim: Dim) -> ir.Value:
+        """The i64 value of a size that needs no check, computed in the entry block."""
+        if isinstance(dim, int):
+            return ir.Constant(I64, dim)
+        if dim not in self.dims:
+            with self.b.goto_entry_block():
+                self.dims[dim] = sizes.plain(self.b, dim, self.symbols)
+        return self.dims[dim]
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """What is defined inside is forgotten after it."""
+        values, wide, coordinates = dict(self.values), dict(self.wide), dict(self.coordinates)
+        yield
+        self.values, self.wide, self.coordinates = values, wide, coordinates
+
+    # ---- regions and ops ----
+
+    def region(self, region: ops.Region) -> Work:
+        """Emits the ops of a region; nested regions are yielded."""
+        for op in region.ops:
+            work = self.op(op)
+            if work is not None:
+                yield work
+
+    def op(self, op: ops.Op) -> Work | None:
+        """Emits one op, or gives back the work of one that has regions."""
+        match op:
+            case ops.If():
+                return self.if_(op)
+            case ops.For():
+                return self.for_(op)
+            case ops.While():
+                return self.while_(op)
+            case ops.Parallel() | ops.Launch():
+                return self.outer(self, op)
+            case ops.Store(tensor, indices, value):
+                self.store(tensor, indices, value)
+            case ops.Check(condition, fault, values):
+                stored = tuple(self.as_i64(value) for value in values)
+                self.check(self.values[condition], fault, stored)
+            case _:
+                self.simple(op)
+        return None
+
+    def simple(self, op: ops.SimpleOp) -> None:
+        """Emits an op with one result, unless its value is known already."""
+        result = op.result
+        if result in self.values:
+            return
+        match op:
+            case ops.Size(_, dim, fault):
+                wide = self.dim(dim) if fault is None else self.checked_size(dtype_of(result), op)
+                self.define_integer(result, wide)
+            case ops.Special(_, register, axis):
+                self.define_integer(result, self.coordinates[register, axis])
+            case _:
+                self.values[result] = self.computed(op, dtype_of(result))
+
+    def computed(
+        self,
+        op: ops.Constant
+        | ops.Unary
+        | ops.Binary
+        | ops.Compare
+        | ops.Cast
+        | ops.Bitcast
+        | ops.Select
+        | ops.Load,
+        dtype: DType,
+    ) -> ir.Value:
+        """The value of an op that depends on its operands alone."""
+        e, values = self.emitter, self.values
+        match op:
+            case ops.Constant(_, value):
+                return constant(dtype, value)
+            case ops.Unary(_, name, operand):
+                return arithmetic.unary(e, name, dtype, values[operand])
+            case ops.Binary(_, name, lhs, rhs):
+                return arithmetic.binary(e, name, dtype, values[lhs], values[rhs])
+            case ops.Compare(_, name, lhs, rhs):
+                return arithmetic.compare(e, name, dtype_of(lhs), values[lhs], values[rhs])
+            case ops.Cast(result, operand):
+                return self.cast(result, operand)
+            case ops.Bitcast(_, operand):
+                return casts.bitcast(e, dtype_of(operand), dtype, values[operand])
+            case ops.Select(_, condition, on_true, on_false):
+                return self.b.select(values[condition], values[on_true], values[on_false])
+            case ops.Load(_, tensor, indices):
+                return self.load(tensor, indices)
+            case _:
+                assert_never(op)
+
+    def cast(self, result: ops.Value, operand: ops.Value) -> ir.Value:
+        """A cast; one that widens an integer takes the 64 bits that are known."""
+        source, target = dtype_of(operand), dtype_of(result)
+        if operand in self.wide and target.is_integer and target.bits == 64:
+            return self.wide[operand]
+        return casts.cast(self.emitter, source, target, self.values[operand])
+
+    # ---- memory ----
+
+    def load(self, tensor: ops.Value, indices: Sequence[ops.Value]) -> ir.Value:
+        """An element of a tensor."""
+        address, align, kind = self.element(tensor, indices)
+        loaded = self.b.load(address, name="load", align=align, typ=kind)
+        if tensor.tensor.dtype is not Boolean:
+            return loaded
+        return self.b.icmp_unsigned("!=", loaded, ir.Constant(I8, 0))
+
+    def store(self, tensor: ops.Value, indices: Sequence[ops.Value], value: ops.Value) -> None:
+        """Writes an element of a tensor."""
+        address, align, kind = self.element(tensor, indices)
+        stored = self.values[value]
+        if stored.type == I1:
+            stored = self.b.zext(stored, kind)
+        self.b.store(stored, address, align=align)
+
+    def element(
+        self, tensor: ops.Value, indices: Sequence[ops.Value]
+    ) -> tuple[ir.Value, int, ir.Type]:
+        """The address of an element, what it is aligned to, and its type in memory."""
+        type_ = tensor.tensor
+        kind = memory_type(type_.dtype)
+        align = min(type_.align & -type_.align, type_.dtype.itemsize)
+        offset: ir.Value | None = None
+        for index, stride in zip(indices, type_.strides, strict=True):
+            step = self.as_i64(index) if stride == 1 else self.scaled(index, stride)
+            offset = step if offset is None else self.b.add(offset, step)
+        data = self.values[tensor]
+        if offset is None:
+            return data, align, kind
+        return self.b.gep(data, [offset], source_etype=kind), align, kind
+
+    def scaled(self, index: ops.Value, stride: Dim) -> ir.Value:
+        """An index times the stride of its dim."""
+        return self.b.mul(self.as_i64(index), self.dim(stride))
+
+    # ---- faults ----
+
+    def check(self, ok: ir.Value, fault: Fault, values: Sequence[ir.Value]) -> None:
+        """Ends the function with the fault's number if `ok` is false."""
+        passed, failed = self.emitter.block("passed"), self.emitter.block("failed")
+        self.emitter.cond_branch(ok, failed if False else passed, failed, UNLIKELY[::-1])
+        self.emitter.at(failed)
+        for position, value in enumerate(values[:MAX_FAULT_VALUES]):
+            slot = self.emitter.index(self.fault_values, I64, position)
+            self.emitter.store(value, slot)
+        self.emitter.ret(ir.Constant(I32, self.faults.number(fault)))
+        self.emitter.at(passed)
+
+    def checked_size(self, dtype: DType, op: ops.Size) -> ir.Value:
+        """A size of which every step is checked; its fault's values are those of its symbols."""
+        assert op.fault is not None
+        value, ok = sizes.checked(self.b, op.dim, self.symbols)
+        if dtype.bits < 64:
+            back = self.b.sext(self.b.trunc(value, value_type(dtype)), I64)
+            ok = self.b.and_(ok, self.b.icmp_signed("==", back, value))
+        symbols = dict.fromkeys(symbols_of(op.dim))
+        self.check(ok, op.fault, tuple(self.symbols[symbol] for symbol in symbols))
+        return value
+
+    # ---- control flow ----
+
+    def if_(self, op: ops.If) -> Work:
+        """A branch, and a phi for each result."""
+        then, end = self.emitter.block("then"), self.emitter.block("endif")
+        has_else = bool(op.otherwise.ops) or bool(op.results)
+        otherwise = self.emitter.block("else") if has_else else end
+        self.emitter.cond_branch(self.values[op.condition], then, otherwise)
+        incoming = []
+        for block, region in ((then, op.then), (otherwise, op.otherwise)):
+            if block is end:
+                continue
+            self.emitter.at(block)
+            yield self.region(region)
+            incoming.append((self.b.block, tuple(self.values[v] for v in region.yields)))
+            self.emitter.branch(end)
+        self.emitter.at(end)
+        self.merge(op.results, incoming)
+
+    def merge(
+        self,
+        results: Sequence[ops.Value],
+        incoming: Sequence[tuple[ir.Block, tuple[ir.Value, ...]]],
+    ) -> None:
+        """A phi for each result, of what each way brings."""
+        for position, result in enumerate(results):
+            phi = self.b.phi(value_type(dtype_of(result)), name=result.hint)
+            for block, values in incoming:
+                phi.add_incoming(values[position], block)
+            self.values[result] = phi
+
+    def for_(self, op: ops.For) -> Work:
+        """A counted loop."""
+        b, dtype = self.b, dtype_of(op.index)
+        bounds = (self.values[v] for v in (op.start, op.stop, op.step))
+        limits = loops.python_range(b, dtype, *bounds)
+        head, body, end = (self.emitter.block(f"for.{part}") for part in ("head", "body", "end"))
+        initial, before = [self.values[v] for v in op.initial], b.block
+        self.emitter.branch(head)
+        self.emitter.at(head)
+        counter = b.phi(I64, name=op.index.hint)
+        counter.add_incoming(limits.first, before)
+        self.merge(op.carried, [(before, tuple(initial))])
+        self.emitter.cond_branch(limits.more(b, counter), body, end)
+        self.emitter.at(body)
+        self.define_integer(op.index, limits.index(b, counter))
+        yield self.region(op.body)
+        counter.add_incoming(limits.next(b, counter), b.block)
+        self.close_loop(op.carried, op.body.yields, head, end)
+        self.values.update(zip(op.results, (self.values[v] for v in op.carried), strict=True))
+
+    def while_(self, op: ops.While) -> Work:
+        """A loop with a test before each iteration."""
+        head, body, end = (self.emitter.block(f"while.{part}") for part in ("head", "body", "end"))
+        initial, before = tuple(self.values[v] for v in op.initial), self.b.block
+        self.emitter.branch(head)
+        self.emitter.at(head)
+        self.merge(op.carried, [(before, initial)])
+        yield self.region(op.test)
+        self.emitter.cond_branch(self.values[op.test.yields[0]], body, end)
+        self.emitter.at(body)
+        yield self.region(op.body)
+        self.close_loop(op.carried, op.body.yields, head, end)
+        self.values.update(zip(op.results, (self.values[v] for v in op.carried), strict=True))
+
+    def close_loop(
+        self,
+        carried: Sequence[ops.Value],
+        yields: Sequence[ops.Value],
+        head: ir.Block,
+        end: ir.Block,
+    ) -> None:
+        """The way back to the head with the next values, then on behind the loop."""
+        for value, following in zip(carried, yields, strict=True):
+            self.values[value].add_incoming(self.values[following], self.b.block)
+        self.emitter.branch(head)
+        self.emitter.at(end)

@@ -1,0 +1,89 @@
+"""Loops in LLVM: counters that never wrap, in the form that LLVM knows best.
+
+Counters are i64.  A loop tests at its head; LLVM rotates it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+from ferrule.language.codegen.casts import widen_integer
+from ferrule.runtime.llvm.emitter import Emitter
+from ferrule.runtime.llvm.layouts import I64
+from ferrule.specs import DType
+
+ZERO = ir.Constant(I64, 0)
+ONE = ir.Constant(I64, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The iterations of a counted loop: a counter from `first` to below `end`, by 1.
+
+    The index of an iteration is `base + counter * step`, in 64 bits.  Unsigned where the count
+    may need all of them.
+    """
+
+    first: ir.Value
+    end: ir.Value
+    base: ir.Value | None = None
+    step: ir.Value | None = None
+    signed: bool = True
+
+    def more(self, b: ir.IRBuilder, counter: ir.Value) -> ir.Value:
+        """Whether the iteration with this counter runs."""
+        test = b.icmp_signed if self.signed else b.icmp_unsigned
+        return test("<", counter, self.end)
+
+    def index(self, b: ir.IRBuilder, counter: ir.Value) -> ir.Value:
+        """The index of the iteration with this counter."""
+        if self.base is None:
+            return counter
+        return b.add(self.base, b.mul(counter, self.step))
+
+    def next(self, b: ir.IRBuilder, counter: ir.Value) -> ir.Value:
+        """The counter after this one; it is at most `end`."""
+        return b.add(counter, ONE, flags=("nsw",) if self.signed else ("nuw",))
+
+
+@contextmanager
+def counted(emitter: Emitter, first: ir.Value, end: ir.Value, name: str) -> Iterator[ir.Value]:
+    """Emits a loop over first <= i < end (signed) and yields i."""
+    limits = Range(first, end)
+    before, b = emitter.builder.block, emitter.builder
+    head, body, after = (emitter.block(f"{name}.{part}") for part in ("head", "body", "end"))
+    emitter.branch(head)
+    emitter.at(head)
+    counter = b.phi(I64, name=name)
+    counter.add_incoming(first, before)
+    emitter.cond_branch(limits.more(b, counter), body, after)
+    emitter.at(body)
+    yield counter
+    counter.add_incoming(limits.next(b, counter), b.block)
+    emitter.branch(head)
+    emitter.at(after)
+
+
+def python_range(
+    b: ir.IRBuilder, dtype: DType, start: ir.Value, stop: ir.Value, step: ir.Value
+) -> Range:
+    """The iterations of `range(start, stop, step)` over integers of one dtype.
+
+    No counter wraps at either end of the dtype.  A step of 0 has no iterations.
+    """
+    low, high, by = (widen_integer(b, dtype, value, I64) for value in (start, stop, step))
+    if isinstance(step, ir.Constant) and step.constant == 1:
+        return Range(low, high, signed=dtype.kind == "int" or dtype.bits < 64)
+    less = b.icmp_signed if dtype.kind == "int" else b.icmp_unsigned
+    up = less(">", by, ZERO)
+    distance = b.select(up, b.sub(high, low), b.sub(low, high))
+    goes = b.select(up, less("<", low, high), b.and_(less("<", by, ZERO), less(">", low, high)))
+    # As unsigned numbers: a distance may need all 64 bits, and so may the size of INT64_MIN.
+    size = b.select(up, by, b.neg(by))
+    divisor = b.select(b.icmp_signed("==", by, ZERO), ONE, size)
+    count = b.add(b.udiv(b.sub(distance, ONE), divisor), ONE)
+    return Range(ZERO, b.select(goes, count, ZERO), low, by, signed=False)

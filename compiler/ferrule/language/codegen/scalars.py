@@ -1,0 +1,111 @@
+"""How a scalar of each dtype looks in LLVM: as a value, in memory, and as a constant.
+
+A bool is i1 as a value and a byte in memory, where any non-zero byte reads as True.  A 2-byte
+float is its bits in an i16: no CPU of the baseline has instructions for it, and LLVM would call a
+library.  Complex, 8-bit float and sub-byte types are storage; they have no code yet.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import Final, Literal
+
+from llvmlite import ir
+
+from ferrule import specs
+from ferrule.language.codegen.errors import CodegenError
+from ferrule.language.ir import ops
+from ferrule.runtime.llvm.layouts import F32, F64, I1, I8, I16, I32, I64
+from ferrule.specs import DType
+
+Form = Literal["bool", "int", "uint", "float", "half"]
+"""Which family of instructions a dtype takes; `half` are the floats of 2 bytes."""
+
+_VALUES: Final[dict[DType, ir.Type]] = {
+    specs.Boolean: I1,
+    specs.Int8: I8,
+    specs.Int16: I16,
+    specs.Int32: I32,
+    specs.Int64: I64,
+    specs.Uint8: I8,
+    specs.Uint16: I16,
+    specs.Uint32: I32,
+    specs.Uint64: I64,
+    specs.Float16: I16,
+    specs.BFloat16: I16,
+    specs.Float32: F32,
+    specs.Float64: F64,
+}
+_FORMS: Final[dict[str, Form]] = {"bool": "bool", "int": "int", "uint": "uint", "float": "float"}
+
+
+def dtype_of(value: ops.Value) -> DType:
+    """The dtype of a value that is a scalar.  Raises TypeError for a tensor."""
+    if isinstance(value.type, DType):
+        return value.type
+    raise TypeError(f"%{value.hint} is no scalar")
+
+
+def value_type(dtype: DType) -> ir.Type:
+    """The LLVM type of a value.  Raises CodegenError for a dtype that is storage only."""
+    known = _VALUES.get(dtype)
+    if known is None:
+        raise CodegenError(f"the CPU target has no code for elements of type {dtype.name} yet")
+    return known
+
+
+def memory_type(dtype: DType) -> ir.Type:
+    """The LLVM type of an element in memory and of a scalar that C code passes."""
+    return I8 if dtype is specs.Boolean else value_type(dtype)
+
+
+def form(dtype: DType) -> Form:
+    """The family of a dtype that has values."""
+    value_type(dtype)
+    return "half" if dtype.kind == "float" and dtype.bits == 16 else _FORMS[dtype.kind]
+
+
+def constant(dtype: DType, value: bool | int | float) -> ir.Constant:
+    """A number of this dtype; a float is rounded to it, to nearest and ties to even."""
+    if dtype.kind != "float":
+        return ir.Constant(value_type(dtype), int(value))
+    number = _as_float(value)
+    if dtype is specs.Float16:
+        return ir.Constant(I16, float16_bits(number))
+    if dtype is specs.BFloat16:
+        return ir.Constant(I16, bfloat16_bits(number))
+    return ir.Constant(value_type(dtype), _round32(number) if dtype.bits == 32 else number)
+
+
+def _as_float(value: bool | int | float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _round32(value: float) -> float:
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", value))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def float16_bits(value: float) -> int:
+    """The bits of the nearest binary16."""
+    try:
+        return int(struct.unpack("<H", struct.pack("<e", value))[0])
+    except OverflowError:
+        return 0x7C00 if value > 0 else 0xFC00
+
+
+def bfloat16_bits(value: float) -> int:
+    """The bits of the nearest bfloat16, in one rounding."""
+    nearest = _round32(value)
+    bits: int = struct.unpack("<I", struct.pack("<f", nearest))[0]
+    if math.isnan(value):
+        return bits >> 16 | 0x40
+    if nearest != value:  # rounded to odd, so that the second rounding sees no false tie
+        bits = (bits - (abs(nearest) > abs(value))) | 1
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16

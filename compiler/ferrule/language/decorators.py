@@ -1,0 +1,74 @@
+"""`@kernel` and `@jit`: a Python function, marked for what it is."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from ferrule.compiler.errors import CompileError
+
+
+class KernelFunction:
+    """A function that many threads run; a host function calls and launches it.
+
+    `function` is the Python function.  Its source is read when a host function that launches it is
+    compiled.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError(
+            f"the kernel {self.function.__name__} can be called only in a @ferrule.jit function: "
+            f"{self.function.__name__}(...).launch(grid=..., block=...)"
+        )
+
+    def __repr__(self) -> str:
+        return f"<ferrule kernel {self.function.__qualname__}>"
+
+
+class JitFunction:
+    """A host function.  Calling it compiles it for its arguments' specs and keeps the result.
+
+    `function` is the Python function.  `ferrule.compile` compiles it for examples instead, which is
+    how one compiled function serves many sizes.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self._compiled: dict[object, Any] = {}
+        self._lock = threading.Lock()
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        from ferrule.language.compilation import compile_for_call
+
+        key, arguments, build = compile_for_call(self.function, args, kwargs)
+        with self._lock:
+            compiled = self._compiled.get(key)
+            if compiled is None:
+                compiled = self._compiled[key] = build()
+        return compiled(**arguments)
+
+    def __repr__(self) -> str:
+        return f"<ferrule jit {self.function.__qualname__}>"
+
+
+def kernel(function: Callable[..., Any]) -> KernelFunction:
+    """Marks a function as a kernel: `@ferrule.kernel`.  Raises CompileError for no function."""
+    return KernelFunction(_checked(function, "kernel"))
+
+
+def jit(function: Callable[..., Any]) -> JitFunction:
+    """Marks a function as a host function: `@ferrule.jit`.  Raises CompileError for no function."""
+    return JitFunction(_checked(function, "jit"))
+
+
+def _checked(function: Callable[..., Any], decorator: str) -> Callable[..., Any]:
+    if not callable(function) or isinstance(function, (KernelFunction, JitFunction, type)):
+        raise CompileError(f"@ferrule.{decorator} marks a function, but got {function!r}")
+    return function

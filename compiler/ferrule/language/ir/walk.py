@@ -1,0 +1,78 @@
+"""Going through nested regions without Python's recursion, however deep a program nests.
+
+A handler of a region is a generator that yields the handlers of the regions inside it, each at the
+place where its work is due; `drive` runs them with a stack of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import TypeAlias
+
+from ferrule.language.ir import ops
+
+Work: TypeAlias = "Generator[Work, None, None]"
+
+
+def drive(work: Work) -> None:
+    """Runs a handler and all that it yields, innermost first."""
+    stack = [work]
+    while stack:
+        try:
+            stack.append(next(stack[-1]))
+        except StopIteration:
+            stack.pop()
+
+
+def regions_of(op: ops.Op) -> tuple[ops.Region, ...]:
+    """The regions of an op, in the order of its text."""
+    match op:
+        case ops.If(_, _, then, otherwise):
+            return then, otherwise
+        case ops.For(body=body) | ops.Parallel(body=body):
+            return (body,)
+        case ops.While(test=test, body=body):
+            return test, body
+        case _:
+            return ()
+
+
+def all_ops(region: ops.Region) -> Iterator[ops.Op]:
+    """Every op of a region and of those inside it, in the order of the text."""
+    stack = [iter(region.ops)]
+    while stack:
+        op = next(stack[-1], None)
+        if op is None:
+            stack.pop()
+            continue
+        yield op
+        stack.extend(iter(inner.ops) for inner in reversed(regions_of(op)))
+
+
+def operands_of(op: ops.Op) -> tuple[ops.Value, ...]:
+    """The values that an op itself reads; those that its regions yield are not among them."""
+    match op:
+        case ops.Constant() | ops.Size() | ops.Special():
+            return ()
+        case ops.Unary(operand=operand) | ops.Cast(operand=operand) | ops.Bitcast(operand=operand):
+            return (operand,)
+        case ops.Binary(lhs=lhs, rhs=rhs) | ops.Compare(lhs=lhs, rhs=rhs):
+            return lhs, rhs
+        case ops.Select(_, condition, on_true, on_false):
+            return condition, on_true, on_false
+        case ops.Load(_, tensor, indices):
+            return tensor, *indices
+        case ops.Store(tensor, indices, value):
+            return tensor, *indices, value
+        case ops.Check(condition, _, values):
+            return condition, *values
+        case ops.Launch(_, grid, block, arguments):
+            return *grid, *block, *arguments
+        case ops.If(condition=condition):
+            return (condition,)
+        case ops.For(start=start, stop=stop, step=step, initial=initial):
+            return start, stop, step, *initial
+        case ops.While(initial=initial):
+            return initial
+        case ops.Parallel(extents=extents):
+            return extents

@@ -1,0 +1,238 @@
+"""Calls: intrinsics by identity, helpers inlined, kernels bound, the rest ordinary Python."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import types
+from typing import Any, Final
+
+from ferrule.language.decorators import JitFunction, KernelFunction
+from ferrule.language.faces import OutsideKernel
+from ferrule.language.lowering import intrinsics, operators
+from ferrule.language.lowering.closures import Closure
+from ferrule.language.lowering.context import MAX_INLINE_DEPTH, Frame, Lowering
+from ferrule.language.source import Source, read_source
+from ferrule.language.values import RUN_TIME, BoundMethod, KernelCall, Number, is_run_time
+from ferrule.specs import DType, Numeric
+
+_CONTAINERS: Final = (zip, enumerate, tuple, list, reversed, len, dict, isinstance, type)
+_PYTHON_NUMBERS: Final = {int: "fe.Int32(x)", float: "fe.Float32(x)", bool: "x != 0"}
+
+
+def call(low: Lowering, node: ast.Call) -> Any:
+    """The value of a call."""
+    callee = low.evaluate(node.func)
+    args = _arguments(low, node)
+    kwargs = _keywords(low, node)
+    match callee:
+        case BoundMethod():
+            return callee.call(low, args, kwargs, node)
+        case Closure():
+            return inline(low, callee.source, args, kwargs, node)
+        case KernelFunction():
+            return bind_kernel(low, callee, args, kwargs, node)
+        case JitFunction():
+            return inline(low, source_of(low, callee.function), args, kwargs, node)
+    if isinstance(callee, DType):
+        return convert_to(low, callee, args, kwargs, node)
+    intrinsic = intrinsics.find(callee)
+    if intrinsic is not None:
+        return intrinsic(low, args, kwargs, node)
+    return _python(low, callee, args, kwargs, node)
+
+
+def _arguments(low: Lowering, node: ast.Call) -> list[Any]:
+    args: list[Any] = []
+    for argument in node.args:
+        if isinstance(argument, ast.Starred):
+            value = low.evaluate(argument.value)
+            if isinstance(value, RUN_TIME):
+                low.fail(argument, f"{operators.describe(value)} cannot be unpacked")
+            args += operators.at_compile_time(low, argument, lambda v=value: list(v))
+        else:
+            args.append(low.evaluate(argument))
+    return args
+
+
+def _keywords(low: Lowering, node: ast.Call) -> dict[str, Any]:
+    kwargs: dict[str, Any] = {}
+    for keyword in node.keywords:
+        value = low.evaluate(keyword.value)
+        if keyword.arg is None:
+            kwargs.update(operators.at_compile_time(low, keyword, lambda v=value: dict(v)))
+        else:
+            kwargs[keyword.arg] = value
+    return kwargs
+
+
+def _python(
+    low: Lowering, callee: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> Any:
+    """A call of ordinary Python; a function that meets run-time values is inlined instead."""
+    if isinstance(callee, RUN_TIME):
+        low.fail(node, f"{operators.describe(callee)} cannot be called")
+    touches_run_time = is_run_time(args) or is_run_time(kwargs)
+    if isinstance(callee, types.FunctionType) and touches_run_time:
+        return inline(low, source_of(low, callee), args, kwargs, node)
+    if isinstance(callee, types.MethodType) and touches_run_time:
+        return inline(low, source_of(low, callee.__func__), [callee.__self__, *args], kwargs, node)
+    if touches_run_time and not _moves_values(callee):
+        low.fail(
+            node,
+            f"{getattr(callee, '__name__', callee)!s} is ordinary Python and cannot be called "
+            f"with a run-time value",
+            hint=_python_hint(callee),
+        )
+    try:
+        return operators.at_compile_time(low, node, lambda: callee(*args, **kwargs))
+    except OutsideKernel as error:
+        if isinstance(callee, types.FunctionType):
+            return inline(low, source_of(low, callee), args, kwargs, node)
+        low.fail(node, str(error))
+
+
+def _moves_values(callee: Any) -> bool:
+    """Whether this only moves values about: a container's constructor or method."""
+    owner = getattr(callee, "__self__", None)
+    return callee in _CONTAINERS or type(owner) in (list, dict, tuple, set)
+
+
+def _python_hint(callee: Any) -> str | None:
+    if callee in _PYTHON_NUMBERS:
+        return f"write {_PYTHON_NUMBERS[callee]}"
+    if getattr(callee, "__module__", None) in ("math", "numpy", "cmath"):
+        return "use the functions of fe.math"
+    if callee is builtins.print:
+        return "print shows values known at compile time only"
+    return None
+
+
+def source_of(low: Lowering, function: Any) -> Source:
+    """The source of a function, read once for each program."""
+    sources = low.state.sources
+    if function not in sources:
+        sources[function] = read_source(function)
+    return sources[function]
+
+
+def convert_to(
+    low: Lowering, dtype: DType, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> Any:
+    """`fe.Float32(x)`: a conversion of a run-time number, or a constant with a type."""
+    if len(args) != 1 or kwargs:
+        low.fail(node, f"{dtype.__name__} takes one value, but got {len(args) + len(kwargs)}")
+    value = args[0]
+    if isinstance(value, RUN_TIME):
+        _require_scalar(low, dtype, node)
+        return operators.lift(
+            low,
+            (value,),
+            node,
+            lambda x: operators.convert(low, operators.as_number(low, x, node), dtype),
+        )
+    return operators.at_compile_time(low, node, lambda: dtype(operators.plain(value)))
+
+
+def _require_scalar(low: Lowering, dtype: DType, node: ast.AST) -> None:
+    small_float = dtype.kind == "float" and dtype.bits < 16
+    if dtype.kind == "complex" or dtype.bits < 8 or small_float:
+        low.fail(node, f"{dtype.name} is a storage type: it has no scalar values")
+
+
+def annotated(low: Lowering, value: Any, annotation: Any, node: ast.AST) -> Any:
+    """A value as an annotation wants it: numbers in the annotated dtype, the rest as it is."""
+    if not isinstance(annotation, DType):
+        return value
+    if isinstance(value, Number):
+        _require_scalar(low, annotation, node)
+        return operators.convert(low, value, annotation)
+    value = operators.plain(value)
+    if operators.is_python_number(value) and not isinstance(value, Numeric):
+        return operators.at_compile_time(low, node, lambda: annotation(value))
+    return value
+
+
+def bind(
+    low: Lowering, source: Source, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+) -> dict[str, Any]:
+    """Arguments by parameter name, defaults filled in; Python's own rules."""
+    defaults = Frame(source, {}, low.frame, node)
+    with low.entered(defaults):
+        signature = _signature(low, source)
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        low.fail(node, f"{source.name}(): {error}")
+    bound.apply_defaults()
+    names = {}
+    for parameter in signature.parameters.values():
+        value = bound.arguments[parameter.name]
+        names[parameter.name] = annotated(low, value, parameter.annotation, node)
+    return names
+
+
+def _signature(low: Lowering, source: Source) -> inspect.Signature:
+    """A function's signature from its AST; defaults and dtype annotations are evaluated."""
+    kinds = inspect.Parameter
+    arguments = source.node.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    missing = [None] * (len(positional) - len(arguments.defaults))
+    pairs = list(zip(positional, [*missing, *arguments.defaults], strict=True))
+    parameters = [
+        _parameter(low, arg, kinds.POSITIONAL_OR_KEYWORD, default) for arg, default in pairs
+    ]
+    if arguments.vararg is not None:
+        parameters.append(_parameter(low, arguments.vararg, kinds.VAR_POSITIONAL, None))
+    for arg, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        parameters.append(_parameter(low, arg, kinds.KEYWORD_ONLY, default))
+    if arguments.kwarg is not None:
+        parameters.append(_parameter(low, arguments.kwarg, kinds.VAR_KEYWORD, None))
+    return inspect.Signature(parameters)
+
+
+def _parameter(
+    low: Lowering, arg: ast.arg, kind: Any, default: ast.expr | None
+) -> inspect.Parameter:
+    empty = inspect.Parameter.empty
+    return inspect.Parameter(
+        arg.arg,
+        kind,
+        default=empty if default is None else low.evaluate(default),
+        annotation=empty if arg.annotation is None else annotation_of(low, arg.annotation),
+    )
+
+
+def annotation_of(low: Lowering, node: ast.expr) -> Any:
+    """The object that an annotation names; a string is read as an expression."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        text = node.value
+        node = operators.at_compile_time(low, node, lambda: ast.parse(text, mode="eval").body)
+        return low.evaluate(ast.fix_missing_locations(node))
+    return low.evaluate(node)
+
+
+def inline(
+    low: Lowering, source: Source, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+) -> Any:
+    """Lowers a call of a helper in place, and gives what it returns."""
+    if low.frame.depth() >= MAX_INLINE_DEPTH:
+        low.fail(node, f"calls are nested more than {MAX_INLINE_DEPTH} deep: is this a recursion?")
+    names = bind(low, source, args, kwargs, node)
+    frame = Frame(source, names, low.frame, node)
+    with low.entered(frame):
+        if isinstance(source.node, ast.Lambda):
+            return low.evaluate(source.node.body)
+        returned = low.execute(source.node.body)
+        return None if returned is None else returned.value
+
+
+def bind_kernel(
+    low: Lowering, kernel: KernelFunction, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+) -> KernelCall:
+    """`kernel(a, b)`: its arguments by name, waiting for `.launch`."""
+    if low.kind == "kernel":
+        low.fail(node, "a kernel cannot launch a kernel", hint="call a plain helper function")
+    source = source_of(low, kernel.function)
+    return KernelCall(kernel, bind(low, source, args, kwargs, node))

@@ -1,0 +1,172 @@
+"""The state of one lowering: the builder, the frame that is being interpreted, and its errors."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import difflib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal, NoReturn
+
+from ferrule.compiler.artefacts import Location, Relation
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.language.ir import ops
+from ferrule.language.ir.builder import Builder
+from ferrule.language.source import Source
+from ferrule.language.values import Undefined
+from ferrule.specs import Dim, Sym
+
+MAX_INLINE_DEPTH = 100
+MAX_UNROLL = 10_000
+
+
+@dataclass(slots=True)
+class Frame:
+    """A function that is being interpreted: its names, and how deep in run-time regions it is."""
+
+    source: Source
+    names: dict[str, Any]
+    caller: Frame | None = None
+    call_node: ast.AST | None = None
+    regions: int = 0
+
+    def depth(self) -> int:
+        """How many calls deep this frame is."""
+        return 0 if self.caller is None else 1 + self.caller.depth()
+
+
+@dataclass(slots=True)
+class ProgramState:
+    """What the functions of one program share: symbols, kernels by key, relations of sizes."""
+
+    symbols: dict[Sym, str]
+    kernels: dict[object, ops.Function] = field(default_factory=dict)
+    relations: list[Relation] = field(default_factory=list)
+    sources: dict[object, Source] = field(default_factory=dict)
+
+    def kernel_name(self, wanted: str) -> str:
+        """A name that no kernel has yet."""
+        taken = {kernel.name for kernel in self.kernels.values()}
+        name, count = wanted, 0
+        while name in taken:
+            count += 1
+            name = f"{wanted}_{count}"
+        return name
+
+
+class Lowering:
+    """Lowers one function of a program: the host function or a kernel.
+
+    `evaluate` and `execute` are handed in, because expressions, statements and calls need each
+    other: the modules of this package see each other only through this object.
+    """
+
+    def __init__(
+        self,
+        kind: Literal["host", "kernel"],
+        state: ProgramState,
+        frame: Frame,
+        evaluate: Callable[[Lowering, ast.expr], Any],
+        execute: Callable[[Lowering, list[ast.stmt]], Any],
+    ) -> None:
+        self.kind = kind
+        self.state = state
+        self.frame = frame
+        self.builder = Builder()
+        self.evaluate_with = evaluate
+        self.execute_with = execute
+
+    def evaluate(self, node: ast.expr) -> Any:
+        """The value of an expression: a compile-time object, or a run-time one of `values`."""
+        return self.evaluate_with(self, node)
+
+    def execute(self, body: list[ast.stmt]) -> Any:
+        """Runs statements; a `Returned` where one of them returned, else None."""
+        return self.execute_with(self, body)
+
+    def fork(self, kind: Literal["host", "kernel"], frame: Frame) -> Lowering:
+        """A lowering of another function of the same program."""
+        return Lowering(kind, self.state, frame, self.evaluate_with, self.execute_with)
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """The local names of the current frame."""
+        return self.frame.names
+
+    def location(self, node: ast.AST) -> Location:
+        """The place of a node in the current function."""
+        return self.frame.source.location(node)
+
+    @contextmanager
+    def entered(self, frame: Frame) -> Iterator[None]:
+        """Interprets another frame, for an inlined call."""
+        outer, self.frame = self.frame, frame
+        try:
+            yield
+        finally:
+            self.frame = outer
+
+    @contextmanager
+    def in_region(self) -> Iterator[None]:
+        """Marks that the statements inside run only under a run-time condition."""
+        frame = self.frame
+        frame.regions += 1
+        try:
+            yield
+        finally:
+            frame.regions -= 1
+
+    def lookup(self, name: str, node: ast.AST) -> Any:
+        """What a name holds.  A CompileError for an unknown or an undefined one."""
+        for names in (self.frame.names, self.frame.source.outer):
+            if name in names:
+                value = names[name]
+                if isinstance(value, Undefined):
+                    self.fail(node, f"the name {name!r} may be undefined here", note=value.reason)
+                return value
+        if hasattr(builtins, name):
+            return getattr(builtins, name)
+        known = [*self.frame.names, *self.frame.source.outer]
+        near = difflib.get_close_matches(name, known, n=1)
+        self.fail(
+            node,
+            f"the name {name!r} is not defined",
+            hint=f"did you mean {near[0]!r}?" if near else None,
+        )
+
+    def relate(self, left: Dim, right: Dim, names: tuple[str, str], node: ast.AST) -> None:
+        """Requires two sizes to be equal: known to be, checked by the wrapper, or a CompileError."""
+        if left == right:
+            return
+        if isinstance(left, int) and isinstance(right, int):
+            self.fail(
+                node,
+                f"the shapes of a whole-tensor expression differ: {names[0]} is {left}, "
+                f"but {names[1]} is {right}",
+                expected="equal shapes; nothing is broadcast except scalars",
+            )
+        relation = Relation(left, right, *names, self.location(node))
+        key = (left, right, names)
+        if all((r.left, r.right, (r.left_name, r.right_name)) != key for r in self.state.relations):
+            self.state.relations.append(relation)
+
+    def fail(
+        self,
+        node: ast.AST,
+        message: str,
+        *,
+        expected: str | None = None,
+        hint: str | None = None,
+        note: str | None = None,
+    ) -> NoReturn:
+        """Raises a CompileError at this node; its notes say from where the function was called."""
+        notes = [] if note is None else [note]
+        frame = self.frame
+        while frame.caller is not None and frame.call_node is not None:
+            place = frame.caller.source.location(frame.call_node)
+            notes.append(f'called from "{place.file}", line {place.line}, in {place.function}')
+            frame = frame.caller
+        span = self.frame.source.span(node)
+        raise CompileError(Diagnostic(message, span, expected, hint, tuple(notes)))

@@ -1,0 +1,114 @@
+"""What the faces mean: one table from the object that a user writes to what it emits."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+from ferrule.language import arch, maths
+from ferrule.language.ir import ops
+from ferrule.language.lowering import operators
+from ferrule.language.lowering.context import Lowering
+from ferrule.language.values import RUN_TIME, Number, is_run_time
+from ferrule.specs import Boolean, Float32, Numeric
+
+Intrinsic = Callable[[Lowering, list[Any], dict[str, Any], ast.Call], Any]
+
+
+def find(callee: Any) -> Intrinsic | None:
+    """The meaning of an object that is called, if it is one of the faces."""
+    try:
+        return _TABLE.get(callee)
+    except TypeError:  # unhashable, so none of ours
+        return None
+
+
+def _coordinates(register: ops.Register) -> Intrinsic:
+    def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+        _require(low, args, kwargs, 0, register, node)
+        if low.kind == "host":
+            low.fail(node, f"{register} is known only in a kernel", hint="call it in @fe.kernel")
+        return tuple(Number(low.builder.special(register, axis)) for axis in range(3))
+
+    return emit
+
+
+def _require(
+    low: Lowering, args: list[Any], kwargs: dict[str, Any], count: int, name: str, node: ast.Call
+) -> None:
+    if len(args) != count or kwargs:
+        low.fail(node, f"{name} takes {count} arguments, but got {len(args) + len(kwargs)}")
+
+
+def _float_function(op: ops.UnaryOp, python: Callable[[float], float]) -> Intrinsic:
+    def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+        _require(low, args, kwargs, 1, op, node)
+        value = args[0]
+        if not isinstance(value, RUN_TIME):
+            raw = value.value if isinstance(value, Numeric) else value
+            return operators.at_compile_time(low, node, lambda: python(raw))
+
+        def one(x: Any) -> Number:
+            number = operators.as_number(low, x, node)
+            if number.dtype.kind != "float":
+                number = operators.convert(low, number, Float32)
+            return Number(low.builder.unary(op, number.value))
+
+        return operators.lift(low, (value,), node, one)
+
+    return emit
+
+
+def _extremum(op: ops.BinaryOp, python: Callable[..., Any]) -> Intrinsic:
+    def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+        if not is_run_time(args):
+            return operators.at_compile_time(low, node, lambda: python(*args, **kwargs))
+        values = list(args[0]) if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
+        if len(values) < 2 or kwargs:
+            low.fail(node, f"{op} of run-time values takes at least two values and no keywords")
+        result = values[0]
+        for value in values[1:]:
+            result = operators.lift(
+                low,
+                (result, value),
+                node,
+                lambda a, b: operators.arithmetic(low, op, a, b, node),
+            )
+        return result
+
+    return emit
+
+
+def _absolute(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    """`abs(x)`: the larger of x and -x, which keeps NaN and turns -0.0 into 0.0."""
+    _require(low, args, kwargs, 1, "abs", node)
+    if not isinstance(args[0], RUN_TIME):
+        return operators.at_compile_time(low, node, lambda: abs(args[0]))
+
+    def one(x: Any) -> Number:
+        number = operators.as_number(low, x, node)
+        if number.dtype is Boolean or number.dtype.kind == "uint":
+            return number
+        negative = Number(low.builder.unary("neg", number.value))
+        return operators.arithmetic(low, "max", number, negative, node)
+
+    return operators.lift(low, (args[0],), node, one)
+
+
+_TABLE: Final[dict[Any, Intrinsic]] = {
+    arch.thread_idx: _coordinates("thread_idx"),
+    arch.block_idx: _coordinates("block_idx"),
+    arch.block_dim: _coordinates("block_dim"),
+    arch.grid_dim: _coordinates("grid_dim"),
+    maths.exp: _float_function("exp", math.exp),
+    maths.sqrt: _float_function("sqrt", math.sqrt),
+    maths.rsqrt: _float_function("rsqrt", lambda x: 1.0 / math.sqrt(x)),
+    maths.max: _extremum("max", max),
+    maths.min: _extremum("min", min),
+    builtins.max: _extremum("max", max),
+    builtins.min: _extremum("min", min),
+    builtins.abs: _absolute,
+}

@@ -1,0 +1,193 @@
+"""Launches: the kernel is lowered for its arguments' types, and its sizes are checked.
+
+The limits are CUDA's, on every target (CUDA C++ Programming Guide, technical specifications for
+compute capability 5.0 and later): 1024 threads a block, at most 64 of them along z; a grid of at
+most 2**31 - 1 by 65535 by 65535 blocks.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Final
+
+from ferrule.compiler.artefacts import Fault
+from ferrule.language.ir import ops
+from ferrule.language.lowering import operators
+from ferrule.language.lowering.context import Frame, Lowering
+from ferrule.language.values import RUN_TIME, KernelCall, Number, TensorView
+from ferrule.specs import Compound, DType, Int64, Numeric
+
+MAX_THREADS: Final = 1024
+BLOCK_LIMITS: Final = (1024, 1024, 64)
+GRID_LIMITS: Final = (2**31 - 1, 65535, 65535)
+
+
+def launch(
+    low: Lowering, call: KernelCall, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> None:
+    """`kernel(...).launch(grid=..., block=...)`."""
+    if args or not {"grid", "block"} <= set(kwargs):
+        low.fail(node, "launch takes keywords", expected=".launch(grid=(x, y, z), block=(x, y, z))")
+    for name in sorted(set(kwargs) - {"grid", "block", "smem", "stream"}):
+        low.fail(node, f"launch has no argument {name!r}", expected="grid, block, smem, stream")
+    for name, absent in (("smem", (None, 0)), ("stream", (None,))):
+        if isinstance(kwargs.get(name), RUN_TIME) or kwargs.get(name) not in absent:
+            low.fail(node, f"launch: {name} is not supported yet", expected=f"no {name}")
+    kernel, arguments = _kernel(low, call, node)
+    block = _sizes(low, "block", kwargs["block"], kernel.name, node)
+    _check_block(low, block, kernel.name, node)
+    grid = _sizes(low, "grid", kwargs["grid"], kernel.name, node)
+    for axis in range(3):
+        _check_axis(low, "grid", axis, grid[axis], (0, GRID_LIMITS[axis]), kernel.name, node)
+    x, y, z = (size.value for size in grid)
+    bx, by, bz = (size.value for size in block)
+    low.builder.append(
+        ops.Launch(kernel.name, (x, y, z), (bx, by, bz), arguments, low.location(node))
+    )
+
+
+def _sizes(
+    low: Lowering, what: str, sizes: Any, kernel: str, node: ast.Call
+) -> tuple[Number, Number, Number]:
+    """Three Int64 sizes, padded with 1."""
+    given = tuple(sizes) if isinstance(sizes, (tuple, list)) else (sizes,)
+    if not 1 <= len(given) <= 3:
+        low.fail(node, f"{what} takes 1 to 3 sizes, but got {len(given)}")
+    padded = (*given, *(1,) * (3 - len(given)))
+    x, y, z = (_size(low, what, axis, size, kernel, node) for axis, size in enumerate(padded))
+    return x, y, z
+
+
+def _size(
+    low: Lowering, what: str, axis: int, size: Any, kernel: str, node: ast.Call
+) -> Number:
+    """One size as an Int64: an expression is evaluated in 64 bits and never wraps."""
+    number = operators.as_number(low, size, node, Int64)
+    if not number.dtype.is_integer:
+        low.fail(
+            node,
+            f"{what} {ops.AXES[axis]} is {operators.describe(size)}",
+            expected="an integer",
+            hint="divide with // instead of /",
+        )
+    if isinstance(number.dim, Compound):
+        name = f"{what} {ops.AXES[axis]}"
+        fault = Fault(
+            "LaunchError",
+            f"Invalid launch of {kernel}: {name} overflows 64 bits or divides by zero",
+            low.location(node),
+        )
+        return Number(low.builder.size(Int64, number.dim, fault), number.dim)
+    return operators.convert(low, number, Int64)
+
+
+def _check_axis(
+    low: Lowering,
+    what: str,
+    axis: int,
+    size: Number,
+    limits: tuple[int, int],
+    kernel: str,
+    node: ast.Call,
+) -> None:
+    smallest, largest = limits
+    if isinstance(size.dim, int) and smallest <= size.dim <= largest:
+        return
+    message = (
+        f"Invalid launch of {kernel}: expected {what} {ops.AXES[axis]} to be in "
+        f"[{smallest}, {largest}], but got {{}}"
+    )
+    fault = Fault("LaunchError", message, low.location(node))
+    build = low.builder
+    above = build.compare("ge", size.value, build.constant(Int64, smallest))
+    below = build.compare("le", size.value, build.constant(Int64, largest))
+    build.check(build.binary("and", above, below), fault, size.value)
+
+
+def _check_block(low: Lowering, block: tuple[Number, ...], kernel: str, node: ast.Call) -> None:
+    for axis, size in enumerate(block):
+        _check_axis(low, "block", axis, size, (1, BLOCK_LIMITS[axis]), kernel, node)
+    dims = [size.dim for size in block]
+    x, y, z = dims
+    if isinstance(x, int) and isinstance(y, int) and isinstance(z, int):
+        if x * y * z <= MAX_THREADS:
+            return
+    message = (
+        f"Invalid launch of {kernel}: expected at most {MAX_THREADS} threads a block, "
+        f"but got {{}} (block {{}}, {{}}, {{}})"
+    )
+    fault = Fault("LaunchError", message, low.location(node))
+    build = low.builder
+    bx, by, bz = (size.value for size in block)
+    threads = build.binary("mul", build.binary("mul", bx, by), bz)
+    fits = build.compare("le", threads, build.constant(Int64, MAX_THREADS))
+    build.check(fits, fault, threads, bx, by, bz)
+
+
+def _kernel(
+    low: Lowering, call: KernelCall, node: ast.Call
+) -> tuple[ops.Function, tuple[ops.Value, ...]]:
+    """The kernel lowered for these arguments (once for each combination), and its arguments."""
+    key = (call.kernel, tuple(_key(value) for value in call.arguments.values()))
+    arguments = tuple(_run_time_values(call.arguments))
+    if key not in low.state.kernels:
+        low.state.kernels[key] = lower_kernel(low, call, node)
+    return low.state.kernels[key], arguments
+
+
+def _key(value: Any) -> object:
+    """What a kernel is specialised to: the types of run-time values, the values of constants."""
+    match value:
+        case Number():
+            return value.dtype
+        case TensorView():
+            return value.type
+        case tuple() | list():
+            return (type(value), tuple(_key(item) for item in value))
+        case bool() | int() | float() | str() | None | Numeric() | DType():
+            return (type(value), repr(value))
+    return (type(value), id(value))
+
+
+def _run_time_values(arguments: dict[str, Any]) -> list[ops.Value]:
+    result: list[ops.Value] = []
+
+    def visit(value: Any) -> None:
+        if isinstance(value, (Number, TensorView)):
+            result.append(value.value)
+        elif isinstance(value, (tuple, list)):
+            for item in value:
+                visit(item)
+
+    for value in arguments.values():
+        visit(value)
+    return result
+
+
+def lower_kernel(low: Lowering, call: KernelCall, node: ast.Call) -> ops.Function:
+    """A kernel for these arguments: run-time ones become parameters, the rest constants."""
+    source = low.state.sources[call.kernel.function]
+    params: list[ops.Value] = []
+
+    def parameter(name: str, value: Any) -> Any:
+        match value:
+            case Number():
+                params.append(ops.Value(value.dtype, name))
+                return Number(params[-1])
+            case TensorView():
+                params.append(ops.Value(value.type, name))
+                return TensorView(params[-1], name)
+            case tuple() | list():
+                return type(value)(parameter(f"{name}_{i}", v) for i, v in enumerate(value))
+        if isinstance(value, RUN_TIME):
+            low.fail(node, f"a kernel cannot take {operators.describe(value)}")
+        return value
+
+    names = {name: parameter(name, value) for name, value in call.arguments.items()}
+    inner = low.fork("kernel", Frame(source, names, low.frame, node))
+    with inner.builder.region() as region:
+        returned = inner.execute(source.node.body)  # type: ignore[arg-type]
+    if returned is not None and returned.value is not None:
+        inner.fail(source.node, "a kernel returns nothing", hint="write results to a tensor")
+    name = low.state.kernel_name(source.name)
+    return ops.Function(name, "kernel", tuple(params), region.freeze())

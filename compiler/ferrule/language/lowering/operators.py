@@ -1,0 +1,386 @@
+"""Operators on run-time numbers and whole tensors, and conversions to numbers.
+
+One table for each kind of operator; what both operands' types make of the result is `promotion`.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from typing import Any, Final
+
+from ferrule.compiler.artefacts import Fault
+from ferrule.language.ir import ops
+from ferrule.language.lowering.context import Lowering
+from ferrule.language.promotion import NoCommonType, promote, rank, weak
+from ferrule.language.values import RUN_TIME, KernelCall, Number, TensorView, Whole
+from ferrule.specs import Boolean, Compound, DType, Float32, Int32, Int64, Numeric
+from ferrule.specs.expr import ExprOp, make
+
+PYTHON_BINARY: Final[dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]]] = {
+    ast.Add: ("+", operator.add),
+    ast.Sub: ("-", operator.sub),
+    ast.Mult: ("*", operator.mul),
+    ast.Div: ("/", operator.truediv),
+    ast.FloorDiv: ("//", operator.floordiv),
+    ast.Mod: ("%", operator.mod),
+    ast.Pow: ("**", operator.pow),
+    ast.MatMult: ("@", operator.matmul),
+    ast.BitAnd: ("&", operator.and_),
+    ast.BitOr: ("|", operator.or_),
+    ast.BitXor: ("^", operator.xor),
+    ast.LShift: ("<<", operator.lshift),
+    ast.RShift: (">>", operator.rshift),
+}
+_IR_BINARY: Final[dict[type[ast.operator], ops.BinaryOp]] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "div",
+    ast.FloorDiv: "floordiv",
+    ast.Mod: "mod",
+    ast.BitAnd: "and",
+    ast.BitOr: "or",
+    ast.BitXor: "xor",
+}
+_SIZE_BINARY: Final[dict[ops.BinaryOp, ExprOp]] = {
+    "add": "add",
+    "sub": "sub",
+    "mul": "mul",
+    "floordiv": "floordiv",
+    "mod": "mod",
+    "min": "min",
+    "max": "max",
+}
+PYTHON_COMPARE: Final[dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]]] = {
+    ast.Eq: ("==", operator.eq),
+    ast.NotEq: ("!=", operator.ne),
+    ast.Lt: ("<", operator.lt),
+    ast.LtE: ("<=", operator.le),
+    ast.Gt: (">", operator.gt),
+    ast.GtE: (">=", operator.ge),
+    ast.Is: ("is", operator.is_),
+    ast.IsNot: ("is not", operator.is_not),
+    ast.In: ("in", lambda a, b: a in b),
+    ast.NotIn: ("not in", lambda a, b: a not in b),
+}
+_IR_COMPARE: Final[dict[type[ast.cmpop], ops.CompareOp]] = {
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "gt",
+    ast.GtE: "ge",
+}
+
+
+def describe(value: object) -> str:
+    """What a value is, in words for a message."""
+    match value:
+        case Number():
+            return f"a run-time {value.dtype.name}"
+        case TensorView():
+            return f"the tensor {value.name}"
+        case Whole():
+            return f"a whole-tensor expression of {value.dtype.name}"
+        case KernelCall():
+            return "a kernel call without .launch(...)"
+        case None:
+            return "None"
+    return f"{value!r} ({type(value).__name__})"
+
+
+def is_python_number(value: object) -> bool:
+    """Whether this is a number that is known at compile time (NumPy's scalars count)."""
+    if isinstance(value, (bool, int, float, Numeric)):
+        return True
+    return type(value).__module__ == "numpy" and getattr(value, "shape", None) == ()
+
+
+def plain(value: Any) -> Any:
+    """A NumPy scalar as a Python number; anything else as it is."""
+    return value.item() if type(value).__module__ == "numpy" and is_python_number(value) else value
+
+
+def as_number(low: Lowering, value: Any, node: ast.AST, near: DType | None = None) -> Number:
+    """A number in run-time form; a Python number takes its dtype from its neighbour's, `near`."""
+    if isinstance(value, Number):
+        return value
+    value = plain(value)
+    if isinstance(value, Numeric):
+        return constant(low, value.value, type(value), node)
+    if isinstance(value, (bool, int, float)):
+        return constant(low, value, weak(value, near), node)
+    low.fail(node, f"expected a number, but got {describe(value)}", hint=_element_hint(value))
+
+
+def _element_hint(value: object) -> str | None:
+    if isinstance(value, TensorView):
+        name = value.name
+        return f"read an element, {name}[i], or in a host function the whole tensor, {name}[:]"
+    return None
+
+
+def constant(low: Lowering, value: bool | int | float, dtype: DType, node: ast.AST) -> Number:
+    """A constant of this dtype.  A CompileError where it does not fit."""
+    if dtype.is_integer:
+        smallest, largest = dtype.range
+        if not smallest <= value <= largest:
+            low.fail(
+                node,
+                f"the constant {value} does not fit {dtype.name}",
+                expected=f"a value in [{smallest}, {largest}]",
+                hint="convert the other operand to a wider type, such as fe.Int64(x)",
+            )
+        value = int(value)
+    elif dtype is not Boolean:
+        value = float(value)
+    dim = value if dtype.is_integer else None
+    return Number(low.builder.constant(dtype, value), dim)
+
+
+def convert(low: Lowering, number: Number, dtype: DType) -> Number:
+    """A number in another dtype; it stays the same size if an integer type can hold any size."""
+    if number.dtype is dtype:
+        return number
+    keeps = dtype in (Int32, Int64) and number.dtype.is_integer
+    return Number(low.builder.cast(dtype, number.value), number.dim if keeps else None)
+
+
+def common(
+    low: Lowering, left: Any, right: Any, sign: str, node: ast.AST
+) -> tuple[Number, Number]:
+    """Both operands as numbers of one dtype."""
+    lhs, rhs = left, right
+    if not isinstance(left, (Number, Numeric)):
+        rhs = as_number(low, right, node)
+        lhs = as_number(low, left, node, rhs.dtype)
+    elif not isinstance(right, (Number, Numeric)):
+        lhs = as_number(low, left, node)
+        rhs = as_number(low, right, node, lhs.dtype)
+    lhs, rhs = as_number(low, lhs, node), as_number(low, rhs, node)
+    try:
+        dtype = promote(lhs.dtype, rhs.dtype)
+    except NoCommonType:
+        low.fail(
+            node,
+            f"no type holds both operands of {sign}: {lhs.dtype.name} and {rhs.dtype.name}",
+            hint="convert one of them explicitly, such as fe.Int64(x)",
+        )
+    return convert(low, lhs, dtype), convert(low, rhs, dtype)
+
+
+def binary(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST) -> Any:
+    """`left op right`."""
+    sign, python = PYTHON_BINARY[type(op)]
+    if not isinstance(left, RUN_TIME) and not isinstance(right, RUN_TIME):
+        return at_compile_time(low, node, lambda: python(*_untyped(left, right)))
+    if isinstance(op, ast.Pow):
+        return power(low, left, right, node)
+    if type(op) not in _IR_BINARY:
+        low.fail(node, f"the operator {sign} is not supported on run-time values")
+    name = _IR_BINARY[type(op)]
+    return lift(low, (left, right), node, lambda a, b: arithmetic(low, name, a, b, node))
+
+
+def _untyped(left: Any, right: Any) -> tuple[Any, Any]:
+    return tuple(v.value if isinstance(v, Numeric) else v for v in (left, right))  # type: ignore[return-value]
+
+
+def at_compile_time(low: Lowering, node: ast.AST, compute: Callable[[], Any]) -> Any:
+    """Runs ordinary Python; its errors become CompileErrors at this node."""
+    from ferrule.compiler.errors import CompileError
+    from ferrule.language.faces import OutsideKernel
+
+    try:
+        return compute()
+    except (CompileError, OutsideKernel):
+        raise
+    except Exception as error:
+        low.fail(node, f"{type(error).__name__} at compile time: {error}")
+
+
+def lift(
+    low: Lowering, operands: tuple[Any, ...], node: ast.AST, emit: Callable[..., Number]
+) -> Any:
+    """Applies an operation to numbers, or element by element where an operand is a whole tensor."""
+    wholes = [operand for operand in operands if isinstance(operand, Whole)]
+    if not wholes:
+        return emit(*operands)
+    first = wholes[0]
+    for other in wholes[1:]:
+        same_shape(low, first.shape, first.name, other.shape, other.name, node)
+    captured = tuple(o if isinstance(o, Whole) else _capture(low, o, node) for o in operands)
+
+    def element(coordinates: tuple[ops.Value, ...]) -> Number:
+        return emit(*(o.element(coordinates) if isinstance(o, Whole) else o for o in captured))
+
+    return Whole(first.shape, first.name, _dtype_of(low, first, element), element)
+
+
+def _capture(low: Lowering, operand: Any, node: ast.AST) -> Any:
+    if isinstance(operand, Number) or is_python_number(operand):
+        return operand
+    low.fail(node, f"expected a number or a whole tensor, but got {describe(operand)}")
+
+
+def _dtype_of(
+    low: Lowering, whole: Whole, element: Callable[[tuple[ops.Value, ...]], Number]
+) -> DType:
+    """The dtype of an element, found by emitting one into a region that is thrown away."""
+    with low.builder.region():
+        return element(tuple(ops.Value(Int64) for _ in whole.shape)).dtype
+
+
+def same_shape(
+    low: Lowering,
+    left: tuple[Any, ...],
+    left_name: str,
+    right: tuple[Any, ...],
+    right_name: str,
+    node: ast.AST,
+) -> None:
+    """Requires two whole tensors to have one shape."""
+    if len(left) != len(right):
+        low.fail(
+            node,
+            f"the ranks of a whole-tensor expression differ: {left_name} has {len(left)} dims, "
+            f"but {right_name} has {len(right)}",
+            expected="equal shapes; nothing is broadcast except scalars",
+        )
+    for axis, (a, b) in enumerate(zip(left, right, strict=True)):
+        low.relate(a, b, (f"{left_name}.shape[{axis}]", f"{right_name}.shape[{axis}]"), node)
+
+
+def arithmetic(low: Lowering, name: ops.BinaryOp, left: Any, right: Any, node: ast.AST) -> Number:
+    """One arithmetic operation on two numbers of any types."""
+    lhs, rhs = common(low, left, right, name, node)
+    if name == "div" and lhs.dtype.kind != "float":
+        lhs, rhs = convert(low, lhs, Float32), convert(low, rhs, Float32)
+    if name in ("and", "or", "xor") and lhs.dtype.kind == "float":
+        low.fail(node, f"bit operations take integers and bools, but got {lhs.dtype.name}")
+    if lhs.dtype is Boolean and name not in ("and", "or", "xor", "min", "max"):
+        lhs, rhs = convert(low, lhs, Int32), convert(low, rhs, Int32)
+    if lhs.dtype.kind == "float" and name in ("floordiv", "mod"):
+        low.fail(
+            node,
+            f"// and % take integers, but got {lhs.dtype.name}",
+            hint="divide with / and convert to an integer, fe.Int32(x / y)",
+        )
+    if name in ("floordiv", "mod") and low.kind == "host":
+        _check_divisor(low, rhs, node)
+    result = low.builder.binary(name, lhs.value, rhs.value)
+    return Number(result, _size(name, lhs, rhs))
+
+
+def _check_divisor(low: Lowering, divisor: Number, node: ast.AST) -> None:
+    if isinstance(divisor.dim, int) and divisor.dim != 0:
+        return
+    fault = Fault("ZeroDivisionError", "integer division or modulo by zero", low.location(node))
+    zero = low.builder.constant(divisor.dtype, 0)
+    low.builder.check(low.builder.compare("ne", divisor.value, zero), fault)
+
+
+def _size(name: ops.BinaryOp, lhs: Number, rhs: Number) -> Any:
+    if lhs.dim is None or rhs.dim is None or name not in _SIZE_BINARY:
+        return None
+    if lhs.dtype not in (Int32, Int64):
+        return None
+    if isinstance(lhs.dim, int) and isinstance(rhs.dim, int):
+        return _constant_size(_SIZE_BINARY[name], lhs.dim, rhs.dim, lhs.dtype)
+    return make(_SIZE_BINARY[name], lhs.dim, rhs.dim)
+
+
+def _constant_size(op: ExprOp, lhs: int, rhs: int, dtype: DType) -> int | None:
+    """Two typed constants: the result as a size, unless it wrapped or is no size."""
+    value = make(op, lhs, rhs)
+    smallest, largest = dtype.range
+    if isinstance(value, Compound) or not isinstance(value, int):
+        return None
+    return value if smallest <= value <= largest else None
+
+
+def power(low: Lowering, base: Any, exponent: Any, node: ast.AST) -> Any:
+    """`base ** exponent` for the exponents 1, 2, 3 and 4 known at compile time."""
+    exponent = plain(exponent)
+    if exponent not in (1, 2, 3, 4) or isinstance(exponent, (bool, float)):
+        low.fail(
+            node,
+            f"** takes an exponent of 1, 2, 3 or 4 known at compile time, "
+            f"but got {describe(exponent)}",
+        )
+    result = base
+    for _ in range(exponent - 1):
+        result = lift(
+            low, (result, base), node, lambda a, b: arithmetic(low, "mul", a, b, node)
+        )
+    return result
+
+
+def compare(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) -> Any:
+    """`left op right`: a bool known at compile time, or a run-time Boolean."""
+    sign, python = PYTHON_COMPARE[type(op)]
+    if isinstance(op, (ast.Is, ast.IsNot)):
+        return python(left, right)
+    if not isinstance(left, RUN_TIME) and not isinstance(right, RUN_TIME):
+        return at_compile_time(low, node, lambda: python(*_untyped(left, right)))
+    if type(op) not in _IR_COMPARE:
+        low.fail(node, f"the operator {sign!r} is not supported on run-time values")
+    name = _IR_COMPARE[type(op)]
+
+    def emit(a: Any, b: Any) -> Number:
+        lhs, rhs = common(low, a, b, sign, node)
+        return Number(low.builder.compare(name, lhs.value, rhs.value))
+
+    return lift(low, (left, right), node, emit)
+
+
+def truth(low: Lowering, value: Any, node: ast.AST) -> Any:
+    """The truth of a value: a bool known at compile time, or a run-time Boolean."""
+    if isinstance(value, Number):
+        if value.dtype is Boolean:
+            return value
+        zero = low.builder.constant(value.dtype, 0 if rank(value.dtype) < 2 else 0.0)
+        return Number(low.builder.compare("ne", value.value, zero))
+    if isinstance(value, RUN_TIME):
+        low.fail(node, f"{describe(value)} has no truth value", hint=_element_hint(value))
+    return at_compile_time(low, node, lambda: bool(value))
+
+
+def negate(low: Lowering, value: Any, node: ast.AST) -> Any:
+    """`not value`."""
+    known = truth(low, value, node)
+    if isinstance(known, bool):
+        return not known
+    return Number(low.builder.unary("not", known.value))
+
+
+def unary(low: Lowering, op: ast.unaryop, value: Any, node: ast.AST) -> Any:
+    """`op value`."""
+    if isinstance(op, ast.Not):
+        return negate(low, value, node)
+    if not isinstance(value, RUN_TIME):
+        python = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.inv}
+        raw = value.value if isinstance(value, Numeric) else value
+        return at_compile_time(low, node, lambda: python[type(op)](raw))
+    return lift(low, (value,), node, lambda x: _unary_number(low, op, x, node))
+
+
+def _unary_number(low: Lowering, op: ast.unaryop, value: Any, node: ast.AST) -> Number:
+    number = as_number(low, value, node)
+    if isinstance(op, ast.Invert):
+        if number.dtype.kind == "float":
+            low.fail(node, f"~ takes integers and bools, but got {number.dtype.name}")
+        ones = low.builder.constant(number.dtype, True if number.dtype is Boolean else _ones(number))
+        return Number(low.builder.binary("xor", number.value, ones))
+    if number.dtype is Boolean:
+        number = convert(low, number, Int32)
+    if isinstance(op, ast.UAdd):
+        return number
+    dim = make("sub", 0, number.dim) if number.dim is not None else None
+    return Number(low.builder.unary("neg", number.value), dim)
+
+
+def _ones(number: Number) -> int:
+    return -1 if number.dtype.kind == "int" else number.dtype.range[1]

@@ -1,0 +1,69 @@
+"""Which dtype an operation on two run-time numbers has, and which stores convert by themselves.
+
+Two run-time numbers promote as `torch.promote_types` does.  A Python number is weak: it takes the
+other operand's dtype where that can hold its kind.
+"""
+
+from __future__ import annotations
+
+from ferrule.specs import Boolean, DType, Float32, Int8, Int16, Int32, Int64
+
+_RANKS = {"bool": 0, "int": 1, "uint": 1, "float": 2, "complex": 3}
+_SIGNED: dict[int, DType] = {8: Int8, 16: Int16, 32: Int32, 64: Int64}
+
+
+class NoCommonType(Exception):
+    """Two dtypes have none that holds both; the caller words the error."""
+
+
+def rank(dtype: DType) -> int:
+    """0 for bool, 1 for integers, 2 for floats, 3 for complex numbers."""
+    return _RANKS[dtype.kind]
+
+
+def promote(left: DType, right: DType) -> DType:
+    """The dtype of an operation on these two.  Raises NoCommonType where there is none."""
+    if left is right:
+        return left
+    if rank(left) != rank(right):
+        return left if rank(left) > rank(right) else right
+    if left.kind == "float":
+        return _promote_floats(left, right)
+    if left.kind == right.kind:
+        return left if left.bits >= right.bits else right
+    return _promote_mixed_signs(left, right)
+
+
+def _promote_floats(left: DType, right: DType) -> DType:
+    if min(left.bits, right.bits) < 16:
+        raise NoCommonType
+    if left.bits == right.bits:  # float16 and bfloat16
+        return Float32
+    return left if left.bits > right.bits else right
+
+
+def _promote_mixed_signs(left: DType, right: DType) -> DType:
+    signed, unsigned = (left, right) if left.kind == "int" else (right, left)
+    if signed.bits > unsigned.bits:
+        return signed
+    if unsigned.bits == 64:
+        raise NoCommonType
+    return _SIGNED[unsigned.bits * 2]
+
+
+def weak(number: bool | int | float, other: DType | None) -> DType:
+    """The dtype of a Python number beside a run-time number (None: beside nothing)."""
+    if isinstance(number, bool):
+        return other or Boolean
+    if isinstance(number, int):
+        return Int32 if other is None or other is Boolean else other
+    return Float32 if other is None or rank(other) < 2 else other
+
+
+def stores_implicitly(source: DType, target: DType) -> bool:
+    """Whether a value of one dtype is stored to another without an explicit conversion.
+
+    Yes within a kind and upwards (bool → integer → float), as C does it; not from float to
+    integer, nor from anything to bool.
+    """
+    return source is target or (target is not Boolean and rank(source) <= rank(target))

@@ -1,0 +1,69 @@
+"""From an object or an address to something to call.
+
+Importing this package imports tvm-ffi and teaches it ferrule's error kinds; LLVM is imported when
+the first object is loaded. Beside its own names the package has those of `ferrule.specs` that
+programs written for CuTe look for here. Names are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from ferrule.runtime.errors import register_error_kinds
+
+if TYPE_CHECKING:
+    from ferrule.runtime.artefacts import ObjectCode, Origin, Stage
+    from ferrule.runtime.engine import Engine
+    from ferrule.runtime.errors import LaunchError, LinkError, StageError
+    from ferrule.runtime.function import Function, load_function, make_function
+    from ferrule.runtime.objectfile import ObjectFileError
+    from ferrule.specs import make_fake_compact_tensor, make_fake_tensor
+
+__all__ = [
+    "Engine",
+    "Function",
+    "LaunchError",
+    "LinkError",
+    "ObjectCode",
+    "ObjectFileError",
+    "Origin",
+    "Stage",
+    "StageError",
+    "load_function",
+    "make_fake_compact_tensor",
+    "make_fake_tensor",
+    "make_function",
+]
+
+_HOMES = MappingProxyType(
+    {
+        "Engine": "ferrule.runtime.engine",
+        "Function": "ferrule.runtime.function",
+        "LaunchError": "ferrule.runtime.errors",
+        "LinkError": "ferrule.runtime.errors",
+        "ObjectCode": "ferrule.runtime.artefacts",
+        "ObjectFileError": "ferrule.runtime.objectfile",
+        "Origin": "ferrule.runtime.artefacts",
+        "Stage": "ferrule.runtime.artefacts",
+        "StageError": "ferrule.runtime.errors",
+        "load_function": "ferrule.runtime.function",
+        "make_fake_compact_tensor": "ferrule.specs",
+        "make_fake_tensor": "ferrule.specs",
+        "make_function": "ferrule.runtime.function",
+    }
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+register_error_kinds()

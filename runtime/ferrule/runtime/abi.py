@@ -1,0 +1,87 @@
+"""Numbers of the C ABI: type indices of TVM-FFI, device types of DLPack.
+
+Plain integers that need no LLVM. The struct layouts that go with them are in `llvm.layouts`; one
+test pins both against the installed C headers.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+SYMBOL_PREFIX = "__tvm_ffi_"
+"""What the C symbol of a TVM-FFI function begins with."""
+
+
+class TypeIndex(IntEnum):
+    """The tag of a `TVMFFIAny`; from `OBJECT` on the payload is a counted reference."""
+
+    ANY = -1
+    NONE = 0
+    INT = 1
+    BOOL = 2
+    FLOAT = 3
+    OPAQUE_PTR = 4
+    DATA_TYPE = 5
+    DEVICE = 6
+    DLTENSOR_PTR = 7
+    RAW_STR = 8
+    BYTE_ARRAY_PTR = 9
+    OBJECT_RVALUE_REF = 10
+    SMALL_STR = 11
+    SMALL_BYTES = 12
+    OBJECT = 64
+    STR = 65
+    BYTES = 66
+    ERROR = 67
+    FUNCTION = 68
+    SHAPE = 69
+    TENSOR = 70
+    ARRAY = 71
+    MAP = 72
+    MODULE = 73
+    OPAQUE_PY_OBJECT = 74
+    LIST = 75
+    DICT = 76
+
+
+class DeviceType(IntEnum):
+    """The kind of memory that a `DLTensor` lies in."""
+
+    CPU = 1
+    CUDA = 2
+    CUDA_HOST = 3
+    OPENCL = 4
+    VULKAN = 7
+    METAL = 8
+    VPI = 9
+    ROCM = 10
+    ROCM_HOST = 11
+    EXT_DEV = 12
+    CUDA_MANAGED = 13
+    ONE_API = 14
+    WEBGPU = 15
+    HEXAGON = 16
+    MAIA = 17
+
+
+class DTypeCode(IntEnum):
+    """The first byte of a `DLDataType`."""
+
+    INT = 0
+    UINT = 1
+    FLOAT = 2
+    OPAQUE_HANDLE = 3
+    BFLOAT = 4
+    COMPLEX = 5
+    BOOL = 6
+    FLOAT8_E3M4 = 7
+    FLOAT8_E4M3 = 8
+    FLOAT8_E4M3B11FNUZ = 9
+    FLOAT8_E4M3FN = 10
+    FLOAT8_E4M3FNUZ = 11
+    FLOAT8_E5M2 = 12
+    FLOAT8_E5M2FNUZ = 13
+    FLOAT8_E8M0FNU = 14
+    FLOAT6_E2M3FN = 15
+    FLOAT6_E3M2FN = 16
+    FLOAT4_E2M1FN = 17

@@ -1,0 +1,42 @@
+"""The artefacts that pass from a compiler to the runtime: object code, and where it came from.
+
+`runtime` knows no compiler. A function keeps an `Origin`, which whoever made the function
+implements, and asks it for another object or for a text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeAlias
+
+from ferrule.runtime.abi import SYMBOL_PREFIX
+
+Stage: TypeAlias = Literal["ir", "llvm", "asm"]
+"""The texts that a function can have: kernel IR, LLVM IR, assembly."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectCode:
+    """A relocatable object that defines `__tvm_ffi_<name>`."""
+
+    name: str
+    data: bytes = field(repr=False)
+    triple: str
+    cpu: str
+
+    @property
+    def symbol(self) -> str:
+        """The C symbol of the function."""
+        return SYMBOL_PREFIX + self.name
+
+
+class Origin(Protocol):
+    """What a function was made from."""
+
+    def emit(self, name: str, cpu: str, triple: str) -> ObjectCode:
+        """The object for this export name and this target; the same input gives the same bytes."""
+        ...
+
+    def text(self, stage: Stage) -> str:
+        """The function at this stage; `StageError` where there is no such text."""
+        ...

@@ -1,0 +1,166 @@
+"""The engine: machine code of one object, linked into this process.
+
+`Engine.load` checks the object's headers, gives LLVM's linker the addresses of the C functions
+that generated code may use, and keeps the memory for as long as the engine lives. Whoever holds an
+address taken from an engine holds the engine. There is one LLVM linker for each engine, so that
+names never collide and memory goes with the engine and not before.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Any, Final
+
+from ferrule.runtime.artefacts import ObjectCode
+from ferrule.runtime.objectfile import Machine, ObjectFile, ObjectFileError, read_object
+
+_MACHINES: Final[Mapping[str, Machine]] = MappingProxyType(
+    {
+        "x86_64": Machine.X86_64,
+        "amd64": Machine.X86_64,
+        "aarch64": Machine.AARCH64,
+        "arm64": Machine.AARCH64,
+    }
+)
+
+_BASELINE_CPUS: Final[Mapping[Machine, str]] = MappingProxyType(
+    {Machine.X86_64: "x86-64", Machine.AARCH64: "generic"}
+)
+
+# The linker defines this one itself.
+_LINKER_SYMBOLS: Final = frozenset({"_GLOBAL_OFFSET_TABLE_"})
+
+_NO_SYMBOLS: Final[Mapping[str, int]] = MappingProxyType({})
+
+
+class Engine:
+    """The loaded code of one object. Made by `load`; the memory is freed with the engine."""
+
+    __slots__ = ("__weakref__", "_addresses", "_lljit", "_tracker", "code")
+
+    def __init__(self, code: ObjectCode, lljit: Any, tracker: Any, names: tuple[str, ...]) -> None:
+        self.code = code
+        self._tracker = tracker
+        self._lljit = lljit
+        self._addresses = {name: int(tracker[name]) for name in names}
+
+    @classmethod
+    def load(cls, code: ObjectCode, symbols: Mapping[str, int] = _NO_SYMBOLS) -> Engine:
+        """Link an object into this process.
+
+        `symbols` are addresses of symbols beyond the fixed table that this object may use. Bytes
+        that are no object for this machine, and unknown symbols, are an `ObjectFileError`.
+        """
+        header = read_object(code.data)
+        _check_machine(header)
+        imports = {name: _address_of(name, symbols) for name in _imported(header)}
+        return cls(code, *_link(code.data, imports, header.defined), header.defined)
+
+    def address(self, symbol: str) -> int:
+        """The address of a symbol that the object defines, valid while the engine lives."""
+        try:
+            return self._addresses[symbol]
+        except KeyError:
+            known = ", ".join(self._addresses) or "nothing"
+            raise KeyError(f"the object defines no {symbol}, it defines {known}") from None
+
+    def __repr__(self) -> str:
+        return f"<ferrule.Engine {self.code.name} for {self.code.triple} ({self.code.cpu})>"
+
+
+def host_machine() -> Machine:
+    """The processor of this process."""
+    try:
+        return _MACHINES[platform.machine().lower()]
+    except KeyError:
+        raise RuntimeError(f"ferrule has no code generator for {platform.machine()}") from None
+
+
+def host_triple() -> str:
+    """LLVM's name of the target that this process runs on."""
+    from llvmlite import binding
+
+    return str(binding.get_process_triple())
+
+
+def host_baseline_cpu() -> str:
+    """LLVM's name of the least processor of this process's architecture, for what is exported."""
+    return _BASELINE_CPUS[host_machine()]
+
+
+@cache
+def c_address(name: str) -> int:
+    """The address in this process of a function of the C table."""
+    from ferrule.runtime.llvm.capi import Library, c_function
+
+    match c_function(name).library:
+        case Library.TVM_FFI:
+            library = _libtvm_ffi()
+        case Library.LIBC:
+            library = ctypes.CDLL(None)
+    address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+    if address is None:
+        raise RuntimeError(f"this process has no address of {name}")
+    return address
+
+
+def _check_machine(header: ObjectFile) -> None:
+    wanted = host_machine()
+    if header.machine is not wanted:
+        raise ObjectFileError(
+            f"wanted an object for {wanted.name.lower()}, the machine of this process, "
+            f"got one for {header.machine.name.lower()}"
+        )
+
+
+def _imported(header: ObjectFile) -> list[str]:
+    return [name for name in header.undefined if name not in _LINKER_SYMBOLS]
+
+
+def _address_of(name: str, symbols: Mapping[str, int]) -> int:
+    from ferrule.runtime.llvm.capi import C_FUNCTIONS
+
+    if name in symbols:
+        return symbols[name]
+    if name in C_FUNCTIONS:
+        return c_address(name)
+    raise ObjectFileError(
+        f"the object needs the symbol {name}, which is neither a C function that generated code "
+        f"may use nor one that was given"
+    )
+
+
+@cache
+def _libtvm_ffi() -> ctypes.CDLL:
+    from tvm_ffi import libinfo
+
+    return ctypes.CDLL(libinfo.find_libtvm_ffi())
+
+
+@cache
+def initialize_llvm() -> None:
+    """Make LLVM's code generator for this machine known; needed before any target machine."""
+    from llvmlite import binding
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+
+
+def _link(data: bytes, imports: Mapping[str, int], exports: tuple[str, ...]) -> tuple[Any, Any]:
+    from llvmlite import binding
+
+    initialize_llvm()
+    lljit = binding.create_lljit_compiler()
+    library = binding.JITLibraryBuilder().add_object_img(data)
+    for name, address in imports.items():
+        library.import_symbol(name, address)
+    for name in exports:
+        library.export_symbol(name)
+    try:
+        return lljit, library.link(lljit, "object")
+    except RuntimeError as error:
+        raise ObjectFileError(f"LLVM cannot link the object: {error}") from error

@@ -1,0 +1,276 @@
+"""`Function`: what a compiled kernel is in Python, a `tvm_ffi.Function` that calls fast.
+
+It is a TVM-FFI function to every API that takes one, and positional through C. In Python it takes
+keywords and defaults, says what it accepts, and can be exported.
+
+Lifetimes: the function object's keep-alive holds the engine, the call plan and the gate. Whoever
+holds the function object, a C++ host too, keeps the code; the Python object holds the function
+object. Nothing else keeps code alive, no list and no attribute of the instance.
+
+The type is the heap type of `heaptype` where the interpreter has what it needs, an ordinary
+subclass elsewhere; `_Members` is what both have.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import threading
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import tvm_ffi
+
+from ferrule import specs
+from ferrule.runtime.artefacts import ObjectCode, Origin
+from ferrule.runtime.callpath import prepare_call
+from ferrule.runtime.engine import Engine
+from ferrule.runtime.export import export_library, export_object
+from ferrule.runtime.heaptype import HeapType, make_heap_type
+
+if TYPE_CHECKING:
+    from ferrule.runtime.gate import Gate
+    from ferrule.runtime.plan import CallPlan
+
+_DOC = "A compiled function: a `tvm_ffi.Function` with names, defaults, checks and exports."
+
+_STATE = "_ferrule_state"
+
+_OF_CLASS_STATEMENT = frozenset(
+    {"__slots__", "__doc__", "__module__", "__firstlineno__", "__static_attributes__"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    signature: specs.Signature
+    origin: Origin
+    plan: CallPlan | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Lifeline:
+    """What must live as long as the function object."""
+
+    engine: object
+    plan: CallPlan | None
+    gate: Gate | None
+
+
+class _Annotation(str):
+    """Text that a signature shows without quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class _SignatureOfInstance:
+    """`__signature__` of instances; the class has none of its own."""
+
+    __slots__ = ()
+
+    def __get__(self, instance: Any, owner: type[Any]) -> inspect.Signature:
+        if instance is None:
+            raise AttributeError("__signature__")
+        return _python_signature(instance.signature)
+
+
+class _Members:
+    """What `Function` adds to `tvm_ffi.Function`."""
+
+    __slots__ = ()
+
+    __signature__ = _SignatureOfInstance()
+
+    @property
+    def signature(self) -> specs.Signature:
+        """Name and parameters, as messages show them."""
+        return _state_of(self).signature
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return _state_of(self).signature.name
+
+    def inspect_ir(self) -> str:
+        """The kernel IR as text."""
+        return _state_of(self).origin.text("ir")
+
+    def inspect_llvm(self) -> str:
+        """The LLVM IR before any optimisation."""
+        return _state_of(self).origin.text("llvm")
+
+    def inspect_asm(self) -> str:
+        """The assembly of the code that runs."""
+        return _state_of(self).origin.text("asm")
+
+    def export_to_c(self, path: str | os.PathLike[str], function_name: str | None = None) -> None:
+        """Write an object file (`.o`) that defines `__tvm_ffi_<function_name>`.
+
+        It runs on every processor of this architecture and needs libtvm_ffi and libc alone. The
+        function's own name is the default. ValueError for a name that is no C identifier or
+        begins with an underscore, and for another suffix.
+        """
+        state = _state_of(self)
+        export_object(state.origin, _chosen(function_name, state), path)
+
+    def export_library(
+        self, path: str | os.PathLike[str], function_name: str | None = None
+    ) -> None:
+        """Write a shared library (`.so`) that `tvm_ffi.load_module` loads.
+
+        It is linked with the C compiler that `CC` names, else cc, gcc or clang. LinkError where
+        there is none or it fails.
+        """
+        state = _state_of(self)
+        export_library(state.origin, _chosen(function_name, state), path)
+
+    def __repr__(self) -> str:
+        state = self.__dict__.get(_STATE)
+        return f"<ferrule.Function {state.signature if state else 'without code'}>"
+
+    def __copy__(self) -> _Members:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Members:
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError(
+            f"{self!r} cannot be pickled: it is machine code of this process; "
+            f"compile it again there, or export it and load the library"
+        )
+
+
+def _state_of(function: _Members) -> _State:
+    try:
+        state: _State = function.__dict__[_STATE]
+    except KeyError:
+        raise RuntimeError("this function has no code: ferrule.compile makes functions") from None
+    return state
+
+
+def _chosen(function_name: str | None, state: _State) -> str:
+    return state.signature.name if function_name is None else function_name
+
+
+if TYPE_CHECKING:
+
+    class Function(_Members, tvm_ffi.Function):
+        """What the type made below is to a type checker."""
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    HEAP: HeapType | None
+else:
+    # Without LLVM there is nothing to put into the slot.
+    HEAP = make_heap_type("ferrule.Function", _DOC) if find_spec("llvmlite") else None
+
+    def _call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        values = (*args, *kwargs.values())
+        return tvm_ffi.Function.__call__(self, *prepare_call(self, values, tuple(kwargs)))
+
+    def _make_type() -> type[Any]:
+        if HEAP is not None:
+            made = HEAP.type
+        else:
+            body = {"__slots__": ("__weakref__",), "__doc__": _DOC, "__call__": _call}
+            made = type("Function", (tvm_ffi.Function,), {**body, "__module__": "ferrule"})
+        for name, value in vars(_Members).items():
+            # Not a base class: its slots for == and hash, object's own, would come first.
+            if name not in _OF_CLASS_STATEMENT:
+                setattr(made, name, value)
+        return made
+
+    Function = _make_type()
+
+
+def make_function(
+    address: int,
+    signature: specs.Signature,
+    origin: Origin,
+    *,
+    owner: object,
+    doc: str | None = None,
+    kind: type[Function] = Function,
+) -> Function:
+    """A function whose code is at `address`, valid as long as `owner` (the engine) lives.
+
+    `kind` is the type to make, `Function` or a subclass of it.
+    """
+    gate, plan = _gate_and_plan(signature)
+    lifeline = _Lifeline(owner, plan, gate)
+    function: Function = kind.__new__(kind)
+    function.__move_handle_from__(
+        tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=lifeline)
+    )
+    function.__dict__.update(_attributes(_State(signature, origin, plan), doc))
+    if gate is not None and plan is not None:
+        gate.install(function, plan)
+    return function
+
+
+def _attributes(state: _State, doc: str | None) -> dict[str, Any]:
+    # A type cannot have a property called __name__, its own name is in the way.
+    name, text = state.signature.name, str(state.signature)
+    return {
+        _STATE: state,
+        "__name__": name,
+        "__qualname__": name,
+        "__doc__": f"{text}\n\n{inspect.cleandoc(doc)}" if doc else text,
+    }
+
+
+def _python_signature(signature: specs.Signature) -> inspect.Signature:
+    return inspect.Signature(
+        [
+            inspect.Parameter(
+                param.name,
+                inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                default=inspect.Parameter.empty
+                if param.default is specs.REQUIRED
+                else param.default,
+                annotation=_Annotation(_kind_text(signature, param)),
+            )
+            for param in signature.params
+        ]
+    )
+
+
+def _kind_text(signature: specs.Signature, param: specs.Param) -> str:
+    """`Tensor([n0], float32)` of `a: Tensor([n0], float32)`."""
+    text = signature.describe(param).removeprefix(f"{param.name}: ")
+    return text if param.default is specs.REQUIRED else text.rpartition(" = ")[0]
+
+
+_GATE_LOCK = threading.Lock()
+
+
+@cache
+def _make_gate() -> Gate:
+    from ferrule.runtime.gate import Gate
+
+    assert HEAP is not None
+    return Gate(HEAP, prepare_call)
+
+
+def _gate_and_plan(signature: specs.Signature) -> tuple[Gate | None, CallPlan | None]:
+    if HEAP is None:
+        return None, None
+    from ferrule.runtime.plan import make_plan
+
+    with _GATE_LOCK:
+        gate = _make_gate()
+    return gate, make_plan(signature.params)
+
+
+def load_function(
+    code: ObjectCode, signature: specs.Signature, origin: Origin, *, doc: str | None = None
+) -> Function:
+    """Load an object and make the function that it defines."""
+    engine = Engine.load(code)
+    return make_function(engine.address(code.symbol), signature, origin, owner=engine, doc=doc)

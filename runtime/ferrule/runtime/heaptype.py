@@ -1,0 +1,146 @@
+"""The heap type under `Function`: a `tvm_ffi.Function` with a vectorcall slot.
+
+CPython calls an object through its vectorcall pointer without making a tuple or looking anything
+up. A class statement cannot give a type such a pointer, so the type is made with
+`PyType_FromSpecWithBases`. Its instances are the base's, with three words behind: the vectorcall
+pointer, the pointer to the call plan, and the list of weak references.
+
+What is assumed of the interpreter and of the base is read or tried here, never hard-coded; where
+an assumption fails, `make_heap_type` returns None and the caller makes an ordinary subclass.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import sysconfig
+from dataclasses import dataclass
+from typing import Any, Final
+
+import tvm_ffi
+
+_TP_CALL: Final = 50
+_TP_DOC: Final = 56
+_TP_MEMBERS: Final = 72
+
+_FLAG_BASETYPE: Final = 1 << 10
+_FLAG_HAVE_VECTORCALL: Final = 1 << 11
+_FLAG_HAVE_VERSION_TAG: Final = 1 << 18
+
+_T_PYSSIZET: Final = 19
+_READONLY: Final = 1
+
+_WORD: Final = 8
+
+
+class _Member(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("type", ctypes.c_int),
+        ("offset", ctypes.c_ssize_t),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]
+
+
+class _Slot(ctypes.Structure):
+    _fields_ = [("slot", ctypes.c_int), ("value", ctypes.c_void_p)]
+
+
+class _Spec(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("basicsize", ctypes.c_int),
+        ("itemsize", ctypes.c_int),
+        ("flags", ctypes.c_uint),
+        ("slots", ctypes.POINTER(_Slot)),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class HeapType:
+    """The type, and where the words that concern a call lie in its instances."""
+
+    type: type[Any]
+    base_size: int
+    handle_offset: int
+    keep: tuple[Any, ...]  # the interpreter goes on reading these buffers
+
+    @property
+    def vectorcall_offset(self) -> int:
+        """Where the pointer to the gate lies."""
+        return self.base_size
+
+    @property
+    def plan_offset(self) -> int:
+        """Where the pointer to the call plan lies."""
+        return self.base_size + _WORD
+
+    @property
+    def weaklist_offset(self) -> int:
+        """Where the list of weak references lies."""
+        return self.base_size + 2 * _WORD
+
+    @property
+    def size(self) -> int:
+        """Bytes of an instance."""
+        return self.base_size + 3 * _WORD
+
+    def install(self, instance: object, gate: int, plan: int) -> None:
+        """Make `instance` callable: the addresses must stay valid as long as it lives."""
+        # The plan first: with the gate in place a call reads the plan.
+        ctypes.c_void_p.from_address(id(instance) + self.plan_offset).value = plan
+        ctypes.c_void_p.from_address(id(instance) + self.vectorcall_offset).value = gate
+
+
+def make_heap_type(name: str, doc: str) -> HeapType | None:
+    """The type, or None on an interpreter where it cannot be made safely."""
+    handle_offset = _handle_offset()
+    if not _interpreter_fits() or handle_offset is None:
+        return None
+    size = -(-tvm_ffi.Function.__basicsize__ // _WORD) * _WORD
+    members = (_Member * 3)(
+        _Member(b"__vectorcalloffset__", _T_PYSSIZET, size, _READONLY, None),
+        _Member(b"__weaklistoffset__", _T_PYSSIZET, size + 2 * _WORD, _READONLY, None),
+        _Member(),
+    )
+    call = ctypes.cast(ctypes.pythonapi.PyVectorcall_Call, ctypes.c_void_p).value
+    doc_buffer = ctypes.create_string_buffer(doc.encode())
+    slots = (_Slot * 4)(
+        _Slot(_TP_CALL, call),
+        _Slot(_TP_DOC, ctypes.addressof(doc_buffer)),
+        _Slot(_TP_MEMBERS, ctypes.addressof(members)),
+        _Slot(),
+    )
+    flags = _FLAG_BASETYPE | _FLAG_HAVE_VECTORCALL | _FLAG_HAVE_VERSION_TAG
+    spec = _Spec(name.encode(), size + 3 * _WORD, 0, flags, slots)
+    kept = (members, doc_buffer, slots, spec)
+    return HeapType(_from_spec(spec), size, handle_offset, kept)
+
+
+def _from_spec(spec: _Spec) -> type[Any]:
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object)(
+        ("PyType_FromSpecWithBases", ctypes.pythonapi)
+    )
+    made: type[Any] = make(ctypes.addressof(spec), (tvm_ffi.Function,))
+    return made
+
+
+def _interpreter_fits() -> bool:
+    return (
+        sys.implementation.name == "cpython"
+        and not sysconfig.get_config_var("Py_GIL_DISABLED")
+        and ctypes.sizeof(ctypes.c_void_p) == _WORD
+        and object.__basicsize__ == 2 * _WORD
+        and not tvm_ffi.Function.__weakrefoffset__
+    )
+
+
+def _handle_offset() -> int | None:
+    """Where an instance of the base keeps the handle of its function object: found by looking."""
+    probe = tvm_ffi.get_global_func("ffi.Array")
+    handle = probe.__chandle__()
+    for offset in range(2 * _WORD, tvm_ffi.Function.__basicsize__ - _WORD + 1, _WORD):
+        if ctypes.c_uint64.from_address(id(probe) + offset).value == handle:
+            return offset
+    return None

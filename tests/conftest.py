@@ -1,0 +1,113 @@
+"""What all tests share: what they need of the machine, goldens, and a run that proves nothing.
+
+* A test that needs more than Python and the core dependencies says so with a `needs_*` marker;
+  where the machine lacks it the test is skipped, with the reason.
+* `golden(name, text)` compares `text` with the file `golden/<name>` beside the test's file;
+  `pytest --update-golden` writes the files instead. Names are given by the test, so they are
+  the same on every run, and no two tests share one.
+* A run in which no test passed or failed (all were skipped, none was found) exits with 5.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+
+def has_c_compiler() -> bool:
+    """True where a C compiler is named by $CC or found on the path."""
+    names = (os.environ.get("CC", "cc"), "gcc", "clang")
+    return any(shutil.which(name) for name in names)
+
+
+def has_torch() -> bool:
+    """True where PyTorch is installed; does not import it."""
+    return importlib.util.find_spec("torch") is not None
+
+
+def has_cuda() -> bool:
+    """True where the CUDA driver finds a device."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    count = ctypes.c_int(0)
+    asked = (driver.cuInit(0), driver.cuDeviceGetCount(ctypes.byref(count)))
+    return asked == (0, 0) and count.value > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Something that a test can need: how to find out, and what to say where it is missing."""
+
+    present: Callable[[], bool]
+    missing: str
+
+
+NEEDS = {
+    "needs_cc": Need(has_c_compiler, "no C compiler ($CC, cc, gcc or clang)"),
+    "needs_torch": Need(has_torch, "PyTorch is not installed"),
+    "needs_cuda": Need(has_cuda, "no CUDA device"),
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden", action="store_true", help="write the golden files instead of comparing"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for name, need in NEEDS.items():
+        config.addinivalue_line("markers", f"{name}: skipped where there is {need.missing}")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker in item.iter_markers():
+        need = NEEDS.get(marker.name)
+        if need is not None and not need.present():
+            pytest.skip(need.missing)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A green run means that something ran."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or session.config.option.collectonly:
+        return
+    ran = any(reporter.stats.get(outcome) for outcome in ("passed", "failed", "error", "xfailed"))
+    if session.exitstatus == pytest.ExitCode.OK and not ran:
+        session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+@dataclass(frozen=True, slots=True)
+class Golden:
+    """Compares a text with a file, or writes the file where an update was asked for."""
+
+    folder: Path
+    update: bool
+
+    def __call__(self, name: str, text: str) -> None:
+        path = self.folder / name
+        wanted = text if text.endswith("\n") else text + "\n"
+        if self.update:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(wanted, encoding="utf-8")
+            return
+        if not path.exists():
+            pytest.fail(f"{path} does not exist: pytest --update-golden writes it", pytrace=False)
+        kept = path.read_text(encoding="utf-8")
+        assert wanted == kept, f"{path} differs: if that was meant, run pytest --update-golden"
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """See `Golden`; the files are in `golden/` beside the test's file."""
+    update = bool(request.config.getoption("--update-golden"))
+    return Golden(request.path.parent / "golden", update)

@@ -1,0 +1,50 @@
+"""The tests' own machinery: goldens compare and update, an empty run fails, needs skip."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+GOLDEN = "def test_it(golden):\n    golden('one.txt', 'text {}')\n"
+
+
+def run(folder: Path, root: Path, test: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """Runs pytest in a folder of its own with the project's conftest and one test file."""
+    shutil.copy(root / "tests/conftest.py", folder / "conftest.py")
+    (folder / "test_it.py").write_text(test)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", str(folder)]
+    return subprocess.run(
+        [*command, *options, str(folder)], cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
+def test_a_golden_is_written_only_on_demand(root: Path, tmp_path: Path) -> None:
+    first = run(tmp_path, root, GOLDEN.format("a"))
+    assert first.returncode == 1 and "--update-golden writes it" in first.stdout
+    assert run(tmp_path, root, GOLDEN.format("a"), "--update-golden").returncode == 0
+    assert (tmp_path / "golden/one.txt").read_text() == "text a\n"
+    assert run(tmp_path, root, GOLDEN.format("a")).returncode == 0
+    assert run(tmp_path, root, GOLDEN.format("b")).returncode == 1
+
+
+@pytest.mark.parametrize("options", [(), ("-n", "1")], ids=["alone", "with workers"])
+@pytest.mark.parametrize(
+    ("test", "wanted"),
+    [
+        ("import pytest\n@pytest.mark.skip\ndef test_it(): pass\n", 5),
+        ("", 5),
+        ("def test_it(): pass\n", 0),
+        ("def test_it(): assert 0\n", 1),
+    ],
+    ids=["all skipped", "none found", "one passed", "one failed"],
+)
+def test_a_run_without_tests_fails(
+    root: Path, tmp_path: Path, test: str, wanted: int, options: tuple[str, ...]
+) -> None:
+    if options:
+        pytest.importorskip("xdist", reason="pytest-xdist is not installed")
+    assert run(tmp_path, root, test, *options).returncode == wanted

@@ -1,0 +1,44 @@
+"""The documentation builds without a warning, and its decision records are complete."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+RECORD = re.compile(r"\d{4}-[a-z0-9-]+\.md")
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)[)#]")
+SECTIONS = ("## Context", "## Decision", "## Consequences")
+
+
+def test_the_documentation_builds(root: Path, tmp_path: Path) -> None:
+    for module in ("sphinx", "myst_parser", "furo"):
+        pytest.importorskip(module, reason=f"{module} is not installed")
+    command = [sys.executable, "-m", "sphinx", "-W", "-q", "-b", "html"]
+    done = subprocess.run(
+        [*command, "-d", str(tmp_path / "trees"), str(root / "docs"), str(tmp_path / "html")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_records_are_numbered_and_whole(root: Path) -> None:
+    records = sorted(p for p in root.joinpath("docs/decisions").iterdir() if p.stem != "index")
+    assert records
+    assert [path.name[:4] for path in records] == [f"{n:04}" for n in range(1, len(records) + 1)]
+    for path in records:
+        assert RECORD.fullmatch(path.name), path
+        text = path.read_text(encoding="utf-8")
+        assert all(section in text for section in SECTIONS), path
+
+
+def test_links_between_files_lead_somewhere(root: Path) -> None:
+    pages = [*root.glob("*.md"), *root.joinpath("docs").rglob("*.md")]
+    links = [(p, link) for p in pages for link in LINK.findall(p.read_text(encoding="utf-8"))]
+    assert links
+    assert not [(p, link) for p, link in links if not (p.parent / link).exists()]

@@ -1,0 +1,161 @@
+"""Imports go one way: specs <- runtime <- compiler <- language, frontends <- facade.
+
+The `ruff.toml` of each package folder holds the rule; here planted violations prove that it is
+found. What a table of banned names cannot say, that no part imports the facade, is read from the
+syntax trees. Importing is lazy: `import ferrule` loads no LLVM.
+"""
+
+from __future__ import annotations
+
+import ast
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PARTS = {
+    "specs": "specs/ferrule/specs",
+    "runtime": "runtime/ferrule/runtime",
+    "compiler": "compiler/ferrule/compiler",
+    "language": "compiler/ferrule/language",
+    "frontends": "compiler/ferrule/frontends",
+}
+MAY_IMPORT = {
+    "specs": {"specs"},
+    "runtime": {"specs", "runtime"},
+    "compiler": {"specs", "runtime", "compiler"},
+    "language": {"specs", "runtime", "compiler", "language"},
+    "frontends": {"specs", "runtime", "compiler", "frontends"},
+}
+SOURCE_ROOTS = ("compiler", "runtime", "specs")
+
+
+def forbidden_statements() -> Iterator[tuple[str, str]]:
+    """Each part with a statement that it may not contain."""
+    for part, allowed in MAY_IMPORT.items():
+        for other in sorted(PARTS.keys() - allowed):
+            yield part, f"from ferrule import {other}"
+            yield part, f"from ferrule.{other}.module import name"
+            yield part, f"import ferrule.{other}"
+        for source_root in SOURCE_ROOTS:
+            yield part, f"import {source_root}"
+            yield part, f"from {source_root}.ferrule import name"
+        yield part, "from ..other import name"
+        yield part, "import torch"
+    yield "specs", "import llvmlite"
+    yield "specs", "from llvmlite import ir"
+
+
+def allowed_statements() -> Iterator[tuple[str, str]]:
+    """Each part with the statements that it may contain."""
+    for part, allowed in MAY_IMPORT.items():
+        for other in sorted(allowed):
+            yield part, f"from ferrule import {other}"
+            yield part, f"from ferrule.{other}.module import name"
+        yield part, "from .sibling import name"
+        yield part, "from . import sibling"
+
+
+@pytest.fixture(scope="module")
+def skeleton(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project's configuration, with a file for each statement and no other code."""
+    copy = tmp_path_factory.mktemp("skeleton")
+    configurations = (
+        path for top in SOURCE_ROOTS for path in root.joinpath(top).rglob("ruff.toml")
+    )
+    for path in (root / "pyproject.toml", *configurations):
+        target = copy / path.relative_to(root)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target)
+    for folder in (copy / part for part in PARTS.values()):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "__init__.py").touch()
+    (copy / "compiler/ferrule/__init__.py").touch()
+    plant(copy, "bad", forbidden_statements())
+    plant(copy, "good", allowed_statements())
+    return copy
+
+
+def plant(copy: Path, prefix: str, statements: Iterator[tuple[str, str]]) -> None:
+    for number, (part, statement) in enumerate(statements):
+        (copy / PARTS[part] / f"{prefix}_{number}.py").write_text(statement + "\n")
+
+
+@pytest.fixture(scope="module")
+def refused(skeleton: Path) -> set[str]:
+    """The files of the skeleton in which ruff finds an import that is not allowed."""
+    pytest.importorskip("ruff", reason="ruff is not installed")
+    command = [sys.executable, "-m", "ruff", "check", "--no-cache", "--select", "TID"]
+    done = subprocess.run(
+        [*command, "--output-format", "concise", "."],
+        cwd=skeleton,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stderr
+    lines = (line for line in done.stdout.splitlines() if ".py:" in line)
+    return {Path(line.split(":", 1)[0]).as_posix() for line in lines}
+
+
+def test_a_planted_violation_is_found(refused: set[str]) -> None:
+    missed = [
+        (part, statement)
+        for number, (part, statement) in enumerate(forbidden_statements())
+        if f"{PARTS[part]}/bad_{number}.py" not in refused
+    ]
+    assert not missed
+
+
+def test_what_is_allowed_is_not_refused(refused: set[str]) -> None:
+    assert not [path for path in refused if "/good_" in path]
+
+
+def test_every_part_has_a_table_of_its_own(root: Path) -> None:
+    for folder in PARTS.values():
+        nearest = next(p for p in (root / folder, *(root / folder).parents) if has_table(p))
+        assert nearest.is_relative_to(root / folder.split("/")[0])
+
+
+def has_table(folder: Path) -> bool:
+    return any((folder / name).exists() for name in ("ruff.toml", "pyproject.toml"))
+
+
+def imported_names(tree: ast.Module) -> Iterator[str]:
+    """The dotted names that a module imports absolutely."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names)
+            case ast.ImportFrom(module=str(module), names=names, level=0):
+                yield from (f"{module}.{alias.name}" for alias in names)
+            case _:
+                pass
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_no_part_imports_the_facade(root: Path, part: str) -> None:
+    for path in (root / PARTS[part]).rglob("*.py"):
+        for name in imported_names(ast.parse(path.read_text(encoding="utf-8"))):
+            first, _, rest = name.partition(".")
+            assert first != "ferrule" or rest.split(".")[0] in MAY_IMPORT[part], f"{path}: {name}"
+
+
+@pytest.mark.parametrize(
+    ("module", "absent"),
+    [
+        ("ferrule", ("llvmlite",)),
+        ("ferrule.runtime", ("llvmlite",)),
+        ("ferrule.specs", ("llvmlite", "tvm_ffi", "torch")),
+    ],
+)
+def test_importing_is_lazy(root: Path, module: str, absent: tuple[str, ...]) -> None:
+    """In a process of its own, with the source roots on the path as in a bare checkout."""
+    paths = [str(root / source_root) for source_root in SOURCE_ROOTS]
+    code = f"import sys; sys.path[:0] = {paths}; import {module}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert not set(absent) & set(done.stdout.split())
