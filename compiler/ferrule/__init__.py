@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ferrule.compiler.errors import CompileError as CompileError
     from ferrule.compiler.options import Options as Options
     from ferrule.language import arch as arch
-    from ferrule.language import maths as math
+    from ferrule.language import maths as math  # noqa: F401
     from ferrule.language.compilation import compile as compile
     from ferrule.language.decorators import jit as jit
     from ferrule.language.decorators import kernel as kernel
@@ -28,7 +28,41 @@ if TYPE_CHECKING:
     from ferrule.language.faces import range_constexpr as range_constexpr
     from ferrule.runtime import Function as Function
     from ferrule.runtime import LaunchError as LaunchError
-    from ferrule.specs import *  # noqa: F403
+    from ferrule.specs import BFloat16 as BFloat16
+    from ferrule.specs import Boolean as Boolean
+    from ferrule.specs import Complex128 as Complex128
+    from ferrule.specs import Complex64 as Complex64
+    from ferrule.specs import Float16 as Float16
+    from ferrule.specs import Float32 as Float32
+    from ferrule.specs import Float4E2M1FN as Float4E2M1FN
+    from ferrule.specs import Float64 as Float64
+    from ferrule.specs import Float6E2M3FN as Float6E2M3FN
+    from ferrule.specs import Float6E3M2FN as Float6E3M2FN
+    from ferrule.specs import Float8E3M4 as Float8E3M4
+    from ferrule.specs import Float8E4M3 as Float8E4M3
+    from ferrule.specs import Float8E4M3B11FNUZ as Float8E4M3B11FNUZ
+    from ferrule.specs import Float8E4M3FN as Float8E4M3FN
+    from ferrule.specs import Float8E4M3FNUZ as Float8E4M3FNUZ
+    from ferrule.specs import Float8E5M2 as Float8E5M2
+    from ferrule.specs import Float8E5M2FNUZ as Float8E5M2FNUZ
+    from ferrule.specs import Float8E8M0FNU as Float8E8M0FNU
+    from ferrule.specs import Int16 as Int16
+    from ferrule.specs import Int32 as Int32
+    from ferrule.specs import Int4 as Int4
+    from ferrule.specs import Int64 as Int64
+    from ferrule.specs import Int8 as Int8
+    from ferrule.specs import Numeric as Numeric
+    from ferrule.specs import Uint16 as Uint16
+    from ferrule.specs import Uint32 as Uint32
+    from ferrule.specs import Uint4 as Uint4
+    from ferrule.specs import Uint64 as Uint64
+    from ferrule.specs import Uint8 as Uint8
+    from ferrule.specs import ceil_div as ceil_div
+    from ferrule.specs import make_fake_compact_tensor as make_fake_compact_tensor
+    from ferrule.specs import make_fake_tensor as make_fake_tensor
+    from ferrule.specs import sym_int as sym_int
+    from ferrule.specs import sym_int32 as sym_int32
+    from ferrule.specs import sym_int64 as sym_int64
     from ferrule.specs._version import __version__ as __version__
 
 _SPECS = (

@@ -64,9 +64,7 @@ class CompileError(Exception):
     """
 
     def __init__(self, diagnostic: Diagnostic | str) -> None:
-        self.diagnostic = (
-            Diagnostic(diagnostic) if isinstance(diagnostic, str) else diagnostic
-        )
+        self.diagnostic = Diagnostic(diagnostic) if isinstance(diagnostic, str) else diagnostic
         super().__init__(render(self.diagnostic))
 
     def __reduce__(self) -> tuple[type[CompileError], tuple[Diagnostic]]:

@@ -7,7 +7,7 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, Literal, cast
+from typing import Final, Literal
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 
@@ -41,7 +41,7 @@ def _unknown_target(value: object, where: str) -> Diagnostic:
 def _set_target(options: Options, value: str) -> Options:
     if value not in TARGETS:
         raise CompileError(_unknown_target(value, "--target"))
-    return replace(options, target=cast(Target, value))
+    return replace(options, target=value)
 
 
 def _set_opt_level(options: Options, value: str) -> Options:
@@ -144,7 +144,7 @@ def _choose(options: Options, devices: list[str], environ: Mapping[str, str]) ->
     chosen = environ.get("FERRULE_TARGET") or "cpu"
     if chosen not in TARGETS:
         raise CompileError(_unknown_target(chosen, "the environment variable FERRULE_TARGET"))
-    return cast(Target, chosen)
+    return chosen
 
 
 def default_environment() -> Mapping[str, str]:

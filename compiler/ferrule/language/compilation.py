@@ -60,6 +60,13 @@ def _guarded(compute: Callable[[], Function]) -> Function:
         return compute()
     except CompileError as error:
         raise error.with_traceback(None) from None
+    except RecursionError:
+        raise CompileError(
+            Diagnostic(
+                "the function is nested too deeply to be compiled",
+                hint="split long expressions, and replace compile-time recursion by a loop",
+            )
+        ) from None
 
 
 def _host_function(fn: Any) -> Callable[..., Any]:
@@ -135,4 +142,11 @@ def build(job: Job) -> Function:
     origin = CompiledOrigin(module, print_program(program), job.options.opt_level)
     host = targets.host()
     engine = Engine.load(origin.emit(job.signature.name, host.cpu, host.triple))
-    return make_function(engine, job.signature, origin, inspect.getdoc(job.function))
+    name = job.signature.name
+    return make_function(
+        engine.address(f"__tvm_ffi_{name}"),
+        job.signature,
+        origin,
+        owner=engine,
+        doc=inspect.getdoc(job.function),
+    )

@@ -23,9 +23,9 @@ def outside(name: str) -> NoReturn:
 class Tensor:
     """A tensor parameter of a kernel or a host function; written as an annotation.
 
-    `a.shape`, `a.stride`: tuples of sizes.  `a.element_type`: the dtype.  `a[i, j]` reads an element
-    and `a[i, j] = x` writes one, one integer coordinate for each dim.  In a host function `a[:]` is
-    the whole tensor, in expressions and as the target of an assignment.
+    `a.shape`, `a.stride`: tuples of sizes.  `a.element_type`: the dtype.  `a[i, j]` reads an
+    element and `a[i, j] = x` writes one, with one integer coordinate for each dim.  In a host
+    function `a[:]` is the whole tensor, in expressions and as the target of an assignment.
     """
 
     shape: tuple[Any, ...]

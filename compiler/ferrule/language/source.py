@@ -46,9 +46,7 @@ class Source:
     def nested(self, node: ast.FunctionDef | ast.Lambda, outer: Mapping[str, Any]) -> Source:
         """A function that is defined inside this one."""
         name = getattr(node, "name", "<lambda>")
-        return Source(
-            name, node, outer, self.file, self.lines, self.first_line, self.dedent
-        )
+        return Source(name, node, outer, self.file, self.lines, self.first_line, self.dedent)
 
 
 def read_source(function: Callable[..., Any]) -> Source:

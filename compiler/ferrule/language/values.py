@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn, Union
+from typing import Any, Final, NoReturn
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
@@ -98,7 +98,7 @@ class Undefined(_Opaque):
     reason: str
 
 
-RunTime = Union[Number, TensorView, Whole, KernelCall, Undefined]
+RunTime = Number | TensorView | Whole | KernelCall | Undefined
 RUN_TIME: Final = (Number, TensorView, Whole, KernelCall, Undefined)
 
 

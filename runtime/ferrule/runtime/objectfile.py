@@ -35,11 +35,12 @@ class ObjectFile:
     undefined: tuple[str, ...]
 
 
-_HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
+_HEADER: Final = struct.Struct("<16xHHIQQQIHHHHHH")
 _SECTION: Final = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL: Final = struct.Struct("<IBBHQQ")
 _RELOCATION: Final = struct.Struct("<QQq")
 
+_ELF64_LITTLE: Final = bytes((2, 1, 1))  # class, byte order, version
 _ET_REL: Final = 1
 _TYPES: Final = {2: "an executable", 3: "a shared library", 4: "a core dump"}
 
@@ -103,10 +104,10 @@ def read_object(data: bytes) -> ObjectFile:
 def _read_header(data: bytes) -> tuple[Machine, range]:
     """The machine and the offsets of the section headers."""
     _check_magic(data)
-    ident, kind, machine, _, _, _, at, _, _, _, _, size, count, _ = _unpack(
+    kind, machine, _, _, _, at, _, _, _, _, size, count, _ = _unpack(
         _HEADER, data, 0, "the ELF header"
     )
-    if ident[4] != 2 or ident[5] != 1 or ident[6] != 1:
+    if data[4:7] != _ELF64_LITTLE:
         raise ObjectFileError("wanted a 64-bit little-endian ELF object, got another class of ELF")
     if kind != _ET_REL:
         got = _TYPES.get(kind, f"ELF type {kind}")

@@ -80,7 +80,7 @@ class DType(type):
 class Numeric(metaclass=DType):
     """A number with a dtype, made by calling the dtype: `Int32(3)`.
 
-    Raises TypeError where the value is of another kind, OverflowError where an integer does not fit.
+    Raises TypeError for a value of another kind, OverflowError where an integer does not fit.
     """
 
     __slots__ = ("value",)

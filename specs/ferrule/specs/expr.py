@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, Union
+from typing import Final, Literal
 
 INT64_MIN: Final = -(1 << 63)
 INT64_MAX: Final = (1 << 63) - 1
@@ -92,8 +92,8 @@ class Compound(_Arithmetic):
         return format_dim(self, {})
 
 
-IntExpr = Union[Sym, Compound]
-Dim = Union[int, Sym, Compound]
+IntExpr = Sym | Compound
+Dim = int | Sym | Compound
 
 
 def _self(value: _Arithmetic) -> IntExpr:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, Union
+from typing import Any, Final
 
 from ferrule.specs.devices import as_device_type
 from ferrule.specs.dtypes import DType, as_dtype
@@ -91,7 +91,7 @@ class Scalar:
         put(self, "default", default if default is REQUIRED else self.dtype(default).value)
 
 
-Param = Union[Tensor, Scalar]
+Param = Tensor | Scalar
 
 
 def check_name(name: str) -> str:

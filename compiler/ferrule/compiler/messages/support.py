@@ -13,17 +13,19 @@ hands over.  Nothing here is on the way of a call that succeeds.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
+from typing import Final, TypeAlias
 
 from llvmlite import ir
 
-from ferrule.compiler.messages.names import write_names
-from ferrule.compiler.messages.segments import PART, TABLE, define_part, row_field
+from ferrule.compiler.messages.segments import HEADER_LAYOUT, ROW_LAYOUT, SCRATCH, define_part
 from ferrule.runtime.llvm.emitter import COLD, Emitter
-from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR, VOID
+from ferrule.runtime.llvm.layouts import BYTE_ARRAY, I8, I32, I64, PTR, VOID
 
-FIRST_TERMS = 12
-SCRATCH = 96
+_Read: TypeAlias = "Callable[[ir.Value, ir.Value], ir.Value]"
+
+FIRST_TERMS: Final = 12
 
 FIRST = ir.FunctionType(I32, [I32, *[I64] * FIRST_TERMS])
 LIVE = ir.FunctionType(I64, [PTR, I32, I32])
@@ -38,8 +40,7 @@ def support_text() -> str:
     _define_first(emitter)
     _define_live(emitter)
     _define_compact(emitter)
-    part = define_part(emitter, write_names(emitter))
-    _define_raise(emitter, part)
+    _define_raise(emitter, define_part(emitter))
     return emitter.text()
 
 
@@ -94,31 +95,68 @@ def _define_raise(emitter: Emitter, part: ir.Function) -> None:
     with emitter.define(
         "ferrule_raise", VOID, RAISE.args, names=names, attributes=COLD
     ) as function:
-        table, number = function.args[0], function.args[1]
-        build = emitter.builder
-        call = _Parts(emitter, part, function)
-        first, count = (row_field(emitter, table, number, name) for name in ("first", "count"))
-        total = emitter.alloca(I64, name="total")
-        emitter.store(emitter.const_i64(0), total)
-        with emitter.loop(count) as i:
-            call.emit(build.add(first, i), call.out)
-            size = emitter.load_field(call.out, PART, "size")
-            emitter.store(build.add(emitter.load(total, I64), size), total)
-        size = emitter.load(total, I64)
-        text = emitter.call("malloc", [build.add(size, emitter.const_i64(1))], "text")
-        with emitter.if_then(build.icmp_unsigned("==", text, emitter.null()), likely=False):
-            _give_up(emitter)
-        emitter.store(text, total)  # from here on: where the next piece goes
-        with emitter.loop(count) as i:
-            call.emit(build.add(first, i), call.out)
-            place = emitter.load(total, PTR)
-            piece, length = (emitter.load_field(call.out, PART, n) for n in ("data", "size"))
-            emitter.call("memcpy", [place, piece, length])
-            emitter.store(emitter.index(place, I8, length), total)
-        message = emitter.alloca(PART, name="message")
-        emitter.store_field(message, PART, "data", text)
-        emitter.store_field(message, PART, "size", size)
-        _set_raised(emitter, call, row_field(emitter, table, number, "kind"), message,
-                    row_field(emitter, table, number, "trace"))
-        emitter.call("free", [text])
+        table, number, *call = function.args
+        scratch = emitter.alloca(I8, SCRATCH, name="scratch")
+        fields = _row(emitter, table, number)
+        first, count = fields["first"], fields["count"]
+
+        def read(segment: ir.Value, out: ir.Value) -> ir.Value:
+            emitter.call(part, [table, segment, *call, scratch, out])
+            return out
+
+        message = _message(emitter, read, first, count)
+        kind = read(fields["kind"], emitter.alloca(BYTE_ARRAY, name="kind"))
+        trace = read(fields["trace"], emitter.alloca(BYTE_ARRAY, name="trace"))
+        _set_raised(emitter, kind, message, trace)
+        emitter.call("free", [emitter.load_field(message, BYTE_ARRAY, "data")])
         emitter.ret()
+
+
+def _row(emitter: Emitter, table: ir.Value, number: ir.Value) -> dict[str, ir.Value]:
+    rows = emitter.index(table, HEADER_LAYOUT, 1)
+    row = emitter.index(rows, ROW_LAYOUT, emitter.builder.zext(number, I64))
+    return {name: emitter.load_field(row, ROW_LAYOUT, name) for name in ROW_LAYOUT.names}
+
+
+def _message(emitter: Emitter, read: _Read, first: ir.Value, count: ir.Value) -> ir.Value:
+    """Measure all parts, then write them one behind the other into memory from malloc."""
+    build = emitter.builder
+    part = emitter.alloca(BYTE_ARRAY, name="part")
+    message = emitter.alloca(BYTE_ARRAY, name="message")
+    emitter.store_field(message, BYTE_ARRAY, "size", emitter.const_i64(0))
+    with emitter.loop(count) as i:
+        size = emitter.load_field(read(build.add(first, i), part), BYTE_ARRAY, "size")
+        total = build.add(emitter.load_field(message, BYTE_ARRAY, "size"), size)
+        emitter.store_field(message, BYTE_ARRAY, "size", total)
+    room = build.add(emitter.load_field(message, BYTE_ARRAY, "size"), emitter.const_i64(1))
+    text = emitter.call("malloc", [room], "text")
+    emitter.store_field(message, BYTE_ARRAY, "data", text)
+    with emitter.if_then(build.icmp_unsigned("==", text, emitter.null()), likely=False):
+        _give_up(emitter)
+        emitter.ret()
+    place = emitter.alloca(PTR, name="place")
+    emitter.store(text, place)
+    with emitter.loop(count) as i:
+        read(build.add(first, i), part)
+        at, size = emitter.load(place, PTR), emitter.load_field(part, BYTE_ARRAY, "size")
+        emitter.call("memcpy", [at, emitter.load_field(part, BYTE_ARRAY, "data"), size])
+        emitter.store(emitter.index(at, I8, size), place)
+    return message
+
+
+def _set_raised(emitter: Emitter, kind: ir.Value, message: ir.Value, trace: ir.Value) -> None:
+    handle = emitter.alloca(PTR, name="handle")
+    status = emitter.call("TVMFFIErrorCreate", [kind, message, trace, handle])
+    failed = emitter.builder.icmp_signed("!=", status, emitter.const_i32(0))
+    with emitter.builder.if_else(failed, likely=False) as (then, otherwise):
+        with then:
+            _give_up(emitter)
+        with otherwise:
+            error = emitter.load(handle, PTR)
+            emitter.call("TVMFFIErrorSetRaised", [error])
+            emitter.call("TVMFFIObjectDecRef", [error])
+
+
+def _give_up(emitter: Emitter) -> None:
+    text = emitter.cstring("no memory for the message of an error")
+    emitter.call("TVMFFIErrorSetRaisedFromCStr", [emitter.cstring("MemoryError"), text])

@@ -9,22 +9,15 @@ memcpy and memset.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, assert_never
+from typing import Final
 
 from llvmlite import binding as llvm
-from llvmlite import ir
 
 from ferrule.compiler.artefacts import Body
-from ferrule.language.codegen import kernels, parallel
-from ferrule.language.codegen.functions import Faults, FunctionLowering
-from ferrule.language.codegen.scalars import dtype_of, memory_type
+from ferrule.language.codegen import kernels
+from ferrule.language.codegen.functions import Faults
 from ferrule.language.ir import ops
-from ferrule.language.ir.types import TensorType
-from ferrule.language.ir.walk import Work, drive
 from ferrule.runtime.llvm.emitter import Emitter
-from ferrule.runtime.llvm.layouts import I1, I8, I32, I64, PTR, VOID
-from ferrule.specs import Boolean, Sym
 
 SYMBOL: Final = "ferrule_body"
 

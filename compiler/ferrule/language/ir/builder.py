@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from ferrule.language.ir import ops
+from ferrule.language.ir import ops as ir
 from ferrule.specs import Boolean, Dim, DType, Int32
 
 
@@ -19,11 +19,11 @@ from ferrule.specs import Boolean, Dim, DType, Int32
 class OpenRegion:
     """A region that is still being written."""
 
-    ops: list[ops.Op] = field(default_factory=list)
+    ops: list[ir.Op] = field(default_factory=list)
 
-    def freeze(self, *yields: ops.Value) -> ops.Region:
+    def freeze(self, *yields: ir.Value) -> ir.Region:
         """The finished region, yielding these values."""
-        return ops.Region(tuple(self.ops), yields)
+        return ir.Region(tuple(self.ops), yields)
 
 
 class Builder:
@@ -42,86 +42,86 @@ class Builder:
         finally:
             self._open.pop()
 
-    def append(self, op: ops.Op) -> None:
+    def append(self, op: ir.Op) -> None:
         """Adds an op that is already made."""
         self._open[-1].ops.append(op)
 
-    def constant(self, dtype: DType, value: bool | int | float, hint: str = "c") -> ops.Value:
+    def constant(self, dtype: DType, value: bool | int | float, hint: str = "c") -> ir.Value:
         """A number of this dtype."""
-        result = ops.Value(dtype, hint)
-        self.append(ops.Constant(result, value))
+        result = ir.Value(dtype, hint)
+        self.append(ir.Constant(result, value))
         return result
 
-    def size(self, dtype: DType, dim: Dim, fault: ops.Fault | None = None) -> ops.Value:
+    def size(self, dtype: DType, dim: Dim, fault: ir.Fault | None = None) -> ir.Value:
         """The value of a size."""
-        result = ops.Value(dtype, "size")
-        self.append(ops.Size(result, dim, fault))
+        result = ir.Value(dtype, "size")
+        self.append(ir.Size(result, dim, fault))
         return result
 
-    def special(self, register: ops.Register, axis: int) -> ops.Value:
+    def special(self, register: ir.Register, axis: int) -> ir.Value:
         """A coordinate of the running thread."""
-        result = ops.Value(Int32, f"{register}_{ops.AXES[axis]}")
-        self.append(ops.Special(result, register, axis))
+        result = ir.Value(Int32, f"{register}_{ir.AXES[axis]}")
+        self.append(ir.Special(result, register, axis))
         return result
 
-    def unary(self, op: ops.UnaryOp, operand: ops.Value) -> ops.Value:
+    def unary(self, op: ir.UnaryOp, operand: ir.Value) -> ir.Value:
         """`op operand`."""
-        result = ops.Value(operand.type, op)
-        self.append(ops.Unary(result, op, operand))
+        result = ir.Value(operand.type, op)
+        self.append(ir.Unary(result, op, operand))
         return result
 
-    def binary(self, op: ops.BinaryOp, lhs: ops.Value, rhs: ops.Value) -> ops.Value:
+    def binary(self, op: ir.BinaryOp, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
         """`lhs op rhs`."""
-        result = ops.Value(lhs.type, op)
-        self.append(ops.Binary(result, op, lhs, rhs))
+        result = ir.Value(lhs.type, op)
+        self.append(ir.Binary(result, op, lhs, rhs))
         return result
 
-    def compare(self, op: ops.CompareOp, lhs: ops.Value, rhs: ops.Value) -> ops.Value:
+    def compare(self, op: ir.CompareOp, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
         """`lhs op rhs` as a Boolean."""
-        result = ops.Value(Boolean, op)
-        self.append(ops.Compare(result, op, lhs, rhs))
+        result = ir.Value(Boolean, op)
+        self.append(ir.Compare(result, op, lhs, rhs))
         return result
 
-    def cast(self, dtype: DType, operand: ops.Value) -> ops.Value:
+    def cast(self, dtype: DType, operand: ir.Value) -> ir.Value:
         """The operand in another dtype; itself if it has it already."""
         if operand.type is dtype:
             return operand
-        result = ops.Value(dtype, operand.hint)
-        self.append(ops.Cast(result, operand))
+        result = ir.Value(dtype, operand.hint)
+        self.append(ir.Cast(result, operand))
         return result
 
-    def bitcast(self, dtype: DType, operand: ops.Value) -> ops.Value:
+    def bitcast(self, dtype: DType, operand: ir.Value) -> ir.Value:
         """The operand's bits in another dtype of the same size."""
-        result = ops.Value(dtype, operand.hint)
-        self.append(ops.Bitcast(result, operand))
+        result = ir.Value(dtype, operand.hint)
+        self.append(ir.Bitcast(result, operand))
         return result
 
-    def select(self, condition: ops.Value, on_true: ops.Value, on_false: ops.Value) -> ops.Value:
+    def select(self, condition: ir.Value, on_true: ir.Value, on_false: ir.Value) -> ir.Value:
         """`on_true if condition else on_false`."""
-        result = ops.Value(on_true.type, "select")
-        self.append(ops.Select(result, condition, on_true, on_false))
+        result = ir.Value(on_true.type, "select")
+        self.append(ir.Select(result, condition, on_true, on_false))
         return result
 
-    def load(self, tensor: ops.Value, indices: tuple[ops.Value, ...]) -> ops.Value:
+    def load(self, tensor: ir.Value, indices: tuple[ir.Value, ...]) -> ir.Value:
         """An element of a tensor."""
-        result = ops.Value(tensor.tensor.dtype, "load")
-        self.append(ops.Load(result, tensor, indices))
+        result = ir.Value(tensor.tensor.dtype, "load")
+        self.append(ir.Load(result, tensor, indices))
         return result
 
-    def store(self, tensor: ops.Value, indices: tuple[ops.Value, ...], value: ops.Value) -> None:
+    def store(self, tensor: ir.Value, indices: tuple[ir.Value, ...], value: ir.Value) -> None:
         """Writes an element of a tensor."""
-        self.append(ops.Store(tensor, indices, value))
+        self.append(ir.Store(tensor, indices, value))
 
-    def check(self, condition: ops.Value, fault: ops.Fault, *values: ops.Value) -> None:
+    def check(self, condition: ir.Value, fault: ir.Fault, *values: ir.Value) -> None:
         """Ends the call with the fault if the condition is false."""
-        self.append(ops.Check(condition, fault, values))
+        self.append(ir.Check(condition, fault, values))
 
     def if_(
-        self, condition: ops.Value, then: ops.Region, otherwise: ops.Region, hints: tuple[str, ...]
-    ) -> tuple[ops.Value, ...]:
+        self, condition: ir.Value, then: ir.Region, otherwise: ir.Region, hints: tuple[str, ...]
+    ) -> tuple[ir.Value, ...]:
         """One of two regions; the results are what they yield."""
         results = tuple(
-            ops.Value(value.type, hint) for value, hint in zip(then.yields, hints, strict=True)
+            ir.Value(value.type, hint) for value, hint in zip(then.yields, hints, strict=True)
         )
-        self.append(ops.If(results, condition, then, otherwise))
+        self.append(ir.If(results, condition, then, otherwise))
         return results

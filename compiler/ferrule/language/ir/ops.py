@@ -26,7 +26,7 @@ Meaning that all targets share:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal, Union
+from typing import Final, Literal
 
 from ferrule.compiler.artefacts import Fault, Location, Relation
 from ferrule.language.ir.types import TensorType, Type
@@ -250,16 +250,16 @@ class Launch:
     location: Location | None = None
 
 
-SimpleOp = Union[Constant, Size, Special, Unary, Binary, Compare, Cast, Bitcast, Select, Load]
+SimpleOp = Constant | Size | Special | Unary | Binary | Compare | Cast | Bitcast | Select | Load
 """Ops with one result and no region."""
 
-EffectOp = Union[Store, Check, Launch]
+EffectOp = Store | Check | Launch
 """Ops without a result."""
 
-RegionOp = Union[If, For, While, Parallel]
+RegionOp = If | For | While | Parallel
 """Ops with regions."""
 
-Op = Union[SimpleOp, EffectOp, RegionOp]
+Op = SimpleOp | EffectOp | RegionOp
 
 
 @dataclass(frozen=True, slots=True)

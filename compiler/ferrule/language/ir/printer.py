@@ -21,8 +21,7 @@ def print_program(program: ops.Program) -> str:
     for relation in program.relations:
         left, right = (format_dim(d, program.symbols) for d in (relation.left, relation.right))
         lines.append(
-            f"{_INDENT}require {left} == {right}"
-            f"  // {relation.left_name} and {relation.right_name}"
+            f"{_INDENT}require {left} == {right}  // {relation.left_name} and {relation.right_name}"
         )
     for function in (*program.kernels, program.host):
         lines += _Printer(program.symbols).function(function)

@@ -7,7 +7,6 @@ program's symbols, so that two tensors that share a symbol are known to agree.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Union
 
 from ferrule.specs import Dim, DType
 
@@ -25,4 +24,4 @@ class TensorType:
     align: int
 
 
-Type = Union[DType, TensorType]
+Type = DType | TensorType

@@ -76,5 +76,3 @@ def _from_table(
         expected=f"one of {', '.join(table)}",
         hint=f"did you mean .{near[0]}?" if near else None,
     )
-
-

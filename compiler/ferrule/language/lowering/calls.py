@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import inspect
 import types
 from typing import Any, Final
@@ -50,7 +51,7 @@ def _arguments(low: Lowering, node: ast.Call) -> list[Any]:
             value = low.evaluate(argument.value)
             if isinstance(value, RUN_TIME):
                 low.fail(argument, f"{operators.describe(value)} cannot be unpacked")
-            args += operators.at_compile_time(low, argument, lambda v=value: list(v))
+            args += operators.at_compile_time(low, argument, functools.partial(list, value))
         else:
             args.append(low.evaluate(argument))
     return args
@@ -61,7 +62,7 @@ def _keywords(low: Lowering, node: ast.Call) -> dict[str, Any]:
     for keyword in node.keywords:
         value = low.evaluate(keyword.value)
         if keyword.arg is None:
-            kwargs.update(operators.at_compile_time(low, keyword, lambda v=value: dict(v)))
+            kwargs.update(operators.at_compile_time(low, keyword, functools.partial(dict, value)))
         else:
             kwargs[keyword.arg] = value
     return kwargs

@@ -137,7 +137,7 @@ class Lowering:
         )
 
     def relate(self, left: Dim, right: Dim, names: tuple[str, str], node: ast.AST) -> None:
-        """Requires two sizes to be equal: known to be, checked by the wrapper, or a CompileError."""
+        """Requires two sizes to be equal: by their specs, by the wrapper, or a CompileError."""
         if left == right:
             return
         if isinstance(left, int) and isinstance(right, int):

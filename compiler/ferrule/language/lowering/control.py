@@ -49,9 +49,7 @@ def compile_time_items(low: Lowering, value: Any, node: ast.AST) -> list[Any]:
     items: list[Any] = []
     for item in operators.at_compile_time(low, node, lambda: iter(value)):
         if len(items) == MAX_UNROLL:
-            low.fail(
-                node, f"the loop unrolls more than {MAX_UNROLL} times", hint="use range(...)"
-            )
+            low.fail(node, f"the loop unrolls more than {MAX_UNROLL} times", hint="use range(...)")
         items.append(item)
     return items
 
@@ -143,9 +141,7 @@ def _join(
 ) -> None:
     """Emits the `If` and gives the names their results."""
     leaves = [
-        leaf
-        for name, left, right in merged
-        for leaf in _pair_leaves(low, name, left, right, node)
+        leaf for name, left, right in merged for leaf in _pair_leaves(low, name, left, right, node)
     ]
     dtypes = [_common_dtype(low, name, a, b, node) for name, a, b in leaves]
     pairs = list(zip(leaves, dtypes, strict=True))
@@ -398,9 +394,7 @@ def _loop(
     _replace_names(low, {**before, **fresh, **after})
 
 
-def _carry(
-    low: Lowering, names: list[str], dtypes: dict[str, DType], node: ast.AST
-) -> _Carried:
+def _carry(low: Lowering, names: list[str], dtypes: dict[str, DType], node: ast.AST) -> _Carried:
     """Gives the names that a loop assigns the values of an iteration."""
     initial: list[ops.Value] = []
     values: list[ops.Value] = []
@@ -477,4 +471,3 @@ def _retry_or_fail(
                 hint=f"start with fe.{retry[path].__name__}(...), or convert in the loop",
             )
     raise _Retry(retry)
-

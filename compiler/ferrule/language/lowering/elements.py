@@ -155,9 +155,7 @@ def _write_whole(low: Lowering, tensor: TensorView, value: Any, node: ast.AST) -
     if isinstance(value, TensorView):
         low.fail(node, f"{value.name} is a tensor", hint=f"write the whole of it, {value.name}[:]")
     if isinstance(value, Whole):
-        operators.same_shape(
-            low, tensor.type.shape, tensor.name, value.shape, value.name, node
-        )
+        operators.same_shape(low, tensor.type.shape, tensor.name, value.shape, value.name, node)
     extents = tuple(low.builder.size(Int64, dim) for dim in tensor.type.shape)
     indices = tuple(ops.Value(Int64, f"i{axis}") for axis in range(len(extents)))
     with low.builder.region() as region:
@@ -204,4 +202,3 @@ def _bind_subscript(low: Lowering, target: ast.Subscript, value: Any) -> None:
         )
     key = low.evaluate(target.slice)
     operators.at_compile_time(low, target, lambda: base.__setitem__(key, value))
-

@@ -132,7 +132,9 @@ def _short_circuit(low: Lowering, left: Number, right: ast.expr, is_and: bool) -
     then, otherwise = region.freeze(number.value), decided.freeze(known)
     if not is_and:
         then, otherwise = otherwise, then
-    return Number(*low.builder.if_(left.value, then, otherwise, ("and" if is_and else "or",)))
+    hint = "and" if is_and else "or"
+    (result,) = low.builder.if_(left.value, then, otherwise, (hint,))
+    return Number(result)
 
 
 def _conditional(low: Lowering, node: ast.IfExp) -> Any:
@@ -188,5 +190,3 @@ def _is_true(low: Lowering, test: ast.expr) -> bool:
     if isinstance(value, bool):
         return value
     low.fail(test, "the condition of a list comprehension must be known at compile time")
-
-

@@ -58,9 +58,7 @@ def _sizes(
     return x, y, z
 
 
-def _size(
-    low: Lowering, what: str, axis: int, size: Any, kernel: str, node: ast.Call
-) -> Number:
+def _size(low: Lowering, what: str, axis: int, size: Any, kernel: str, node: ast.Call) -> Number:
     """One size as an Int64: an expression is evaluated in 64 bits and never wraps."""
     number = operators.as_number(low, size, node, Int64)
     if not number.dtype.is_integer:

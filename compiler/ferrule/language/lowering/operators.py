@@ -65,6 +65,11 @@ PYTHON_COMPARE: Final[dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]
     ast.In: ("in", lambda a, b: a in b),
     ast.NotIn: ("not in", lambda a, b: a not in b),
 }
+_PYTHON_UNARY: Final[dict[type[ast.unaryop], Callable[[Any], Any]]] = {
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Invert: operator.inv,
+}
 _IR_COMPARE: Final[dict[type[ast.cmpop], ops.CompareOp]] = {
     ast.Eq: "eq",
     ast.NotEq: "ne",
@@ -136,7 +141,7 @@ def constant(low: Lowering, value: bool | int | float, dtype: DType, node: ast.A
         value = int(value)
     elif dtype is not Boolean:
         value = float(value)
-    dim = value if dtype.is_integer else None
+    dim = int(value) if dtype.is_integer else None
     return Number(low.builder.constant(dtype, value), dim)
 
 
@@ -148,9 +153,7 @@ def convert(low: Lowering, number: Number, dtype: DType) -> Number:
     return Number(low.builder.cast(dtype, number.value), number.dim if keeps else None)
 
 
-def common(
-    low: Lowering, left: Any, right: Any, sign: str, node: ast.AST
-) -> tuple[Number, Number]:
+def common(low: Lowering, left: Any, right: Any, sign: str, node: ast.AST) -> tuple[Number, Number]:
     """Both operands as numbers of one dtype."""
     lhs, rhs = left, right
     if not isinstance(left, (Number, Numeric)):
@@ -312,9 +315,7 @@ def power(low: Lowering, base: Any, exponent: Any, node: ast.AST) -> Any:
         )
     result = base
     for _ in range(exponent - 1):
-        result = lift(
-            low, (result, base), node, lambda a, b: arithmetic(low, "mul", a, b, node)
-        )
+        result = lift(low, (result, base), node, lambda a, b: arithmetic(low, "mul", a, b, node))
     return result
 
 
@@ -361,9 +362,8 @@ def unary(low: Lowering, op: ast.unaryop, value: Any, node: ast.AST) -> Any:
     if isinstance(op, ast.Not):
         return negate(low, value, node)
     if not isinstance(value, RUN_TIME):
-        python = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.inv}
         raw = value.value if isinstance(value, Numeric) else value
-        return at_compile_time(low, node, lambda: python[type(op)](raw))
+        return at_compile_time(low, node, lambda: _PYTHON_UNARY[type(op)](raw))
     return lift(low, (value,), node, lambda x: _unary_number(low, op, x, node))
 
 
@@ -372,7 +372,7 @@ def _unary_number(low: Lowering, op: ast.unaryop, value: Any, node: ast.AST) -> 
     if isinstance(op, ast.Invert):
         if number.dtype.kind == "float":
             low.fail(node, f"~ takes integers and bools, but got {number.dtype.name}")
-        ones = low.builder.constant(number.dtype, True if number.dtype is Boolean else _ones(number))
+        ones = low.builder.constant(number.dtype, _ones(number))
         return Number(low.builder.binary("xor", number.value, ones))
     if number.dtype is Boolean:
         number = convert(low, number, Int32)
@@ -382,5 +382,7 @@ def _unary_number(low: Lowering, op: ast.unaryop, value: Any, node: ast.AST) -> 
     return Number(low.builder.unary("neg", number.value), dim)
 
 
-def _ones(number: Number) -> int:
+def _ones(number: Number) -> bool | int:
+    if number.dtype is Boolean:
+        return True
     return -1 if number.dtype.kind == "int" else number.dtype.range[1]

@@ -42,9 +42,7 @@ def lower_program(
         )
     host = ops.Function(signature.name, "host", params, region.freeze())
     kernels = tuple(state.kernels.values())
-    program = ops.Program(
-        signature.name, kernels, host, state.symbols, tuple(state.relations)
-    )
+    program = ops.Program(signature.name, kernels, host, state.symbols, tuple(state.relations))
     return remove_unused(program)
 
 

@@ -1,0 +1,115 @@
+"""The object reader: right about good objects, and never surprised by bad ones."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from llvmlite import binding
+
+from ferrule.runtime import ObjectFileError
+from ferrule.runtime.engine import host_machine
+from ferrule.runtime.objectfile import Machine, read_object
+
+from .conftest import ECHO, FAIL, compile_text
+
+_TEXT = ECHO.format(name="echo") + FAIL.format(name="fail", size=11, kind="ValueError")
+_DATA = compile_text(
+    _TEXT + "\n@table = global [2 x ptr] [ptr @__tvm_ffi_echo, ptr @free]\n"
+    "declare void @free(ptr)\n"
+    "@shadow = hidden global i32 1\n",
+    "echo",
+).data
+
+
+def test_symbols() -> None:
+    found = read_object(_DATA)
+    assert found.machine is host_machine()
+    assert set(found.defined) == {"__tvm_ffi_echo", "__tvm_ffi_fail", "table"}
+    assert set(found.undefined) == {
+        "TVMFFIAnyViewToOwnedAny",
+        "TVMFFIErrorSetRaisedFromCStrParts",
+        "free",
+    }
+
+
+@pytest.mark.parametrize(
+    ("triple", "machine"),
+    [
+        ("x86_64-unknown-linux-gnu", Machine.X86_64),
+        ("aarch64-unknown-linux-gnu", Machine.AARCH64),
+    ],
+)
+def test_machines(triple: str, machine: Machine) -> None:
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    assert read_object(compile_text(_TEXT, "echo", triple).data).machine is machine
+
+
+def _patched(offset: int, form: str, value: int) -> bytes:
+    data = bytearray(_DATA)
+    struct.pack_into(form, data, offset, value)
+    return bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "got no bytes"),
+        (b"#!/bin/sh\n", "got bytes that begin with 23 21"),
+        (b"!<arch>\nfoo", r"got an archive \(.a\)"),
+        (b"BC\xc0\xde1234", "got LLVM bitcode"),
+        (b"\xcf\xfa\xed\xfe" + bytes(60), "got a Mach-O file"),
+        (_DATA[:40], "cut off: the ELF header is at 0 and takes 64 bytes, but there are 40"),
+        (_DATA[:-1], "cut off: the section headers"),
+        (_patched(4, "<B", 1), "another class of ELF"),
+        (_patched(5, "<B", 2), "another class of ELF"),
+        (_patched(16, "<H", 3), "wanted a relocatable object .*, got a shared library"),
+        (_patched(16, "<H", 2), "got an executable"),
+        (_patched(18, "<H", 40), "wanted an object for x86_64 or aarch64, got ELF machine 40"),
+        (_patched(40, "<Q", 1 << 63), "cut off"),
+        (_patched(58, "<H", 63), "wanted section headers of 64 bytes"),
+        (_patched(60, "<H", 0), "wanted section headers of 64 bytes, got 0"),
+    ],
+)
+def test_what_is_refused(data: bytes, message: str) -> None:
+    with pytest.raises(ObjectFileError, match=message):
+        read_object(data)
+
+
+def _harmless(data: bytes) -> None:
+    try:
+        read_object(data)
+    except ObjectFileError:
+        pass
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, len(_DATA)))
+def test_truncation_is_harmless(length: int) -> None:
+    with pytest.raises(ObjectFileError) if length < len(_DATA) else _nothing():
+        read_object(_DATA[:length])
+
+
+class _nothing:
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, len(_DATA) - 1), st.integers(0, 255)), max_size=8))
+def test_changed_bytes_are_harmless(changes: list[tuple[int, int]]) -> None:
+    data = bytearray(_DATA)
+    for offset, value in changes:
+        data[offset] = value
+    _harmless(bytes(data))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=300))
+def test_any_bytes_are_harmless(data: bytes) -> None:
+    _harmless(data)
+    _harmless(_DATA[:64] + data)
