@@ -66,7 +66,7 @@ def test_functions_nest_and_must_end() -> None:
             e.ret()
         e.call(inner, [])
         e.ret()
-    assert "internal void @\"inner\"() cold noinline" in _verified(e)
+    assert 'internal void @"inner"() cold noinline' in _verified(e)
     with pytest.raises(RuntimeError, match="body of open has no end"), e.define("open", VOID, []):
         pass
 
@@ -90,7 +90,7 @@ def test_alloca_in_a_loop_is_reserved_once() -> None:
             e.store_field(e.alloca(ANY, 2, name="slot"), ANY, "v_int64", i)
         e.ret()
     entry = _verified(e).split("i.head:")[0]
-    assert 'alloca [32 x i8], align 8' in entry
+    assert "alloca [32 x i8], align 8" in entry
 
 
 def test_types_are_checked_where_they_are_written() -> None:

@@ -160,7 +160,10 @@ def _unsigned_shift_right(b: ir.IRBuilder, lhs: ir.Value, rhs: ir.Value) -> ir.V
     return b.select(inside, b.lshr(lhs, rhs), ir.Constant(lhs.type, 0))
 
 
-def _families(emit: Callable[..., ir.Value], *families: Form) -> dict[Form, Callable[..., ir.Value]]:
+_Emit = Callable[..., ir.Value]
+
+
+def _families(emit: _Emit, *families: Form) -> dict[Form, _Emit]:
     return dict.fromkeys(families, emit)
 
 

@@ -9,31 +9,124 @@ memcpy and memset.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from llvmlite import binding as llvm
+from llvmlite import ir
 
 from ferrule.compiler.artefacts import Body
-from ferrule.language.codegen import kernels
-from ferrule.language.codegen.functions import Faults
+from ferrule.language.codegen import guards, kernels, parallel
+from ferrule.language.codegen.functions import Faults, FunctionLowering
+from ferrule.language.codegen.scalars import memory_type, value_type
 from ferrule.language.ir import ops
+from ferrule.language.ir.types import TensorType, Type
+from ferrule.language.ir.walk import Work, drive
 from ferrule.runtime.llvm.emitter import Emitter
+from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR, VOID
+from ferrule.specs import Boolean, Sym
 
 SYMBOL: Final = "ferrule_body"
 
 
 def lower_cpu(program: ops.Program) -> Body:
     """The body of a program for the CPU.  Raises CodegenError for what the target cannot do."""
-    emitter, faults = Emitter(program.name), Faults()
-    plans = kernels.plan_launches(program)
-    for kernel in program.kernels:
-        _kernel(emitter, program, kernel, faults, plans)
-    _host(emitter, program, faults)
-    text = emitter.text()
-    _verify(text)
-    return Body(text, SYMBOL, tuple(program.symbols), tuple(faults.known), program.relations)
+    module = _Module(program, Emitter(program.name))
+    module.emit()
+    text = module.emitter.text()
+    with llvm.parse_assembly(text, context=llvm.create_context()) as parsed:
+        parsed.verify()
+    faults = tuple(module.faults.known)
+    return Body(text, SYMBOL, tuple(program.symbols), faults, program.relations)
 
 
-def _verify(text: str) -> None:
-    with llvm.parse_assembly(text, context=llvm.create_context()) as module:
-        module.verify()
+@dataclass(slots=True)
+class _Module:
+    """The module under construction."""
+
+    program: ops.Program
+    emitter: Emitter
+    faults: Faults = field(default_factory=Faults)
+    kernels: dict[str, ir.Function] = field(default_factory=dict)
+
+    def emit(self) -> None:
+        blocks = kernels.launched_blocks(self.program)
+        for kernel in self.program.kernels:
+            self.kernel(kernel, blocks.get(kernel.name, (None,) * guards.AXIS_COUNT))
+        self.host(self.program.host)
+
+    def kernel(self, kernel: ops.Function, blocks: tuple[int | None, ...]) -> None:
+        """A kernel, with its loops; what is constant in every launch is constant in it."""
+        sizes = [f"{of}.{axis}" for of in ("grid", "block") for axis in ops.AXES]
+        symbols = self.program.symbols
+        types = [*(_type(p.type) for p in kernel.params), *([I64] * (len(symbols) + len(sizes)))]
+        names = [*(p.hint for p in kernel.params), *symbols.values(), *sizes]
+        name, attributes = f"kernel_{kernel.name}", ("nounwind",)
+        with self.emitter.define(
+            name, VOID, types, names=names, linkage="internal", attributes=attributes
+        ) as function:
+            arguments = iter(function.args)
+            lowering = FunctionLowering(self.emitter, self.faults)
+            lowering.values = {param: next(arguments) for param in kernel.params}
+            lowering.symbols = {symbol: next(arguments) for symbol in symbols}
+            grid = tuple(next(arguments) for _ in ops.AXES)
+            block = tuple(_constant_or(next(arguments), size) for size in blocks)
+            plans = guards.plan(kernel, blocks)
+            kernels.emit_threads(lowering, kernel, kernels.Shape(grid, block), plans)
+            self.emitter.ret()
+        self.kernels[kernel.name] = function
+
+    def host(self, host: ops.Function) -> None:
+        """The host function, with the C type that `Body` documents."""
+        symbols = self.program.symbols
+        types = [PTR, *(_type(p.type, memory=True) for p in host.params)]
+        types += [I32 if symbol.width == 32 else I64 for symbol in symbols]
+        names = ["values", *(p.hint for p in host.params), *symbols.values()]
+        with self.emitter.define(SYMBOL, I32, types, names=names, attributes=("nounwind",)) as f:
+            arguments = iter(f.args)
+            lowering = FunctionLowering(self.emitter, self.faults, host_op=self.host_op)
+            lowering.fault_values = next(arguments)
+            for param in host.params:
+                lowering.values[param] = self.received(param.type, next(arguments))
+            lowering.symbols = {symbol: self.widened(next(arguments)) for symbol in symbols}
+            drive(lowering.region(host.body))
+            self.emitter.ret(ir.Constant(I32, 0))
+
+    def received(self, type_: Type, argument: ir.Value) -> ir.Value:
+        """A parameter as a value: a bool comes as a byte."""
+        if type_ is not Boolean:
+            return argument
+        return self.emitter.builder.icmp_unsigned("!=", argument, ir.Constant(I8, 0))
+
+    def widened(self, symbol: ir.Value) -> ir.Value:
+        """A symbol's value in 64 bits."""
+        return symbol if symbol.type == I64 else self.emitter.builder.sext(symbol, I64)
+
+    def host_op(self, lowering: FunctionLowering, op: ops.Parallel | ops.Launch) -> Work | None:
+        """Emits an op that only a host function has."""
+        match op:
+            case ops.Parallel():
+                return parallel.lower(lowering, op)
+            case ops.Launch(kernel, grid, block, arguments):
+                symbols = self.symbol_values(lowering.symbols)
+                values = lowering.values
+                sizes = [values[size] for size in (*grid, *block)]
+                given = [values[argument] for argument in arguments]
+                self.emitter.call(self.kernels[kernel], [*given, *symbols, *sizes])
+                return None
+
+    def symbol_values(self, symbols: Mapping[Sym, ir.Value]) -> list[ir.Value]:
+        """The values of the program's symbols, in their order."""
+        return [symbols[symbol] for symbol in self.program.symbols]
+
+
+def _type(type_: Type, *, memory: bool = False) -> ir.Type:
+    """The LLVM type of a parameter: that of C code, or that of a value."""
+    if isinstance(type_, TensorType):
+        return PTR
+    return memory_type(type_) if memory else value_type(type_)
+
+
+def _constant_or(value: ir.Value, size: int | None) -> ir.Value:
+    return value if size is None else ir.Constant(I64, size)

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import assert_never
 
 from llvmlite import ir
 
@@ -22,14 +21,15 @@ from ferrule.language.codegen import arithmetic, casts, loops, sizes
 from ferrule.language.codegen.scalars import constant, dtype_of, memory_type, value_type
 from ferrule.language.ir import ops
 from ferrule.language.ir.walk import Work
-from ferrule.runtime.llvm.emitter import UNLIKELY, Emitter
+from ferrule.runtime.llvm.emitter import LIKELY, Emitter
 from ferrule.runtime.llvm.layouts import I1, I8, I32, I64
 from ferrule.specs import Boolean, Dim, DType, Sym, symbols_of
 
 Coordinates = dict[tuple[ops.Register, int], ir.Value]
 """The i64 value of each register of a kernel's thread."""
 
-Structured = Callable[["FunctionLowering", "ops.Parallel | ops.Launch"], "Work | None"]
+HostOps = Callable[["FunctionLowering", "ops.Parallel | ops.Launch"], "Work | None"]
+"""Lowers the ops that only a host function has."""
 
 
 @dataclass(slots=True)
@@ -47,10 +47,9 @@ class FunctionLowering:
     """The state of one function under construction."""
 
     emitter: Emitter
-    symbols: Mapping[Sym, ir.Value]
     faults: Faults
-    outer: Structured
-    """Lowers the ops that only a host function has: `Parallel` and `Launch`."""
+    symbols: Mapping[Sym, ir.Value] = field(default_factory=dict)
+    host_op: HostOps | None = None
     fault_values: ir.Value | None = None
     coordinates: Coordinates = field(default_factory=dict)
     values: dict[ops.Value, ir.Value] = field(default_factory=dict)
@@ -113,7 +112,8 @@ class FunctionLowering:
             case ops.While():
                 return self.while_(op)
             case ops.Parallel() | ops.Launch():
-                return self.outer(self, op)
+                assert self.host_op is not None, "a kernel has no Parallel and no Launch"
+                return self.host_op(self, op)
             case ops.Store(tensor, indices, value):
                 self.store(tensor, indices, value)
             case ops.Check(condition, fault, values):
@@ -168,8 +168,6 @@ class FunctionLowering:
                 return self.b.select(values[condition], values[on_true], values[on_false])
             case ops.Load(_, tensor, indices):
                 return self.load(tensor, indices)
-            case _:
-                assert_never(op)
 
     def cast(self, result: ops.Value, operand: ops.Value) -> ir.Value:
         """A cast; one that widens an integer takes the 64 bits that are known."""
@@ -221,7 +219,7 @@ class FunctionLowering:
     def check(self, ok: ir.Value, fault: Fault, values: Sequence[ir.Value]) -> None:
         """Ends the function with the fault's number if `ok` is false."""
         passed, failed = self.emitter.block("passed"), self.emitter.block("failed")
-        self.emitter.cond_branch(ok, failed if False else passed, failed, UNLIKELY[::-1])
+        self.emitter.cond_branch(ok, passed, failed, LIKELY)
         self.emitter.at(failed)
         for position, value in enumerate(values[:MAX_FAULT_VALUES]):
             slot = self.emitter.index(self.fault_values, I64, position)

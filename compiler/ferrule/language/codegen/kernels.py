@@ -16,11 +16,10 @@ from llvmlite import ir
 from ferrule.language.codegen import arithmetic, guards
 from ferrule.language.codegen.functions import FunctionLowering
 from ferrule.language.codegen.loops import ONE, ZERO, counted
-from ferrule.language.codegen.scalars import dtype_of, value_type
+from ferrule.language.codegen.scalars import dtype_of
 from ferrule.language.ir import ops
 from ferrule.language.ir.walk import all_ops, drive
 from ferrule.runtime.llvm.layouts import I1, I64
-from ferrule.specs import DType
 
 _OUTER_FIRST: Final = (2, 1, 0)
 
@@ -35,10 +34,12 @@ def launched_blocks(program: ops.Program) -> dict[str, tuple[int | None, ...]]:
                 constants[result] = value
             case ops.Launch(kernel, _, block):
                 found.setdefault(kernel, []).append(tuple(constants.get(b) for b in block))
-    return {
-        kernel: tuple(sizes[0] if len(set(sizes)) == 1 else None for sizes in zip(*blocks, strict=True))
-        for kernel, blocks in found.items()
-    }
+    return {kernel: _common(blocks) for kernel, blocks in found.items()}
+
+
+def _common(blocks: list[tuple[int | None, ...]]) -> tuple[int | None, ...]:
+    by_axis = zip(*blocks, strict=True)
+    return tuple(sizes[0] if len(set(sizes)) == 1 else None for sizes in by_axis)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +175,8 @@ def _within_bounds(
     b = lowering.b
     low, high = ZERO, b.sub(end, begin)
     for bound in plan.bounds:
-        distance = arithmetic.intrinsic(b, "llvm.ssub.sat", starts[bound.limit], starts[bound.value])
+        limit, value = starts[bound.limit], starts[bound.value]
+        distance = arithmetic.intrinsic(b, "llvm.ssub.sat", limit, value)
         if bound.slack:
             slack = ir.Constant(I64, bound.slack)
             distance = arithmetic.intrinsic(b, "llvm.sadd.sat", distance, slack)
@@ -183,8 +185,8 @@ def _within_bounds(
         else:
             low = b.select(b.icmp_signed(">", distance, low), distance, low)
     # No further than the piece on either side, so that the additions are exact.
-    low = b.select(b.icmp_signed("<", low, high), low, ZERO)
     high = b.select(b.icmp_signed(">", high, ZERO), high, ZERO)
+    low = b.select(b.icmp_signed("<", low, high), low, high)
     return b.add(begin, low), b.add(begin, high)
 
 
@@ -195,6 +197,8 @@ def _define_points(
     b = lowering.b
     for point in plan.points:
         offset = b.sub(piece.starts[point], piece.begin)
-        lowering.define_integer(point, b.add(offset, thread), fits=True)
+        # Of 32 bits neither can overflow 64; an offset of 64 bits may have wrapped.
+        flags = ("nsw",) if dtype_of(point).bits == 32 else ()
+        lowering.define_integer(point, b.add(offset, thread, flags=flags))
     for bound in plan.bounds:
         lowering.values[bound.result] = ir.Constant(I1, int(bound.holds))

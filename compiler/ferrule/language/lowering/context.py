@@ -18,7 +18,7 @@ from ferrule.language.source import Source
 from ferrule.language.values import Undefined
 from ferrule.specs import Dim, Sym
 
-MAX_INLINE_DEPTH = 100
+MAX_INLINE_DEPTH = 50
 MAX_UNROLL = 10_000
 
 

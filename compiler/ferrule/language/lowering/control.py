@@ -18,7 +18,7 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.builder import OpenRegion
 from ferrule.language.lowering import operators
 from ferrule.language.lowering.context import MAX_UNROLL, Lowering
-from ferrule.language.promotion import weak
+from ferrule.language.promotion import NoCommonType, promote, weak
 from ferrule.language.values import RUN_TIME, Number, Undefined
 from ferrule.specs import DType, Int32, Int64, Numeric
 
@@ -195,9 +195,16 @@ def _common_dtype(low: Lowering, name: str, left: Any, right: Any, node: ast.AST
         low.fail(
             node,
             f"{name!r} changes its type: it is {lhs.name} on one way and {rhs.name} on the other",
-            hint=f"convert one of them, such as fe.{rhs.__name__}(...)",
+            hint=f"convert one of them, such as fe.{_wider(lhs, rhs).__name__}(...)",
         )
     return lhs
+
+
+def _wider(left: DType, right: DType) -> DType:
+    try:
+        return promote(left, right)
+    except NoCommonType:
+        return right
 
 
 def _dtype(value: Any, other: Any) -> DType:

@@ -44,6 +44,7 @@ _IR_BINARY: Final[dict[type[ast.operator], ops.BinaryOp]] = {
     ast.BitOr: "or",
     ast.BitXor: "xor",
 }
+_SIGNS: Final = {_IR_BINARY[op]: PYTHON_BINARY[op][0] for op in _IR_BINARY}
 _SIZE_BINARY: Final[dict[ops.BinaryOp, ExprOp]] = {
     "add": "add",
     "sub": "sub",
@@ -258,7 +259,7 @@ def same_shape(
 
 def arithmetic(low: Lowering, name: ops.BinaryOp, left: Any, right: Any, node: ast.AST) -> Number:
     """One arithmetic operation on two numbers of any types."""
-    lhs, rhs = common(low, left, right, name, node)
+    lhs, rhs = common(low, left, right, _SIGNS.get(name, name), node)
     if name == "div" and lhs.dtype.kind != "float":
         lhs, rhs = convert(low, lhs, Float32), convert(low, rhs, Float32)
     if name in ("and", "or", "xor") and lhs.dtype.kind == "float":

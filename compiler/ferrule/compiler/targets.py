@@ -1,0 +1,59 @@
+"""Targets of code generation: triple, CPU and features, and LLVM's machine for them.
+
+The engine asks for the host's own CPU, export for the baseline of the architecture, so that an
+exported object runs on every machine of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import llvmlite.binding as llvm
+
+_BASELINES: Final = {"x86_64": "x86-64", "aarch64": "generic", "arm64": "generic"}
+
+
+@dataclass(frozen=True, slots=True)
+class HostTarget:
+    """What code is generated for."""
+
+    triple: str
+    cpu: str
+    features: str
+
+
+def host() -> HostTarget:
+    """This machine, with every feature of its CPU."""
+    features = llvm.get_host_cpu_features().flatten()
+    return HostTarget(host_triple(), llvm.get_host_cpu_name(), features)
+
+
+def host_triple() -> str:
+    """The triple of this process."""
+    return str(llvm.get_process_triple())
+
+
+def baseline(triple: str | None = None) -> HostTarget:
+    """What every CPU of the architecture can run; of this machine's by default."""
+    chosen = host_triple() if triple is None else triple
+    architecture = chosen.partition("-")[0]
+    return HostTarget(chosen, _BASELINES.get(architecture, "generic"), "")
+
+
+def target(cpu: str, triple: str) -> HostTarget:
+    """The target of this name; the host's CPU comes with the host's features."""
+    here = host()
+    if (cpu, triple) == (here.cpu, here.triple):
+        return here
+    return HostTarget(triple, cpu, "")
+
+
+def machine(chosen: HostTarget) -> Any:
+    """LLVM's machine for position-independent code of a target."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()
+    return llvm.Target.from_triple(chosen.triple).create_target_machine(
+        cpu=chosen.cpu, features=chosen.features, opt=2, reloc="pic", codemodel="default"
+    )

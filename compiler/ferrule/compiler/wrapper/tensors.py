@@ -1,0 +1,155 @@
+"""Tensor parameters: decoding a DLTensor and checking it against its spec.
+
+Two passes, so that errors come in the order that the builder promises: `check_header` (kind, ndim,
+dtype, device), then, when every symbol is bound, `check_values` (sizes, strides, alignment, data).
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from ferrule.compiler.messages import catalogue
+from ferrule.compiler.messages.parts import DeviceOf, DTypeOf, NdimOf, TypeOf
+from ferrule.compiler.messages.support import COMPACT, LIVE
+from ferrule.compiler.wrapper.checks import Case, Checks
+from ferrule.runtime.abi import TypeIndex
+from ferrule.runtime.llvm.emitter import UNLIKELY, Emitter
+from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I1, I32, I64, PTR, TENSOR_OBJECT, Field, Layout
+from ferrule.specs import DEVICE_CODES, DType, Int8, Signature, Tensor, Uint8
+
+# Two fields of a DLTensor that lie side by side, for one compare.
+NDIM_AND_DTYPE = Layout("ndim and dtype", [Field("both", I64)])
+
+
+class TensorArgument:
+    """Decodes one tensor parameter.  Sizes and strides are loaded when first asked for."""
+
+    def __init__(
+        self, signature: Signature, checks: Checks, position: int, spec: Tensor, at: ir.Value
+    ) -> None:
+        self.spec = spec
+        self.position = position
+        self.dl: ir.Value = None
+        self._checks = checks
+        self._at = at
+        self._place = {"argument": position, "signature": str(signature)}
+        self._shape: ir.Value = None
+        self._strides: ir.Value = None
+        self._sizes: dict[int, ir.Value] = {}
+        self._steps: dict[int, ir.Value] = {}
+
+    @property
+    def _emitter(self) -> Emitter:
+        return self._checks.emitter
+
+    # ---- first pass ----
+
+    def check_header(self) -> None:
+        """Refuse what is no tensor, or one of another ndim, dtype or device."""
+        self._check_kind()
+        self._checks.settle()  # what follows reads the DLTensor
+        self._check_ndim_and_dtype()
+        self._check_device()
+
+    def _check_kind(self) -> None:
+        emitter, build = self._emitter, self._emitter.builder
+        index = emitter.load_field(self._at, ANY, "type_index")
+        payload = emitter.load_field(self._at, ANY, "v_ptr")
+        is_object = build.icmp_signed("==", index, emitter.const_i32(TypeIndex.TENSOR))
+        is_other = build.icmp_signed("!=", index, emitter.const_i32(TypeIndex.DLTENSOR_PTR))
+        inside = emitter.field_ptr(payload, TENSOR_OBJECT, "dl")
+        self.dl = build.select(is_object, inside, payload, name=self.spec.name)
+        is_null = build.icmp_unsigned("==", self.dl, emitter.null())
+        strange = build.select(is_object, ir.Constant(I1, 0), is_other)
+        message = catalogue.TYPE.fill(
+            **self._place, expected="Tensor", actual=TypeOf(self.position)
+        )
+        self._checks.refuse(build.or_(strange, is_null), message)
+
+    def _check_ndim_and_dtype(self) -> None:
+        emitter, build, spec = self._emitter, self._emitter.builder, self.spec
+        both = emitter.load(emitter.field_ptr(self.dl, DLTENSOR, "ndim"), I64)
+        wanted = len(spec.shape) | spec.dtype.dlpack << 32
+        term = build.xor(both, emitter.const_i64(wanted))
+        if spec.dtype in (Int8, Uint8):  # either is accepted for the other
+            term = build.and_(term, emitter.const_i64(~(1 << 32)))
+        ndim = catalogue.NDIM.fill(
+            **self._place, expected=len(spec.shape), actual=NdimOf(self.position)
+        )
+        dtype = catalogue.DTYPE.fill(
+            **self._place, expected=spec.dtype.name, actual=DTypeOf(self.position)
+        )
+        low = emitter.const_i64((1 << 32) - 1)
+        cases = [Case(ndim, lambda: build.and_(term, low)), Case(dtype, lambda: term)]
+        self._checks.refuse_together(term, cases)
+
+    def _check_device(self) -> None:
+        emitter = self._emitter
+        device = self.spec.device or "cpu"
+        code = emitter.load_field(self.dl, DLTENSOR, "device_type")
+        term = emitter.builder.xor(code, emitter.const_i32(DEVICE_CODES[device]))
+        message = catalogue.DEVICE.fill(
+            **self._place, expected=device, actual=DeviceOf(self.position)
+        )
+        self._checks.refuse(term, message)
+
+    # ---- sizes and strides as they came ----
+
+    def shape(self) -> ir.Value:
+        """The address of the sizes."""
+        if self._shape is None:
+            self._shape = self._emitter.load_field(self.dl, DLTENSOR, "shape")
+        return self._shape
+
+    def size(self, axis: int) -> ir.Value:
+        """A size, i64."""
+        if axis not in self._sizes:
+            at = self._emitter.index(self.shape(), I64, axis)
+            self._sizes[axis] = self._emitter.load(at, I64, name=f"{self.spec.name}.n{axis}")
+        return self._sizes[axis]
+
+    def stride(self, axis: int) -> ir.Value:
+        """A stride in elements, i64; computed where the tensor came without strides."""
+        if axis not in self._steps:
+            at = self._emitter.index(self.strides(), I64, axis)
+            self._steps[axis] = self._emitter.load(at, I64, name=f"{self.spec.name}.s{axis}")
+        return self._steps[axis]
+
+    def strides(self) -> ir.Value:
+        """The address of the strides; a cold block writes row-major ones where there are none."""
+        if self._strides is not None:
+            return self._strides
+        emitter = self._emitter
+        given = emitter.load_field(self.dl, DLTENSOR, "strides")
+        shape = self.shape()
+        start = emitter.builder.block
+        missing = emitter.builder.icmp_unsigned("==", given, emitter.null())
+        cold, behind = self._checks.cold_block("compact"), emitter.block("strides")
+        emitter.cond_branch(missing, cold, behind, UNLIKELY)
+        with emitter.within(cold):
+            room = emitter.alloca(I64, len(self.spec.shape), name="compact.strides")
+            ndim = emitter.const_i32(len(self.spec.shape))
+            emitter.call(emitter.symbol("ferrule_compact", COMPACT), [shape, ndim, room])
+            emitter.branch(behind)
+        emitter.at(behind)
+        self._strides = emitter.builder.phi(PTR, name=f"{self.spec.name}.strides")
+        self._strides.add_incoming(given, start)
+        self._strides.add_incoming(room, cold)
+        return self._strides
+
+    def live(self, axis: int) -> ir.Value:
+        """A mask, to be asked for in cold blocks: all bits where this dim's stride means something.
+
+        Axis -1 asks whether the tensor has elements.
+        """
+        emitter = self._emitter
+        ndim = emitter.const_i32(len(self.spec.shape))
+        live = emitter.symbol("ferrule_live", LIVE)
+        return emitter.call(live, [self.shape(), ndim, emitter.const_i32(axis)])
+
+    def address(self) -> ir.Value:
+        """The address of the first element."""
+        emitter = self._emitter
+        data = emitter.load_field(self.dl, DLTENSOR, "data")
+        offset = emitter.load_field(self.dl, DLTENSOR, "byte_offset")
+        return emitter.builder.gep(data, [offset], name=f"{self.spec.name}.data", source_etype=I8)

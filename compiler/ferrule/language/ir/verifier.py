@@ -1,0 +1,340 @@
+"""Checks a program against the rules of the kernel IR.
+
+A program that breaks one was made by a mistake in ferrule, never by a user's: `verify` raises
+`VerifierError`, with the rule and the op.  The rules:
+
+values
+* a value is defined once: by a parameter, a region argument or as a result;
+* it is used after that, in the same region or one inside it;
+* a size (`Size`, dims and strides of tensor types) is made of the program's symbols.
+
+functions
+* kernels have names of their own, kind "kernel", and no Check, Launch or Parallel; a Size in a
+  kernel has no fault; the host function has kind "host" and no Special;
+* inside a Parallel there is no Launch and no Parallel;
+* the bodies of functions and of Parallel yield nothing;
+* a Launch names a kernel, its arguments have the types of the kernel's parameters, its sizes are
+  Int64.
+
+scalars
+* operands and results have the dtypes that the op's docstring says: one dtype for Binary, Compare,
+  the two sides of a Select, the bounds of a For; a Boolean for conditions;
+* `add sub mul max min neg` take integers and floats; `div exp sqrt rsqrt` floats; `floordiv mod
+  shl shr` integers; `and or xor not` integers and bool; comparisons any;
+* a Cast is between scalars, a Bitcast between dtypes of one size, no bool;
+* a Constant is a number that its dtype holds;
+* a Size is an Int32 or Int64, a Special an Int32; the axis is 0, 1 or 2;
+* the values of a fault are integers or bools, at most as many as a fault may have.
+
+tensors
+* there is one integer index for each dim, and one stride; the element has the tensor's dtype.
+
+control flow
+* the two sides of an If yield what its results are, in types and number;
+* initial, carried, next and resulting values of a loop agree in types and number; the test of a
+  While yields one Boolean; the indices and extents of a Parallel are Int64, one for each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Fault
+from ferrule.language.ir import ops
+from ferrule.language.ir.types import TensorType, Type
+from ferrule.language.ir.walk import Work, drive, operands_of
+from ferrule.specs import Boolean, Dim, DType, Int32, Int64, symbols_of
+from ferrule.specs.dtypes import Kind
+
+_INTEGERS: Final[tuple[Kind, ...]] = ("int", "uint")
+_NUMBERS: Final[tuple[Kind, ...]] = ("int", "uint", "float")
+_FLOATS: Final[tuple[Kind, ...]] = ("float",)
+_BITS: Final[tuple[Kind, ...]] = ("bool", "int", "uint")
+
+UNARY_KINDS: Final[dict[ops.UnaryOp, tuple[Kind, ...]]] = {
+    "neg": _NUMBERS,
+    "not": _BITS,
+    "exp": _FLOATS,
+    "sqrt": _FLOATS,
+    "rsqrt": _FLOATS,
+}
+BINARY_KINDS: Final[dict[ops.BinaryOp, tuple[Kind, ...]]] = {
+    "add": _NUMBERS,
+    "sub": _NUMBERS,
+    "mul": _NUMBERS,
+    "div": _FLOATS,
+    "floordiv": _INTEGERS,
+    "mod": _INTEGERS,
+    "max": _NUMBERS,
+    "min": _NUMBERS,
+    "and": _BITS,
+    "or": _BITS,
+    "xor": _BITS,
+    "shl": _INTEGERS,
+    "shr": _INTEGERS,
+}
+
+
+class VerifierError(AssertionError):
+    """The program breaks a rule of the kernel IR: a mistake in ferrule."""
+
+
+def verify(program: ops.Program) -> None:
+    """Raises VerifierError if the program breaks a rule."""
+    kernels = {kernel.name: kernel for kernel in program.kernels}
+    if len(kernels) != len(program.kernels):
+        raise VerifierError("two kernels have one name")
+    defined: set[ops.Value] = set()
+    for function in (*program.kernels, program.host):
+        wanted = "host" if function is program.host else "kernel"
+        if function.kind != wanted:
+            raise VerifierError(f"@{function.name} is a {function.kind}, not a {wanted}")
+        checker = _Checker(program, kernels, function, defined)
+        checker.define(function.params)
+        drive(checker.body(function.body))
+
+
+@dataclass(slots=True)
+class _Checker:
+    """Checks one function.  `visible` are the values that may be used now."""
+
+    program: ops.Program
+    kernels: dict[str, ops.Function]
+    function: ops.Function
+    defined: set[ops.Value]
+    visible: set[ops.Value] = field(default_factory=set)
+    parallel: bool = False
+    op: ops.Op | None = None
+
+    # ---- helpers ----
+
+    def require(self, holds: bool, rule: str) -> None:
+        if not holds:
+            at = "" if self.op is None else f": {describe(self.op)}"
+            raise VerifierError(f"in {self.function.kind} @{self.function.name}: {rule}{at}")
+
+    def define(self, values: Iterable[ops.Value]) -> None:
+        for value in values:
+            self.require(value not in self.defined, f"%{value.hint} is defined twice")
+            self.defined.add(value)
+            self.visible.add(value)
+            if isinstance(value.type, TensorType):
+                self.tensor_type(value.type)
+
+    def use(self, values: Iterable[ops.Value]) -> None:
+        for value in values:
+            self.require(value in self.visible, f"%{value.hint} is used where it is not defined")
+
+    def types(self, values: Iterable[ops.Value], wanted: Sequence[Type], what: str) -> None:
+        found = [value.type for value in values]
+        self.require(found == list(wanted), f"{what} have the wrong types or number")
+
+    def scalar(self, value: ops.Value, kinds: Sequence[Kind], what: str) -> None:
+        known = isinstance(value.type, DType) and value.type.kind in kinds
+        self.require(known, f"{what} must be of kind {' or '.join(kinds)}")
+
+    def dims(self, dims: Iterable[Dim]) -> None:
+        for dim in dims:
+            unknown = [str(s) for s in symbols_of(dim) if s not in self.program.symbols]
+            self.require(not unknown, f"no symbol of the program: {', '.join(unknown)}")
+
+    def tensor_type(self, type_: TensorType) -> None:
+        self.require(len(type_.shape) == len(type_.strides), "a tensor needs a stride for each dim")
+        self.require(type_.align >= 1, "a tensor is aligned to at least 1")
+        self.dims((*type_.shape, *type_.strides))
+
+    # ---- regions ----
+
+    def body(self, region: ops.Region) -> Work:
+        """A region that yields nothing."""
+        yield self.region(region, (), "the values that a body yields")
+
+    def region(self, region: ops.Region, yields: Sequence[Type], what: str) -> Work:
+        """A region, with what it must yield; its values are gone after it."""
+        owner, outer = self.op, set(self.visible)
+        for op in region.ops:
+            self.op = op
+            self.use(operands_of(op))
+            match op:
+                case ops.If() | ops.For() | ops.While() | ops.Parallel():
+                    yield self.structured(op)
+                case ops.Store() | ops.Check() | ops.Launch():
+                    self.effect(op)
+                case _:
+                    self.simple(op)
+                    self.define([op.result])
+        self.op = owner
+        self.use(region.yields)
+        self.types(region.yields, yields, what)
+        self.visible = outer
+
+    def structured(self, op: ops.RegionOp) -> Work:
+        match op:
+            case ops.If():
+                yield self.if_(op)
+            case ops.For():
+                yield self.for_(op)
+            case ops.While():
+                yield self.while_(op)
+            case ops.Parallel():
+                yield self.parallel_(op)
+        self.op = op
+        if not isinstance(op, ops.Parallel):
+            self.define(op.results)
+
+    def if_(self, op: ops.If) -> Work:
+        self.types([op.condition], [Boolean], "conditions")
+        results = [result.type for result in op.results]
+        for side in (op.then, op.otherwise):
+            yield self.region(side, results, "the values that a side yields")
+            self.op = op
+
+    def for_(self, op: ops.For) -> Work:
+        self.scalar(op.index, _INTEGERS, "the index of a loop")
+        self.types([op.start, op.stop, op.step], [op.index.type] * 3, "the bounds of a loop")
+        carried = self.loop(op)
+        with_index = (op.index, *op.carried)
+        self.define(with_index)
+        yield self.region(op.body, carried, "the values that a loop yields")
+        self.visible -= set(with_index)
+
+    def while_(self, op: ops.While) -> Work:
+        carried = self.loop(op)
+        self.define(op.carried)
+        yield self.region(op.test, [Boolean], "the values that a test yields")
+        yield self.region(op.body, carried, "the values that a loop yields")
+        self.visible -= set(op.carried)
+
+    def loop(self, op: ops.For | ops.While) -> list[Type]:
+        """The types that a loop carries."""
+        carried = [value.type for value in op.carried]
+        self.types(op.initial, carried, "the initial values of a loop")
+        self.types(op.results, carried, "the results of a loop")
+        return carried
+
+    def parallel_(self, op: ops.Parallel) -> Work:
+        self.require(self.function.kind == "host", "a kernel has no Parallel")
+        self.require(not self.parallel, "a Parallel is not inside another")
+        self.types(op.extents, [Int64] * len(op.extents), "the extents of a Parallel")
+        self.types(op.indices, [Int64] * len(op.extents), "the indices of a Parallel")
+        self.define(op.indices)
+        self.parallel = True
+        yield self.body(op.body)
+        self.parallel = False
+        self.visible -= set(op.indices)
+
+    # ---- effects ----
+
+    def effect(self, op: ops.EffectOp) -> None:
+        match op:
+            case ops.Store(tensor, indices, value):
+                self.element(tensor, indices, value)
+            case ops.Check(condition, fault, values):
+                self.require(self.function.kind == "host", "a kernel has no Check")
+                self.types([condition], [Boolean], "conditions")
+                self.fault(fault, values)
+            case ops.Launch():
+                self.launch(op)
+
+    def fault(self, fault: Fault, values: Sequence[ops.Value]) -> None:
+        self.require(len(values) <= MAX_FAULT_VALUES, "a fault has too many values")
+        for value in values:
+            self.scalar(value, _BITS, "the value of a fault")
+
+    def launch(self, op: ops.Launch) -> None:
+        host = self.function.kind == "host" and not self.parallel
+        self.require(host, "a Launch is in the host function, outside Parallel")
+        self.types((*op.grid, *op.block), [Int64] * 6, "the sizes of a launch")
+        self.require(op.kernel in self.kernels, f"there is no kernel @{op.kernel}")
+        params = [param.type for param in self.kernels[op.kernel].params]
+        self.types(op.arguments, params, "the arguments of a launch")
+
+    def element(
+        self, tensor: ops.Value, indices: Sequence[ops.Value], element: ops.Value
+    ) -> None:
+        self.require(isinstance(tensor.type, TensorType), "only a tensor has elements")
+        type_ = tensor.tensor
+        self.require(len(indices) == len(type_.shape), "there must be one index for each dim")
+        for index in indices:
+            self.scalar(index, _INTEGERS, "an index")
+        self.types([element], [type_.dtype], "elements")
+
+    # ---- simple ops ----
+
+    def simple(self, op: ops.SimpleOp) -> None:
+        result = op.result
+        match op:
+            case ops.Constant(_, value):
+                self.require(holds(result.type, value), "the dtype does not hold the number")
+            case ops.Size(_, dim, fault):
+                self.require(result.type in (Int32, Int64), "a size is an Int32 or Int64")
+                self.require(fault is None or self.function.kind == "host", "a kernel has no fault")
+                self.dims([dim])
+            case ops.Special(_, _, axis):
+                self.require(self.function.kind == "kernel", "only a kernel has threads")
+                self.require(0 <= axis < len(ops.AXES), "there are three axes")
+                self.types([result], [Int32], "coordinates")
+            case ops.Load(_, tensor, indices):
+                self.element(tensor, indices, result)
+            case _:
+                self.arithmetic(op)
+
+    def arithmetic(
+        self,
+        op: ops.Unary | ops.Binary | ops.Compare | ops.Cast | ops.Bitcast | ops.Select,
+    ) -> None:
+        result = op.result
+        match op:
+            case ops.Unary(_, name, operand):
+                self.scalar(operand, UNARY_KINDS[name], f"the operand of {name}")
+                self.types([operand], [result.type], "operands")
+            case ops.Binary(_, name, lhs, rhs):
+                self.scalar(lhs, BINARY_KINDS[name], f"the operands of {name}")
+                self.types([lhs, rhs], [result.type] * 2, "operands")
+            case ops.Compare(_, _, lhs, rhs):
+                self.scalar(lhs, (*_BITS, *_FLOATS), "the operands of a comparison")
+                self.types([rhs, result], [lhs.type, Boolean], "operands and result")
+            case ops.Cast(_, operand):
+                for value in (operand, result):
+                    self.scalar(value, (*_BITS, *_FLOATS), "what is cast")
+            case ops.Bitcast(_, operand):
+                for value in (operand, result):
+                    self.scalar(value, _NUMBERS, "what is cast")
+                self.require(_bits(operand) == _bits(result), "a bitcast keeps the size")
+            case ops.Select(_, condition, on_true, on_false):
+                self.scalar(result, (*_BITS, *_FLOATS), "what is selected")
+                wanted = [Boolean, result.type, result.type]
+                self.types([condition, on_true, on_false], wanted, "operands")
+
+
+def holds(type_: Type, value: bool | int | float) -> bool:
+    """Whether a number can be a constant of this type."""
+    if isinstance(type_, TensorType):
+        return False
+    match type_.kind:
+        case "bool":
+            return value in (0, 1)
+        case "int" | "uint":
+            low, high = type_.range
+            return isinstance(value, int) and low <= value <= high
+        case "float":
+            return True
+        case _:
+            return False
+
+
+def _bits(value: ops.Value) -> int:
+    return value.type.bits if isinstance(value.type, DType) else 0
+
+
+def describe(op: ops.Op) -> str:
+    """An op in a line: what it is, and the names and types of its operands."""
+    operands = ", ".join(f"%{value.hint}: {_name(value.type)}" for value in operands_of(op))
+    name = op.op if isinstance(op, (ops.Unary, ops.Binary, ops.Compare)) else ""
+    return " ".join(part for part in (type(op).__name__, name, f"({operands})") if part)
+
+
+def _name(type_: Type) -> str:
+    return type_.name if isinstance(type_, DType) else f"tensor of {type_.dtype.name}"

@@ -1,0 +1,446 @@
+"""Wrong programs: each message is pinned, with its source line and caret."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from lowered import lower, matrix, vector
+
+import ferrule as fe
+
+CONSTANT = 3
+
+
+@fe.kernel
+def kernel(a, b):
+    b[fe.arch.thread_idx()[0]] = a[0]
+
+
+@fe.kernel
+def whole_in_kernel(a):
+    a[:] = 0.0
+
+
+@fe.kernel
+def returning(a):
+    return a[0]
+
+
+@fe.kernel
+def nested_launch(a):
+    kernel(a, a).launch(grid=1, block=1)
+
+
+def helper(x):
+    return x.nothing
+
+
+def unknown_name(a):
+    a[0] = CONSTNAT
+
+
+def wrong_rank(a):
+    a[0, 0] = 1.0
+
+
+def negative_index(a):
+    a[-1] = 1.0
+
+
+def float_index(a):
+    a[a[0]] = 1.0
+
+
+def past_the_end(a, b):
+    b[7] = 1.0
+
+
+def float_to_int(a, b):
+    b[0] = a[0]
+
+
+def constant_out_of_range(a, b):
+    b[0] = b[1] + 300
+
+
+def changes_type_in_branch(a):
+    x = a[0]
+    y = 1
+    if x > 0:
+        y = x
+    z = fe.Int64(1)
+    if x > 1:
+        z = fe.Float64(2)
+    a[0] = y + z
+
+
+def string_in_branch(a):
+    name = "small"
+    if a[0] > 1:
+        name = "large"
+    a[0] = len(name)
+
+
+def changes_type_in_loop(a, n: fe.Int32):
+    x = n
+    for i in range(3):
+        x = x + a[i]
+    a[0] = x
+
+
+def undefined_after_branch(a):
+    if a[0] > 1:
+        y = 1.0
+    a[0] = y
+
+
+def undefined_after_loop(a):
+    for i in range(3):
+        last = a[i]
+    a[0] = last
+
+
+def early_return(a):
+    if a[0] > 0:
+        return
+    a[0] = 1.0
+
+
+def breaks(a):
+    for i in range(3):
+        if a[i] > 0:
+            break
+
+
+def endless(a):
+    while True:
+        a[0] = 1.0
+
+
+def python_int(a):
+    a[0] = int(a[1])
+
+
+def numpy_function(a):
+    a[0] = np.exp(a[1])
+
+
+def prints(a):
+    print(a[0])
+
+
+def in_helper(a):
+    a[0] = helper(a[1])
+
+
+def missing_attribute(a):
+    a[0] = a.shap[0]
+
+
+def tensor_arithmetic(a, b):
+    b[:] = a + 1.0
+
+
+def not_launched(a):
+    kernel(a, a)
+
+
+def launch_without_block(a):
+    kernel(a, a).launch(grid=1)
+
+
+def launch_with_floats(a):
+    kernel(a, a).launch(grid=a.shape[0] / 128, block=128)
+
+
+def kernel_arguments(a):
+    kernel(a).launch(grid=1, block=1)
+
+
+def kernel_of_whole(a):
+    kernel(a[:], a).launch(grid=1, block=1)
+
+
+def launches_whole_in_kernel(a):
+    whole_in_kernel(a).launch(grid=1, block=1)
+
+
+def launches_returning(a):
+    returning(a).launch(grid=1, block=1)
+
+
+def launches_nested(a):
+    nested_launch(a).launch(grid=1, block=1)
+
+
+def coordinate_in_host(a):
+    a[fe.arch.thread_idx()[0]] = 1.0
+
+
+def ranks_differ(a, b):
+    b[:] = a[:]
+
+
+def shapes_differ(a, b):
+    b[:] = a[:] + b[:]
+
+
+def float_floor_division(a):
+    a[0] = a[1] // 2.0
+
+
+def no_common_type(a, b):
+    b[0] = a[0] + b[0]
+
+
+def power(a):
+    a[0] = a[1] ** a[2]
+
+
+def bit_operation(a):
+    a[0] = a[1] & 3
+
+
+def run_time_list_index(a):
+    values = [1.0, 2.0]
+    a[0] = values[fe.Int32(a[1])]
+
+
+def changes_a_list(a):
+    values = []
+    if a[0] > 0:
+        values.append(1.0)
+    a[0] = len(values)
+
+
+def compile_time_error(a):
+    a[0] = [1, 2][5]
+
+
+def static_assertion(a):
+    assert CONSTANT == 4, "the constant is wrong"
+
+
+def run_time_assertion(a):
+    assert a[0] > 0
+
+
+def zero_step(a):
+    for i in range(0, 3, 0):
+        a[i] = 1.0
+
+
+def iterates_a_tensor(a):
+    for x in a:
+        a[0] = x
+
+
+def endless_recursion(a):
+    endless_recursion(a)
+
+
+def returns_a_value(a):
+    return a[0]
+
+
+def imports(a):
+    import math
+
+    a[0] = math.pi
+
+
+def truth_of_tensor(a):
+    if a:
+        a[0] = 1.0
+
+
+def storage_type(a, b):
+    b[0] = a[0]
+
+
+def complex_literal(a):
+    a[0] = 1j
+
+
+def int_vector() -> Any:
+    return vector(fe.Int8, "k")
+
+
+def fixed(size: int) -> Any:
+    return fe.make_fake_compact_tensor(fe.Float32, (size,))
+
+
+ONE: Callable[[], list[Any]] = lambda: [vector()]  # noqa: E731
+WRONG: list[tuple[Callable[..., Any], Callable[[], list[Any]]]] = [
+    (unknown_name, ONE),
+    (wrong_rank, ONE),
+    (negative_index, ONE),
+    (float_index, ONE),
+    (past_the_end, lambda: [vector(), fixed(4)]),
+    (float_to_int, lambda: [vector(), int_vector()]),
+    (constant_out_of_range, lambda: [vector(), int_vector()]),
+    (changes_type_in_branch, ONE),
+    (string_in_branch, ONE),
+    (changes_type_in_loop, lambda: [vector(), 3]),
+    (undefined_after_branch, ONE),
+    (undefined_after_loop, ONE),
+    (early_return, ONE),
+    (breaks, ONE),
+    (endless, ONE),
+    (python_int, ONE),
+    (numpy_function, ONE),
+    (prints, ONE),
+    (in_helper, ONE),
+    (missing_attribute, ONE),
+    (tensor_arithmetic, lambda: [vector(), vector()]),
+    (not_launched, ONE),
+    (launch_without_block, ONE),
+    (launch_with_floats, ONE),
+    (kernel_arguments, ONE),
+    (kernel_of_whole, ONE),
+    (launches_whole_in_kernel, ONE),
+    (launches_returning, ONE),
+    (launches_nested, ONE),
+    (coordinate_in_host, ONE),
+    (ranks_differ, lambda: [vector(), matrix()]),
+    (shapes_differ, lambda: [fixed(4), fixed(5)]),
+    (float_floor_division, ONE),
+    (no_common_type, lambda: [vector(fe.Uint64), vector(fe.Int64)]),
+    (power, ONE),
+    (bit_operation, ONE),
+    (run_time_list_index, ONE),
+    (changes_a_list, ONE),
+    (compile_time_error, ONE),
+    (static_assertion, ONE),
+    (run_time_assertion, ONE),
+    (zero_step, ONE),
+    (iterates_a_tensor, ONE),
+    (endless_recursion, ONE),
+    (returns_a_value, ONE),
+    (imports, ONE),
+    (truth_of_tensor, ONE),
+    (storage_type, lambda: [vector(fe.Float8E4M3FN), vector()]),
+    (complex_literal, ONE),
+]
+
+
+def message(error: fe.CompileError) -> str:
+    """The message, with this file's name alone, on whatever machine."""
+    span = error.diagnostic.span
+    text = str(error)
+    return text.replace(span.file, Path(span.file).name) if span else text
+
+
+@pytest.mark.parametrize(
+    ("function", "examples"), WRONG, ids=[function.__name__ for function, _ in WRONG]
+)
+def test_wrong_program(
+    function: Callable[..., Any], examples: Callable[[], list[Any]], golden: Any
+) -> None:
+    with pytest.raises(fe.CompileError) as caught:
+        lower(function, *examples())
+    assert caught.value.diagnostic.span is not None
+    golden(f"errors/{function.__name__}.txt", message(caught.value))
+
+
+def test_wrong_examples() -> None:
+    def takes_tensor(a: fe.Tensor):
+        a[0] = 1.0
+
+    def takes_number(x: fe.Int8):
+        pass
+
+    with pytest.raises(fe.CompileError, match="missing a required argument: 'a'"):
+        fe.compile(takes_tensor)
+    with pytest.raises(fe.CompileError, match="'a' is annotated as Tensor, but its example is 3"):
+        fe.compile(takes_tensor, 3)
+    with pytest.raises(fe.CompileError, match="300 is out of the range of int8"):
+        fe.compile(takes_number, 300)
+    with pytest.raises(fe.CompileError, match="'text' \\(str\\)"):
+        fe.compile(lambda_free, "text")
+
+
+def lambda_free(x):
+    pass
+
+
+def test_what_cannot_be_compiled() -> None:
+    with pytest.raises(fe.CompileError, match="kernel is a kernel; what is compiled is a host"):
+        fe.compile(kernel, vector(), vector())
+    with pytest.raises(fe.CompileError, match="a lambda cannot be compiled by itself"):
+        fe.compile(lambda a: None, vector())
+    with pytest.raises(fe.CompileError, match="takes a @ferrule.jit function, but got 3"):
+        fe.compile(3, vector())
+    with pytest.raises(fe.CompileError, match="marks a function, but got 3"):
+        fe.jit(3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="the kernel kernel can be called only in a @ferrule.jit"):
+        kernel(1, 2)
+    names: dict[str, Any] = {}
+    exec("def sourceless(a):\n    a[0] = 1.0\n", names)
+    with pytest.raises(fe.CompileError, match="the source of 'sourceless' cannot be found"):
+        fe.compile(names["sourceless"], vector())
+
+
+def generator(a):
+    yield a[0]
+
+
+def test_a_generator_cannot_be_compiled() -> None:
+    with pytest.raises(fe.CompileError, match="is a generator or a coroutine"):
+        fe.compile(generator, vector())
+
+
+def test_options() -> None:
+    def nothing(a):
+        pass
+
+    a = vector()
+    with pytest.raises(fe.CompileError, match="unknown option '--tarhet'") as caught:
+        fe.compile(nothing, a, options="--tarhet cpu")
+    assert caught.value.diagnostic.hint == "did you mean --target?"
+    with pytest.raises(fe.CompileError, match="--target is 'gpu'"):
+        fe.compile(nothing, a, options="--target=gpu")
+    with pytest.raises(fe.CompileError, match="--target needs a value"):
+        fe.compile(nothing, a, options="--target")
+    with pytest.raises(fe.CompileError, match="--opt-level must be 0, 1, 2 or 3, but got '9'"):
+        fe.compile(nothing, a, options="--opt-level 9")
+    with pytest.raises(fe.CompileError, match="--enable-tvm-ffi takes no value, but got '1'"):
+        fe.compile(nothing, a, options="--enable-tvm-ffi=1")
+    with pytest.raises(fe.CompileError, match="the target cuda is not built yet"):
+        fe.compile(nothing, a, options="--target cuda")
+    with pytest.raises(fe.CompileError, match="the target cuda is not built yet"):
+        fe.compile(nothing, fe.make_fake_compact_tensor(fe.Float32, (4,), device="cuda"))
+    with pytest.raises(fe.CompileError, match="lives on the device 'metal', which no target"):
+        fe.compile(nothing, fe.make_fake_compact_tensor(fe.Float32, (4,), device="metal"))
+    with pytest.raises(fe.CompileError, match="'a' lives on cuda, but the target is cpu"):
+        device = fe.make_fake_compact_tensor(fe.Float32, (4,), device="cuda")
+        fe.compile(nothing, device, options=fe.Options(target="cpu"))
+    with pytest.raises(fe.CompileError, match="must be a string or an Options object, but got 3"):
+        fe.compile(nothing, a, options=3)  # type: ignore[arg-type]
+    with pytest.raises(fe.CompileError, match="cannot be read: No closing quotation"):
+        fe.compile(nothing, a, options="--target 'cpu")
+
+
+def test_the_environment_names_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(a):
+        pass
+
+    monkeypatch.setenv("FERRULE_TARGET", "gpu")
+    with pytest.raises(fe.CompileError, match="environment variable FERRULE_TARGET is 'gpu'"):
+        fe.compile(nothing, vector())
+    monkeypatch.setenv("FERRULE_TARGET", "cuda")
+    with pytest.raises(fe.CompileError, match="the target cuda is not built yet"):
+        fe.compile(nothing, vector())
+
+
+def test_a_compile_error_can_be_pickled() -> None:
+    with pytest.raises(fe.CompileError) as caught:
+        lower(unknown_name, vector())
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert str(again) == str(caught.value)
+    assert again.diagnostic == caught.value.diagnostic

@@ -1,0 +1,51 @@
+"""Binding of arguments: the same outcome and the same words as Python's own functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ferrule import specs
+from ferrule.runtime.callpath import bind
+
+_NAMES = "abcd"
+
+
+def _python(required: int, optional: int) -> Any:
+    names = _NAMES[: required + optional]
+    params = [n if i < required else f"{n}={100 + i}" for i, n in enumerate(names)]
+    listed = "".join(f"{name}, " for name in names)
+    scope: dict[str, Any] = {}
+    exec(f"def f({', '.join(params)}): return [{listed}]", scope)
+    return scope["f"]
+
+
+def _signature(required: int, optional: int) -> specs.Signature:
+    params = [
+        specs.Scalar(name, specs.Int32, specs.REQUIRED if i < required else 100 + i)
+        for i, name in enumerate(_NAMES[: required + optional])
+    ]
+    return specs.Signature("f", tuple(params))
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.integers(0, 3),
+    st.integers(0, 1),
+    st.integers(0, 6),
+    st.lists(st.sampled_from([*_NAMES, "zz"]), max_size=4, unique=True),
+)
+def test_binds_like_python(required: int, optional: int, given: int, keywords: list[str]) -> None:
+    values = tuple(range(given))
+    named = {name: 50 + i for i, name in enumerate(keywords)}
+    try:
+        expected: Any = _python(required, optional)(*values, **named)
+    except TypeError as error:
+        expected = str(error).split(". Did you mean")[0]
+    try:
+        found: Any = bind(_signature(required, optional), (*values, *named.values()), tuple(named))
+    except TypeError as error:
+        found = str(error)
+    assert found == expected

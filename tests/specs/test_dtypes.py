@@ -1,0 +1,118 @@
+"""Dtypes: names, codes and what their instances hold."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any, Optional
+
+import pytest
+
+from ferrule import specs
+from ferrule.specs import (
+    ALL_DTYPES,
+    BFloat16,
+    Boolean,
+    Complex64,
+    DType,
+    Float8E4M3FN,
+    Float16,
+    Float32,
+    Int8,
+    Int32,
+    Numeric,
+    Uint8,
+    Uint64,
+    as_dtype,
+)
+
+
+def test_names_and_codes_are_distinct() -> None:
+    assert len({dtype.name for dtype in ALL_DTYPES}) == len(ALL_DTYPES)
+    assert len({dtype.dlpack for dtype in ALL_DTYPES}) == len(ALL_DTYPES)
+
+
+def test_dlpack_words_are_those_of_tvm_ffi() -> None:
+    """The oracle is tvm-ffi's own parser of dtype names, which knows DLPack's codes."""
+    import tvm_ffi
+
+    for dtype in ALL_DTYPES:
+        if dtype.kind == "complex":  # tvm-ffi has no name for them
+            continue
+        theirs = tvm_ffi.dtype(dtype.name)
+        word = theirs.type_code | theirs.bits << 8 | theirs.lanes << 16
+        assert (dtype.name, hex(dtype.dlpack)) == (dtype.name, hex(word))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "word"),
+    [
+        (Float32, 0x00012002),
+        (Float16, 0x00011002),
+        (BFloat16, 0x00011004),
+        (Boolean, 0x00010806),
+        (Uint8, 0x00010801),
+        (Float8E4M3FN, 0x0001080A),
+        (Complex64, 0x00014005),
+    ],
+)
+def test_dlpack_words(dtype: DType, word: int) -> None:
+    assert dtype.dlpack == word
+
+
+def test_a_dtype_stands_where_a_type_can() -> None:
+    assert isinstance(Float32, DType)
+    assert isinstance(Float32(1), Float32)
+    assert not isinstance(Float32(1), Int32)
+    assert Optional[Float32] is not None  # noqa: UP045
+    assert repr(Float32) == "Float32"
+    assert pickle.loads(pickle.dumps(Float32)) is Float32
+
+
+def test_instances_hold_a_value() -> None:
+    assert Int32(3).value == 3
+    assert Int32(True) == 1
+    assert Float32(2).value == 2.0
+    assert type(Float32(2).value) is float
+    assert Boolean(1).value is True
+    assert Int32(3) != Int8(3)
+    assert Float32(Int32(3)).value == 3.0
+    assert repr(Uint64(2**64 - 1)) == "Uint64(18446744073709551615)"
+    assert Float32(10**400).value == float("inf")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "error", "match"),
+    [
+        (Int8, 128, OverflowError, r"128 is out of the range of int8, \[-128, 127\]"),
+        (Uint8, -1, OverflowError, r"-1 is out of the range of uint8, \[0, 255\]"),
+        (Int32, 1.5, TypeError, r"int32 takes an integer, but got 1\.5"),
+        (Int32, "3", TypeError, "int32 takes an integer, but got '3'"),
+        (Boolean, 2, TypeError, "bool takes True, False, 0 or 1, but got 2"),
+        (Float32, "1", TypeError, "float32 takes a number, but got '1'"),
+        (Float8E4M3FN, 1.0, TypeError, "float8_e4m3fn is a storage type"),
+        (Complex64, 1.0, TypeError, "complex64 is a storage type"),
+    ],
+)
+def test_wrong_values(dtype: Any, value: Any, error: type[Exception], match: str) -> None:
+    with pytest.raises(error, match=match):
+        dtype(value)
+
+
+def test_as_dtype() -> None:
+    assert as_dtype("float32") is Float32
+    assert as_dtype(Float32) is Float32
+    with pytest.raises(ValueError, match="'float33' is no dtype; known are bool"):
+        as_dtype("float33")
+    with pytest.raises(TypeError, match="expected a dtype"):
+        as_dtype(3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="expected a dtype"):
+        as_dtype(Numeric)
+
+
+def test_integer_ranges() -> None:
+    assert Int8.range == (-128, 127)
+    assert Uint8.range == (0, 255)
+    with pytest.raises(TypeError, match="float32 is not an integer type"):
+        _ = Float32.range
+    assert specs.Int4.itemsize == 1
+    assert specs.Complex128.itemsize == 16

@@ -1,0 +1,156 @@
+"""Symbolic sizes: folding keeps the value, text reads back, bad symbols are refused at once."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ferrule.specs import (
+    Compound,
+    Dim,
+    Sym,
+    ceil_div,
+    evaluate,
+    format_dim,
+    maximum,
+    minimum,
+    sym_int,
+    sym_int32,
+    sym_int64,
+)
+
+N, M = sym_int(symbol="n"), sym_int64(symbol="m")
+OPERATIONS: dict[str, Any] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "ceil_div": ceil_div,
+    "min": minimum,
+    "max": maximum,
+}
+EXACT: dict[str, Any] = {
+    **OPERATIONS,
+    "ceil_div": lambda a, b: -(-a // b),
+    "min": min,
+    "max": max,
+}
+trees = st.recursive(
+    st.one_of(st.sampled_from(["n", "m"]), st.integers(-20, 20)),
+    lambda inner: st.tuples(st.sampled_from(list(OPERATIONS)), inner, inner),
+    max_leaves=8,
+)
+
+
+def build(tree: Any) -> Dim:
+    match tree:
+        case "n":
+            return N
+        case "m":
+            return M
+        case int():
+            return tree
+    op, left, right = tree
+    lhs, rhs = build(left), build(right)
+    if isinstance(lhs, int) and isinstance(rhs, int) and op not in ("ceil_div", "min", "max"):
+        from ferrule.specs.expr import make
+
+        names = {"+": "add", "-": "sub", "*": "mul", "//": "floordiv", "%": "mod"}
+        return make(names[op], lhs, rhs)  # type: ignore[arg-type]
+    return OPERATIONS[op](lhs, rhs)  # type: ignore[no-any-return]
+
+
+def exact(tree: Any, n: int, m: int) -> int:
+    match tree:
+        case "n":
+            return n
+        case "m":
+            return m
+        case int():
+            return tree
+    op, left, right = tree
+    return EXACT[op](exact(left, n, m), exact(right, n, m))  # type: ignore[no-any-return]
+
+
+@given(trees, st.integers(-50, 50), st.integers(-50, 50))
+def test_evaluate_is_pythons_arithmetic(tree: Any, n: int, m: int) -> None:
+    """What folding drops (x * 0 of a division by zero) may only make fewer cases fail."""
+    try:
+        expected = exact(tree, n, m)
+    except ZeroDivisionError:
+        return
+    assert evaluate(build(tree), {N: n, M: m}) == expected
+
+
+@given(trees, st.integers(1, 50), st.integers(1, 50))
+def test_text_reads_back(tree: Any, n: int, m: int) -> None:
+    dim = build(tree)
+    text = format_dim(dim, {N: "n", M: "m"})
+    names = {"n": n, "m": m, "min": min, "max": max, "ceil_div": EXACT["ceil_div"]}
+    try:
+        value = evaluate(dim, {N: n, M: m})
+    except ZeroDivisionError:
+        return
+    assert eval(text, names) == value
+
+
+def test_folding() -> None:
+    assert N + 0 is N
+    assert N * 1 is N
+    assert (2 * N + 1) + 4 == N * 2 + 5
+    assert 3 * (N * 2) == N * 6
+    assert N * 0 == 0
+    assert N - 3 == N + -3
+    assert str(2 * N + 1) == "n * 2 + 1"
+    assert str((N + 1) * 2 - 3) == "(n + 1) * 2 - 3"
+    assert str(M - (N - 1)) == "m - (n - 1)"
+    assert str(ceil_div(N, 128)) == "ceil_div(n, 128)"
+
+
+def test_overflow_and_division_by_zero() -> None:
+    with pytest.raises(OverflowError, match="64-bit"):
+        evaluate(M * M, {M: 2**40})
+    with pytest.raises(ZeroDivisionError):
+        evaluate(N // M, {N: 1, M: 0})
+    never_folded = N * (2**62) * 4
+    assert isinstance(never_folded, Compound)
+    with pytest.raises(OverflowError):
+        evaluate(never_folded, {N: 1})
+
+
+def test_named_symbols_are_one_and_unnamed_ones_are_not() -> None:
+    assert sym_int(symbol="k") == sym_int(symbol="k")
+    assert hash(sym_int(symbol="k")) == hash(sym_int(symbol="k"))
+    assert sym_int() != sym_int()
+    assert sym_int32(divisibility=4).width == 32
+    assert isinstance(sym_int64(), Sym)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "match"),
+    [
+        ({"width": 16}, ValueError, "width must be 32 or 64, but got 16"),
+        ({"divisibility": 0}, ValueError, "at least 1 and fit int32, but got 0"),
+        ({"divisibility": -4}, ValueError, "at least 1 and fit int32, but got -4"),
+        ({"divisibility": 2**31}, ValueError, "fit int32, but got 2147483648"),
+        ({"divisibility": 2.0}, TypeError, "divisibility must be an int"),
+        ({"symbol": "a b"}, ValueError, "symbol must be an identifier, but got 'a b'"),
+    ],
+)
+def test_bad_symbols(arguments: Any, error: type[Exception], match: str) -> None:
+    with pytest.raises(error, match=match):
+        sym_int(**arguments)
+
+
+def test_symbols_are_no_python_numbers() -> None:
+    with pytest.raises(TypeError, match="known only at the call"):
+        bool(N)
+    with pytest.raises(TypeError, match="known only at the call"):
+        range(N)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="a size takes ints and symbolic ints, but got 1.5"):
+        _ = N + 1.5  # type: ignore[operator]
