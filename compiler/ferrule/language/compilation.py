@@ -123,10 +123,7 @@ def replace_device(param: Tensor, device: str) -> Tensor:
 def build(job: Job) -> Function:
     """Lowers, wraps, assembles and loads one function."""
     from ferrule.compiler import targets
-    from ferrule.compiler.artefacts import HostModule
-    from ferrule.compiler.conventions import BodyCall
-    from ferrule.compiler.origin import CompiledOrigin
-    from ferrule.compiler.wrapper import build_wrapper
+    from ferrule.compiler.origin import CompiledOrigin, host_module
     from ferrule.language.codegen import lower_cpu
     from ferrule.language.codegen.mathlib import expand_maths
     from ferrule.language.ir.printer import print_program
@@ -137,9 +134,8 @@ def build(job: Job) -> Function:
     program = lower_program(job.function, job.signature, {})
     verify(program)
     body = lower_cpu(expand_maths(program))
-    wrapper = build_wrapper(job.signature, BodyCall(body), body.relations, body.faults)
-    module = HostModule(job.signature, wrapper, body)
-    origin = CompiledOrigin(module, print_program(program), job.options.opt_level)
+    module = host_module(job.signature, body)
+    origin = CompiledOrigin(module, print_program(program))
     host = targets.host()
     engine = Engine.load(origin.emit(job.signature.name, host.cpu, host.triple))
     name = job.signature.name

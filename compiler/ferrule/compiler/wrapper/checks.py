@@ -41,7 +41,7 @@ class Case:
     message: Message
     term: Lazy
     excusable: bool = False
-    shown: tuple[tuple[int, ir.Value], ...] = ()
+    shown: tuple[tuple[int, Lazy], ...] = ()
 
 
 @dataclass(slots=True)
@@ -98,12 +98,12 @@ class Checks:
         message: Message,
         *,
         excuse: Lazy | None = None,
-        shown: Sequence[ir.Value] = (),
+        shown: Sequence[Lazy] = (),
     ) -> None:
         """Fail with `message` where `term`, an integer, is not zero.
 
         `excuse` gives, in the cold block, a mask: all bits where the term counts, none where it is
-        excused.  `shown` are values that the message shows; their slots begin at `next_slot`.
+        excused.  `shown` give, there, values that the message shows, in slots from `next_slot` on.
         """
         strict = self._widened(term)
         slots = tuple((self._slots + i, value) for i, value in enumerate(shown))
@@ -152,7 +152,7 @@ class Checks:
             first = emitter.symbol("ferrule_first", FIRST)
             found = emitter.call(first, [emitter.const_i32(numbers[0]), *terms], "failed")
         for slot, value in (shown for case in cases for shown in case.shown):
-            emitter.store(value, emitter.index(self.values, I64, slot))
+            emitter.store(value(), emitter.index(self.values, I64, slot))
         if any(case.excusable for case in cases):
             excused = emitter.builder.icmp_signed("<", found, emitter.const_i32(0))
             refused = self.cold_block("failed")

@@ -1,7 +1,7 @@
 """Tensor parameters: decoding a DLTensor and checking it against its spec.
 
-Two passes, so that errors come in the order that the builder promises: `check_header` (kind, ndim,
-dtype, device), then, when every symbol is bound, `check_values` (sizes, strides, alignment, data).
+The first of two passes is here (kind, ndim, dtype, device); the second (sizes, strides, alignment,
+data) is in `values`, because it needs every symbol's value.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from ferrule.compiler.messages.support import COMPACT, LIVE
 from ferrule.compiler.wrapper.checks import Case, Checks
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.emitter import UNLIKELY, Emitter
-from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I1, I32, I64, PTR, TENSOR_OBJECT, Field, Layout
-from ferrule.specs import DEVICE_CODES, DType, Int8, Signature, Tensor, Uint8
+from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I1, I8, I64, PTR, TENSOR_OBJECT
+from ferrule.specs import DEVICE_CODES, Int8, Signature, Tensor, Uint8
 
-# Two fields of a DLTensor that lie side by side, for one compare.
-NDIM_AND_DTYPE = Layout("ndim and dtype", [Field("both", I64)])
+# One load reads both.
+assert DLTENSOR.offset("dtype") == DLTENSOR.offset("ndim") + 4
 
 
 class TensorArgument:
@@ -35,6 +35,7 @@ class TensorArgument:
         self._place = {"argument": position, "signature": str(signature)}
         self._shape: ir.Value = None
         self._strides: ir.Value = None
+        self._elements: ir.Value = None
         self._sizes: dict[int, ir.Value] = {}
         self._steps: dict[int, ir.Value] = {}
 
@@ -85,7 +86,9 @@ class TensorArgument:
 
     def _check_device(self) -> None:
         emitter = self._emitter
-        device = self.spec.device or "cpu"
+        device = self.spec.device
+        if device is None:
+            raise ValueError(f"the device type of the parameter {self.spec.name} is not decided")
         code = emitter.load_field(self.dl, DLTENSOR, "device_type")
         term = emitter.builder.xor(code, emitter.const_i32(DEVICE_CODES[device]))
         message = catalogue.DEVICE.fill(
@@ -137,6 +140,17 @@ class TensorArgument:
         self._strides.add_incoming(room, cold)
         return self._strides
 
+    def has_elements(self) -> ir.Value:
+        """Whether no size is 0, i1, for the hot way."""
+        if self._elements is None:
+            build, zero = self._emitter.builder, self._emitter.const_i64(0)
+            self._elements = ir.Constant(I1, 1)
+            for axis, dim in enumerate(self.spec.shape):
+                if not (isinstance(dim, int) and dim > 0):
+                    some = build.icmp_unsigned("!=", self.size(axis), zero)
+                    self._elements = build.and_(self._elements, some)
+        return self._elements
+
     def live(self, axis: int) -> ir.Value:
         """A mask, to be asked for in cold blocks: all bits where this dim's stride means something.
 
@@ -147,9 +161,12 @@ class TensorArgument:
         live = emitter.symbol("ferrule_live", LIVE)
         return emitter.call(live, [self.shape(), ndim, emitter.const_i32(axis)])
 
-    def address(self) -> ir.Value:
-        """The address of the first element."""
+    def base(self) -> ir.Value:
+        """The data pointer as it came."""
+        return self._emitter.load_field(self.dl, DLTENSOR, "data")
+
+    def address(self, data: ir.Value) -> ir.Value:
+        """The address of the first element, from the data pointer."""
         emitter = self._emitter
-        data = emitter.load_field(self.dl, DLTENSOR, "data")
         offset = emitter.load_field(self.dl, DLTENSOR, "byte_offset")
         return emitter.builder.gep(data, [offset], name=f"{self.spec.name}.data", source_etype=I8)

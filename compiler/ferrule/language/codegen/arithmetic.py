@@ -80,15 +80,6 @@ def floor_modulo(b: ir.IRBuilder, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
     return b.select(down, b.add(remainder, divisor), remainder)
 
 
-def ceil_divide(b: ir.IRBuilder, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-    """Signed division rounded up; x / 0 is 0, INT_MIN / -1 is INT_MIN."""
-    quotient, remainder, divisor, down = _divided(b, lhs, rhs)
-    inexact = b.icmp_signed("!=", remainder, ir.Constant(lhs.type, 0))
-    up = b.and_(inexact, b.not_(down))
-    ceiling = b.add(quotient, b.zext(up, lhs.type))
-    return b.select(_is_zero(b, rhs), ir.Constant(lhs.type, 0), ceiling)
-
-
 def _divided(
     b: ir.IRBuilder, lhs: ir.Value, rhs: ir.Value
 ) -> tuple[ir.Value, ir.Value, ir.Value, ir.Value]:

@@ -17,13 +17,14 @@ from dataclasses import dataclass, field
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Fault
-from ferrule.language.codegen import arithmetic, casts, loops, sizes
+from ferrule.compiler.sizes import Sizes
+from ferrule.language.codegen import arithmetic, casts, loops, metadata
 from ferrule.language.codegen.scalars import constant, dtype_of, memory_type, value_type
 from ferrule.language.ir import ops
 from ferrule.language.ir.walk import Work
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
 from ferrule.runtime.llvm.layouts import I1, I8, I32, I64
-from ferrule.specs import Boolean, Dim, DType, Sym, symbols_of
+from ferrule.specs import Boolean, Dim, DType, Int32, Sym, symbols_of
 
 Coordinates = dict[tuple[ops.Register, int], ir.Value]
 """The i64 value of each register of a kernel's thread."""
@@ -54,7 +55,9 @@ class FunctionLowering:
     coordinates: Coordinates = field(default_factory=dict)
     values: dict[ops.Value, ir.Value] = field(default_factory=dict)
     wide: dict[ops.Value, ir.Value] = field(default_factory=dict)
-    dims: dict[Dim, ir.Value] = field(default_factory=dict)
+    group: ir.MDValue | None = None
+    """Of the loads and stores, where they run in parallel."""
+    _sizes: Sizes | None = None
 
     @property
     def b(self) -> ir.IRBuilder:
@@ -81,10 +84,15 @@ class FunctionLowering:
         """The i64 value of a size that needs no check, computed in the entry block."""
         if isinstance(dim, int):
             return ir.Constant(I64, dim)
-        if dim not in self.dims:
-            with self.b.goto_entry_block():
-                self.dims[dim] = sizes.plain(self.b, dim, self.symbols)
-        return self.dims[dim]
+        if self._sizes is None:
+            self._sizes = self.new_sizes()
+        with self.b.goto_entry_block():
+            return self._sizes.lower(dim).value
+
+    def new_sizes(self) -> Sizes:
+        """A lowering of sizes that has emitted none yet."""
+        ranges = {symbol: Int32.range for symbol in self.symbols if symbol.width == 32}
+        return Sizes(self.emitter, self.symbols, ranges)
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -182,6 +190,7 @@ class FunctionLowering:
         """An element of a tensor."""
         address, align, kind = self.element(tensor, indices)
         loaded = self.b.load(address, name="load", align=align, typ=kind)
+        self.mark(loaded)
         if tensor.tensor.dtype is not Boolean:
             return loaded
         return self.b.icmp_unsigned("!=", loaded, ir.Constant(I8, 0))
@@ -192,7 +201,12 @@ class FunctionLowering:
         stored = self.values[value]
         if stored.type == I1:
             stored = self.b.zext(stored, kind)
-        self.b.store(stored, address, align=align)
+        self.mark(self.b.store(stored, address, align=align))
+
+    def mark(self, access: ir.Instruction) -> None:
+        """Says that a load or store runs in parallel, if it does."""
+        if self.group is not None:
+            metadata.mark_access(access, self.group)
 
     def element(
         self, tensor: ops.Value, indices: Sequence[ops.Value]
@@ -230,13 +244,14 @@ class FunctionLowering:
     def checked_size(self, dtype: DType, op: ops.Size) -> ir.Value:
         """A size of which every step is checked; its fault's values are those of its symbols."""
         assert op.fault is not None
-        value, ok = sizes.checked(self.b, op.dim, self.symbols)
+        size = self.new_sizes().lower(op.dim)
+        ok = ir.Constant(I1, 1) if size.undefined is None else self.b.not_(size.undefined)
         if dtype.bits < 64:
-            back = self.b.sext(self.b.trunc(value, value_type(dtype)), I64)
-            ok = self.b.and_(ok, self.b.icmp_signed("==", back, value))
+            back = self.b.sext(self.b.trunc(size.value, value_type(dtype)), I64)
+            ok = self.b.and_(ok, self.b.icmp_signed("==", back, size.value))
         symbols = dict.fromkeys(symbols_of(op.dim))
         self.check(ok, op.fault, tuple(self.symbols[symbol] for symbol in symbols))
-        return value
+        return size.value
 
     # ---- control flow ----
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.language.codegen import arithmetic, guards
+from ferrule.language.codegen import arithmetic, guards, metadata
 from ferrule.language.codegen.functions import FunctionLowering
 from ferrule.language.codegen.loops import ONE, ZERO, counted
 from ferrule.language.codegen.scalars import dtype_of
@@ -57,6 +57,7 @@ def emit_threads(
     for axis in _OUTER_FIRST:
         lowering.coordinates["grid_dim", axis] = shape.grid[axis]
         lowering.coordinates["block_dim", axis] = shape.block[axis]
+    lowering.group = metadata.access_group(lowering.emitter)
     with ExitStack() as open_loops:
         for axis in _OUTER_FIRST:
             open_loops.enter_context(_block_loop(lowering, plans[axis], shape))
@@ -93,9 +94,9 @@ def _thread_loop(
         piece = _Piece(ZERO, ZERO, count, {})
         if plan.points:
             piece = loops.enter_context(_pieces(lowering, plan, count, name))
-        thread = loops.enter_context(
-            counted(lowering.emitter, piece.first, piece.end, name)
-        )
+        group = lowering.group if plan.axis == 0 else None
+        loop = counted(lowering.emitter, piece.first, piece.end, name, group)
+        thread = loops.enter_context(loop)
         lowering.coordinates["thread_idx", plan.axis] = ZERO if plan.fused else thread
         _define_points(lowering, plan, piece, thread)
         yield

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from ferrule.language.codegen.casts import widen_integer
+from ferrule.language.codegen.metadata import mark_parallel
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I64
 from ferrule.specs import DType
@@ -51,8 +52,17 @@ class Range:
 
 
 @contextmanager
-def counted(emitter: Emitter, first: ir.Value, end: ir.Value, name: str) -> Iterator[ir.Value]:
-    """Emits a loop over first <= i < end (signed) and yields i."""
+def counted(
+    emitter: Emitter,
+    first: ir.Value,
+    end: ir.Value,
+    name: str,
+    group: ir.MDValue | None = None,
+) -> Iterator[ir.Value]:
+    """Emits a loop over first <= i < end (signed) and yields i.
+
+    `group`: the loads and stores of its iterations, if they do not depend on each other.
+    """
     limits = Range(first, end)
     before, b = emitter.builder.block, emitter.builder
     head, body, after = (emitter.block(f"{name}.{part}") for part in ("head", "body", "end"))
@@ -64,7 +74,9 @@ def counted(emitter: Emitter, first: ir.Value, end: ir.Value, name: str) -> Iter
     emitter.at(body)
     yield counter
     counter.add_incoming(limits.next(b, counter), b.block)
-    emitter.branch(head)
+    latch = b.branch(head)
+    if group is not None:
+        mark_parallel(emitter, latch, group)
     emitter.at(after)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
+from ferrule.language.codegen import metadata
 from ferrule.language.codegen.functions import FunctionLowering
 from ferrule.language.codegen.loops import ZERO, counted
 from ferrule.language.ir import ops
@@ -13,13 +14,16 @@ from ferrule.specs import Dim, symbols_of
 
 def lower(lowering: FunctionLowering, op: ops.Parallel) -> Work:
     """The loops, and the body in the innermost."""
+    lowering.group = metadata.access_group(lowering.emitter)
+    order = loop_order(op)
     with ExitStack() as loops:
-        for axis in loop_order(op):
+        for axis in order:
             index, extent = op.indices[axis], lowering.values[op.extents[axis]]
-            name = index.hint or "index"
-            counter = loops.enter_context(counted(lowering.emitter, ZERO, extent, name))
-            lowering.define_integer(index, counter)
+            group = lowering.group if axis == order[-1] else None
+            loop = counted(lowering.emitter, ZERO, extent, index.hint or "index", group)
+            lowering.define_integer(index, loops.enter_context(loop))
         yield lowering.region(op.body)
+    lowering.group = None
 
 
 def loop_order(op: ops.Parallel) -> tuple[int, ...]:

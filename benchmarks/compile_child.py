@@ -1,0 +1,69 @@
+"""Compiles in a fresh process and prints the seconds as JSON; `compile_time.py` starts it.
+
+The first compilation pays for importing LLVM. What is timed by stage comes after the second, so
+that the clocks are in neither.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import stages
+import subjects
+
+import ferrule as fe
+
+REPEATED: Final = 7
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """How long it takes."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def stage_split(work: Callable[[], object]) -> dict[str, float]:
+    """The median of each stage over some compilations."""
+    found: dict[str, list[float]] = {}
+    for _ in range(REPEATED):
+        with stages.recorded() as clock:
+            work()
+        for stage, spent in clock.seconds.items():
+            found.setdefault(stage, []).append(spent)
+    return {stage: statistics.median(spent) for stage, spent in found.items()}
+
+
+def main() -> None:
+    """Compile add_one twice, then the other kernels of the quickstart."""
+    kernels = subjects.quickstart()
+
+    def add_one() -> Any:
+        a, b = subjects.vector(), subjects.vector()
+        return fe.compile(kernels.add_one, a, b, options=subjects.OPTIONS)
+
+    def softmax() -> Any:
+        rows = subjects.row_major(fe.sym_int(), fe.sym_int())
+        return fe.compile(kernels.softmax, rows, rows, options=subjects.OPTIONS)
+
+    def rms_norm() -> Any:
+        m, k = fe.sym_int(), fe.sym_int()
+        rows, weight = subjects.row_major(m, k), subjects.row_major(k)
+        return fe.compile(kernels.rms_norm, rows, weight, rows, options=subjects.OPTIONS)
+
+    whole = {
+        "first": seconds(add_one),
+        "second": seconds(add_one),
+        "softmax": seconds(softmax),
+        "rms_norm": seconds(rms_norm),
+    }
+    split = {work.__name__: stage_split(work) for work in (add_one, softmax, rms_norm)}
+    print(json.dumps({"whole": whole, "split": split}))
+
+
+if __name__ == "__main__":
+    main()

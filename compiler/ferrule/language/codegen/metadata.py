@@ -1,0 +1,49 @@
+"""LLVM metadata that says that the iterations of a loop do not depend on each other.
+
+Threads of a kernel and iterations of a `Parallel` run in any order, by what the IR means.  LLVM
+must be told: without it every loop compares its addresses first and runs one by one where they
+overlap, as they do in a kernel that works in place.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from ferrule.runtime.llvm.emitter import Emitter
+
+
+class _Distinct(ir.MDValue):  # type: ignore[misc]
+    """A node that is itself alone, whatever it holds."""
+
+    def descr(self, buf: list[str]) -> None:
+        """The text of the node, as llvmlite asks for it."""
+        references = ", ".join(operand.get_reference() for operand in self.operands)
+        buf += (f"distinct !{{ {references} }}", "\n")
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+def access_group(emitter: Emitter) -> ir.MDValue:
+    """A new group of loads and stores."""
+    return _distinct(emitter)
+
+
+def mark_access(instruction: ir.Instruction, group: ir.MDValue) -> None:
+    """Puts a load or store into a group."""
+    instruction.set_metadata("llvm.access.group", group)
+
+
+def mark_parallel(emitter: Emitter, latch: ir.Instruction, group: ir.MDValue) -> None:
+    """Says of the loop that `latch` closes: no access of the group depends on another iteration."""
+    independent = emitter.module.add_metadata(["llvm.loop.parallel_accesses", group])
+    loop = _distinct(emitter)
+    loop.operands = (loop, independent)
+    latch.set_metadata("llvm.loop", loop)
+
+
+def _distinct(emitter: Emitter) -> ir.MDValue:
+    return _Distinct(emitter.module, (), str(len(emitter.module.metadata)))
