@@ -63,7 +63,3 @@ def main() -> None:
     }
     split = {work.__name__: stage_split(work) for work in (add_one, softmax, rms_norm)}
     print(json.dumps({"whole": whole, "split": split}))
-
-
-if __name__ == "__main__":
-    main()

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -41,10 +41,13 @@ from harness import (
     measure,
 )
 
-import ferrule as fe
-
 HERE: Final = Path(__file__).resolve().parent
 HIDE_TORCH: Final = "import sys; sys.modules['torch'] = None"
+CHILD: Final = f"""
+sys.path.insert(0, {str(HERE)!r})
+import compile_child
+compile_child.main()
+"""
 IMPORTS: Final = {
     "tvm_ffi": "import tvm_ffi",
     "ferrule": "import ferrule",
@@ -69,13 +72,12 @@ def imports_row(effort: Effort) -> Row:
 
 def _import_seconds(code: str) -> float:
     clock = "from time import perf_counter as now; start = now()"
-    return float(_python("-c", f"{HIDE_TORCH}\n{clock}\n{code}\nprint(now() - start)"))
+    return float(_python(f"{clock}\n{code}\nprint(now() - start)"))
 
 
-def _python(*command: str) -> str:
-    done = subprocess.run(
-        [sys.executable, *command], cwd=HERE, capture_output=True, text=True, check=False
-    )
+def _python(code: str) -> str:
+    command = [sys.executable, "-c", f"{HIDE_TORCH}\n{code}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"a process failed:\n{done.stderr}")
     return done.stdout
@@ -97,8 +99,7 @@ def compilations(rounds: int, inline: int, folder: Path) -> Compilations:
     """`rounds` processes, and between the first of them `inline` builds of C++."""
     found, built = [], []
     for number in range(rounds):
-        code = f"{HIDE_TORCH}; import runpy; runpy.run_path('compile_child.py', None, '__main__')"
-        found.append(json.loads(_python("-c", f"sys_path = __import__('sys').path\n{code}")))
+        found.append(json.loads(_python(CHILD)))
         if number < inline:
             built.append(_inline_seconds(folder / f"inline{number}"))
     whole = {name: tuple(each["whole"][name] for each in found) for name in CHILDREN}

@@ -99,5 +99,8 @@ def _modules() -> list[Any]:
 
 
 def _set(undo: ExitStack, owner: Any, name: str, value: Any) -> None:
-    undo.callback(setattr, owner, name, vars(owner)[name])
+    own = vars(owner).get(name)
+    undo.callback(delattr, owner, name) if own is None else undo.callback(
+        setattr, owner, name, own
+    )
     setattr(owner, name, value)

@@ -117,9 +117,9 @@ def test_whole_tensors() -> None:
 def test_whole_tensors_of_unequal_sizes_are_refused_before_anything_runs() -> None:
     f = run(assign, vector(symbol="n"), vector(symbol="m"), vector(symbol="k"), 1.0)
     a, b, c = np.ones(4, np.float32), np.ones(5, np.float32), np.zeros(4, np.float32)
-    with pytest.raises(ValueError, match=r"a\.shape\[0\].* 4.*5") as caught:
+    with pytest.raises(ValueError, match=r"Mismatched b\.shape\[0\]") as caught:
         f(a, b, c, 1.0)
-    assert "b.shape[0]" in str(caught.value)
+    assert str(caught.value).endswith("expected to match a.shape[0] = 4, but got 5")
     assert not c.any()
 
 

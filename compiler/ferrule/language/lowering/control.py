@@ -242,7 +242,7 @@ def assigned_names(body: Iterable[ast.AST]) -> list[str]:
     found: dict[str, None] = {}
 
     def visit(node: ast.AST) -> None:
-        if isinstance(node, (ast.FunctionDef, ast.Lambda, ast.ListComp)):
+        if isinstance(node, (ast.FunctionDef, ast.Lambda, ast.ListComp, ast.GeneratorExp)):
             if isinstance(node, ast.FunctionDef):
                 found.setdefault(node.name)
             return

@@ -41,8 +41,8 @@ def evaluate(low: Lowering, node: ast.expr) -> Any:
             return tuple(items) if isinstance(node, ast.Tuple) else items
         case ast.Lambda():
             return Closure(low.frame.source.nested(node, _visible(low)))
-        case ast.ListComp():
-            return _list_comprehension(low, node)
+        case ast.ListComp() | ast.GeneratorExp():
+            return _comprehension(low, node)
         case ast.Starred() | ast.Await() | ast.Yield() | ast.YieldFrom() | ast.NamedExpr():
             low.fail(node, f"{_NAMES[type(node)]} is not supported in a compiled function")
     return _as_python(low, node)
@@ -162,15 +162,15 @@ def _subscript(low: Lowering, node: ast.Subscript) -> Any:
     return operators.at_compile_time(low, node, lambda: base[index])
 
 
-def _list_comprehension(low: Lowering, node: ast.ListComp) -> list[Any]:
-    """`[f(x) for x in items if …]` over items known at compile time."""
+def _comprehension(low: Lowering, node: ast.ListComp | ast.GeneratorExp) -> list[Any]:
+    """`[f(x) for x in items if …]` over items known at compile time; a generator becomes a list."""
     saved = dict(low.names)
     result: list[Any] = []
 
     def visit(depth: int) -> None:
         if depth == len(node.generators):
             if len(result) >= MAX_UNROLL:
-                low.fail(node, f"a list comprehension of more than {MAX_UNROLL} items")
+                low.fail(node, f"a comprehension of more than {MAX_UNROLL} items")
             result.append(low.evaluate(node.elt))
             return
         generator = node.generators[depth]
@@ -189,4 +189,4 @@ def _is_true(low: Lowering, test: ast.expr) -> bool:
     value = operators.truth(low, low.evaluate(test), test)
     if isinstance(value, bool):
         return value
-    low.fail(test, "the condition of a list comprehension must be known at compile time")
+    low.fail(test, "the condition of a comprehension must be known at compile time")

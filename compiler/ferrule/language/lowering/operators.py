@@ -214,7 +214,7 @@ def lift(
         return emit(*operands)
     first = wholes[0]
     for other in wholes[1:]:
-        same_shape(low, first.shape, first.name, other.shape, other.name, node)
+        same_shape(low, other.shape, other.name, first.shape, first.name, node)
     captured = tuple(o if isinstance(o, Whole) else _capture(low, o, node) for o in operands)
 
     def element(coordinates: tuple[ops.Value, ...]) -> Number:
