@@ -187,7 +187,12 @@ def _text_bytes(data: bytes) -> int:
     from llvmlite import binding
 
     sections = binding.ObjectFileRef.from_data(data).sections()
-    return sum(section.size() for section in sections if section.name().startswith(b".text"))
+    return sum(section.size() for section in sections if _is_code(section))
+
+
+def _is_code(section: Any) -> bool:
+    name: bytes | None = section.name()  # the first one has none
+    return name is not None and name.startswith(b".text")
 
 
 def wrapper_facts(sizes: Sequence[WrapperSize]) -> Facts:

@@ -69,6 +69,8 @@ class Measured:
     @property
     def quartiles(self) -> tuple[float, float]:
         """Half of the samples lie between these."""
+        if len(self.samples) == 1:
+            return self.median, self.median
         low, _, high = statistics.quantiles(self.samples, n=4, method="inclusive")
         return low, high
 
@@ -214,6 +216,7 @@ def block_side(name: str, work: Callable[[], object]) -> Side:
 
 def repetitions(run: Callable[[int], float], batch: float) -> int:
     """How often an operation is repeated, so that it takes `batch` seconds at least."""
+    run(1)  # the first one pays for whatever is made at first use
     number = 1
     while run(number) < batch:
         number *= 2

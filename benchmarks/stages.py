@@ -100,7 +100,8 @@ def _modules() -> list[Any]:
 
 def _set(undo: ExitStack, owner: Any, name: str, value: Any) -> None:
     own = vars(owner).get(name)
-    undo.callback(delattr, owner, name) if own is None else undo.callback(
-        setattr, owner, name, own
-    )
+    if own is None:
+        undo.callback(delattr, owner, name)
+    else:
+        undo.callback(setattr, owner, name, own)
     setattr(owner, name, value)

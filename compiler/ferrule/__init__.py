@@ -30,12 +30,9 @@ if TYPE_CHECKING:
     from ferrule.runtime import LaunchError as LaunchError
     from ferrule.specs import BFloat16 as BFloat16
     from ferrule.specs import Boolean as Boolean
-    from ferrule.specs import Complex128 as Complex128
     from ferrule.specs import Complex64 as Complex64
-    from ferrule.specs import Float16 as Float16
-    from ferrule.specs import Float32 as Float32
+    from ferrule.specs import Complex128 as Complex128
     from ferrule.specs import Float4E2M1FN as Float4E2M1FN
-    from ferrule.specs import Float64 as Float64
     from ferrule.specs import Float6E2M3FN as Float6E2M3FN
     from ferrule.specs import Float6E3M2FN as Float6E3M2FN
     from ferrule.specs import Float8E3M4 as Float8E3M4
@@ -46,17 +43,20 @@ if TYPE_CHECKING:
     from ferrule.specs import Float8E5M2 as Float8E5M2
     from ferrule.specs import Float8E5M2FNUZ as Float8E5M2FNUZ
     from ferrule.specs import Float8E8M0FNU as Float8E8M0FNU
+    from ferrule.specs import Float16 as Float16
+    from ferrule.specs import Float32 as Float32
+    from ferrule.specs import Float64 as Float64
+    from ferrule.specs import Int4 as Int4
+    from ferrule.specs import Int8 as Int8
     from ferrule.specs import Int16 as Int16
     from ferrule.specs import Int32 as Int32
-    from ferrule.specs import Int4 as Int4
     from ferrule.specs import Int64 as Int64
-    from ferrule.specs import Int8 as Int8
     from ferrule.specs import Numeric as Numeric
+    from ferrule.specs import Uint4 as Uint4
+    from ferrule.specs import Uint8 as Uint8
     from ferrule.specs import Uint16 as Uint16
     from ferrule.specs import Uint32 as Uint32
-    from ferrule.specs import Uint4 as Uint4
     from ferrule.specs import Uint64 as Uint64
-    from ferrule.specs import Uint8 as Uint8
     from ferrule.specs import ceil_div as ceil_div
     from ferrule.specs import make_fake_compact_tensor as make_fake_compact_tensor
     from ferrule.specs import make_fake_tensor as make_fake_tensor

@@ -41,7 +41,7 @@ def helper(x):
 
 
 def unknown_name(a):
-    a[0] = CONSTNAT
+    a[0] = CONSTNAT  # noqa: F821
 
 
 def wrong_rank(a):

@@ -210,9 +210,7 @@ def test_division_is_pythons(x: int, y: int) -> None:
 
 def test_division_never_traps() -> None:
     out = np.full(2, 9, np.int64)
-    host, kernel = (
-        run(f, vector(fe.Int64, "n"), 1, 1) for f in (host_division, launch_division)
-    )
+    host, kernel = (run(f, vector(fe.Int64, "n"), 1, 1) for f in (host_division, launch_division))
     with pytest.raises(ZeroDivisionError, match="integer division or modulo by zero"):
         host(out, 7, 0)
     kernel(out, 7, 0)
@@ -235,7 +233,7 @@ def three_dims(a):
 def launch_three_dims(a):
     k, j, i = a.shape
     block = (4, 2, 3)
-    grid = tuple((n + b - 1) // b for n, b in zip((i, j, k), block))
+    grid = tuple((n + b - 1) // b for n, b in zip((i, j, k), block, strict=True))
     three_dims(a).launch(grid=grid, block=block)
 
 

@@ -77,6 +77,7 @@ class Compiled:
 
     def __call__(self, *arguments: Any) -> int:
         values = (ctypes.c_int64 * MAX_FAULT_VALUES)()
+        assert all(a.flags.c_contiguous for a in arguments if isinstance(a, np.ndarray))
         raw = [a.ctypes.data if isinstance(a, np.ndarray) else a for a in arguments]
         status = self.entry(values, *raw)
         self.values = tuple(values)

@@ -126,9 +126,7 @@ class Sizes:
                 above = build.and_(inexact, build.not_(opposite))
                 return Size(build.add(quotient, build.zext(above, I64)), flag)
 
-    def _divisor(
-        self, op: ExprOp, lhs: Size, rhs: Size
-    ) -> tuple[ir.Value, ir.Value | None]:
+    def _divisor(self, op: ExprOp, lhs: Size, rhs: Size) -> tuple[ir.Value, ir.Value | None]:
         """What to divide by so that nothing traps, and the flag of what would have."""
         build = self.emitter.builder
         if rhs.constant is not None and rhs.constant not in (0, -1):

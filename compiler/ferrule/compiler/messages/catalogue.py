@@ -7,14 +7,17 @@ know from other TVM-FFI wrappers and search for; the actual value follows.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from string import Formatter
-from typing import Final, Union
+from types import MappingProxyType
+from typing import Final, TypeAlias
 
 from ferrule.compiler.artefacts import Fault, Location
 from ferrule.compiler.messages.parts import Message, Part, Text, Value
 
-Filling = Union[str, int, Part, "tuple[Part, ...]"]
+Filling: TypeAlias = "str | int | Part | tuple[Part, ...]"
+"""What a field of a template can be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +34,16 @@ class Entry:
         pieces = tuple((text, name) for text, name, _, _ in Formatter().parse(self.template))
         object.__setattr__(self, "pieces", pieces)
 
-    def fill(self, *, location: Location | None = None, **fields: Filling) -> Message:
-        """The message with these fields."""
+    def fill(
+        self,
+        common: Mapping[str, Filling] = MappingProxyType({}),
+        /,
+        *,
+        location: Location | None = None,
+        **own: Filling,
+    ) -> Message:
+        """The message with these fields; `common` are those that many messages share."""
+        fields = {**common, **own}
         parts: list[Part] = []
         for text, name in self.pieces:
             if text:
@@ -157,9 +168,7 @@ ALIGNMENT: Final = Entry(
 NULL_DATA: Final = Entry(
     "CALL32",
     "ValueError",
-    "Invalid Tensor data "
-    + _ON
-    + "expected the address of the elements, but got a null pointer",
+    "Invalid Tensor data " + _ON + "expected the address of the elements, but got a null pointer",
     "A tensor has elements, but its data pointer is null.",
 )
 RELATION: Final = Entry(

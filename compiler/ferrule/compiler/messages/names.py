@@ -97,7 +97,8 @@ def define_name(emitter: Emitter) -> ir.Function:
 def _answer(emitter: Emitter, table: ir.Value, entry: ir.Value, out: ir.Value) -> None:
     offset = emitter.builder.zext(emitter.load_field(entry, ENTRY, "offset"), I64)
     size = emitter.builder.zext(emitter.load_field(entry, ENTRY, "size"), I64)
-    emitter.store_field(out, BYTE_ARRAY, "data", emitter.builder.gep(
-        table, [offset], source_etype=ir.IntType(8)))
+    emitter.store_field(
+        out, BYTE_ARRAY, "data", emitter.builder.gep(table, [offset], source_etype=ir.IntType(8))
+    )
     emitter.store_field(out, BYTE_ARRAY, "size", size)
     emitter.ret(ir.Constant(I1, 1))

@@ -7,7 +7,7 @@ tensor there may stand only in messages of checks behind the one for its kind.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Union
+from typing import Literal, TypeAlias
 
 Order = Literal["row-major", "column-major"]
 
@@ -106,21 +106,21 @@ class Hint:
     text: Text
 
 
-Part = Union[
-    Text,
-    Value,
-    NumArgs,
-    TypeOf,
-    IntOf,
-    NdimOf,
-    DTypeOf,
-    DeviceOf,
-    SizeOf,
-    StrideOf,
-    AddressOf,
-    OneOf,
-    Hint,
-]
+Part: TypeAlias = (
+    Text
+    | Value
+    | NumArgs
+    | TypeOf
+    | IntOf
+    | NdimOf
+    | DTypeOf
+    | DeviceOf
+    | SizeOf
+    | StrideOf
+    | AddressOf
+    | OneOf
+    | Hint
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,8 @@
 The same LLVM module for every object; what differs is the table of messages that each wrapper
 hands over.  Nothing here is on the way of a call that succeeds.
 
-* `i32 ferrule_first(i32 base, i64 term…)`: `base` plus the place of the first term that is not
-  zero, -1 where there is none.  `FIRST_TERMS` terms.
-* `i64 ferrule_live(ptr shape, i32 ndim, i32 axis)`: all bits set where the stride of this dim
-  means something (size above 1, no size is 0), else 0; axis -1 asks whether there are elements.
+* `i1 ferrule_moot(ptr shape, i32 ndim, i32 axis)`: whether the stride of this dim means nothing,
+  because its size is 0 or 1 or another size is 0; axis -1 asks whether there are no elements.
 * `void ferrule_compact(ptr shape, i32 ndim, ptr strides)`: row-major strides.
 * `void ferrule_raise(ptr table, i32 id, ptr args, i32 num_args, ptr values)`: set the error.
 """
@@ -15,61 +13,55 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from llvmlite import ir
 
 from ferrule.compiler.messages.segments import HEADER_LAYOUT, ROW_LAYOUT, SCRATCH, define_part
 from ferrule.runtime.llvm.emitter import COLD, Emitter
-from ferrule.runtime.llvm.layouts import BYTE_ARRAY, I8, I32, I64, PTR, VOID
+from ferrule.runtime.llvm.layouts import BYTE_ARRAY, I1, I8, I32, I64, PTR, VOID
 
 _Read: TypeAlias = "Callable[[ir.Value, ir.Value], ir.Value]"
 
-FIRST_TERMS: Final = 12
-
-FIRST = ir.FunctionType(I32, [I32, *[I64] * FIRST_TERMS])
-LIVE = ir.FunctionType(I64, [PTR, I32, I32])
+MOOT = ir.FunctionType(I1, [PTR, I32, I32])
 COMPACT = ir.FunctionType(VOID, [PTR, I32, PTR])
 RAISE = ir.FunctionType(VOID, [PTR, I32, PTR, I32, PTR])
+
+
+GENTLE = "preserve_mostcc"
+"""The calling convention of functions that return to the hot way: they keep its registers."""
+
+
+def cold_helper(emitter: Emitter, name: str, kind: ir.FunctionType) -> ir.Function:
+    """A function that a cold block calls before it returns to the hot way."""
+    function = emitter.symbol(name, kind)
+    function.calling_convention = GENTLE
+    return function
 
 
 @cache
 def support_text() -> str:
     """The module as LLVM assembly.  Pure: it depends on nothing."""
     emitter = Emitter("ferrule.support")
-    _define_first(emitter)
-    _define_live(emitter)
+    _define_moot(emitter)
     _define_compact(emitter)
     _define_raise(emitter, define_part(emitter))
     return emitter.text()
 
 
-def _define_first(emitter: Emitter) -> None:
-    kind = FIRST
-    with emitter.define("ferrule_first", I32, kind.args, attributes=COLD) as function:
-        base, *terms = function.args
-        build = emitter.builder
-        found: ir.Value = emitter.const_i32(-1)
-        for place, term in reversed(list(enumerate(terms))):
-            failed = build.icmp_unsigned("!=", term, emitter.const_i64(0))
-            found = build.select(failed, build.add(base, emitter.const_i32(place)), found)
-        emitter.ret(found)
-
-
-def _define_live(emitter: Emitter) -> None:
+def _define_moot(emitter: Emitter) -> None:
     names = ("shape", "ndim", "axis")
-    with emitter.define("ferrule_live", I64, LIVE.args, names=names, attributes=COLD) as function:
+    with emitter.define("ferrule_moot", I1, MOOT.args, names=names, attributes=COLD) as function:
+        function.calling_convention = GENTLE
         shape, ndim, axis = function.args
         build = emitter.builder
-        live = emitter.alloca(I64, name="live")
-        emitter.store(emitter.const_i64(-1), live)
         with emitter.loop(ndim) as i:
             size = emitter.load(emitter.index(shape, I64, build.sext(i, I64)), I64)
-            one = build.zext(build.icmp_signed("==", i, axis), I64)
-            dead = build.icmp_signed("==", build.ashr(size, one), emitter.const_i64(0))
-            with emitter.if_then(dead):
-                emitter.store(emitter.const_i64(0), live)
-        emitter.ret(emitter.load(live, I64))
+            shift = build.zext(build.icmp_signed("==", i, axis), I64)
+            none = build.icmp_signed("==", build.ashr(size, shift), emitter.const_i64(0))
+            with emitter.if_then(none):
+                emitter.ret(ir.Constant(I1, 1))
+        emitter.ret(ir.Constant(I1, 0))
 
 
 def _define_compact(emitter: Emitter) -> None:
@@ -77,6 +69,7 @@ def _define_compact(emitter: Emitter) -> None:
     with emitter.define(
         "ferrule_compact", VOID, COMPACT.args, names=names, attributes=COLD
     ) as function:
+        function.calling_convention = GENTLE
         shape, ndim, strides = function.args
         build = emitter.builder
         running = emitter.alloca(I64, name="running")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeAlias
 
 from llvmlite import ir
 
@@ -28,11 +29,11 @@ from ferrule.compiler.wrapper.scalars import ScalarArgument
 from ferrule.compiler.wrapper.tensors import TensorArgument
 from ferrule.compiler.wrapper.values import Values
 from ferrule.runtime.abi import SYMBOL_PREFIX
-from ferrule.runtime.llvm.emitter import UNLIKELY, Emitter
+from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import ANY, I32, PTR
 from ferrule.specs import Param, Scalar, Signature, Tensor
 
-_Argument = TensorArgument | ScalarArgument
+_Argument: TypeAlias = TensorArgument | ScalarArgument
 
 
 def build_wrapper(
@@ -68,7 +69,6 @@ class _Wrapper:
             with self._raising(function, checks):
                 call = self._decode(function, checks)
                 self._check_relations(checks, call, relations)
-                checks.settle()
                 self._finish(checks, convention.emit(emitter, call), faults)
         return emitter.text()
 
@@ -100,20 +100,19 @@ class _Wrapper:
 
     def _check_count(self, function: ir.Function, checks: Checks) -> None:
         count = len(self.signature.params)
-        term = self.emitter.builder.xor(function.args[2], self.emitter.const_i32(count))
+        wanted = self.emitter.const_i32(count)
+        ok = self.emitter.builder.icmp_signed("==", function.args[2], wanted)
         noun = "1 parameter" if count == 1 else f"{count} parameters"
         message = catalogue.NUM_ARGS.fill(
             signature=str(self.signature), count=noun, actual=NumArgs()
         )
-        checks.refuse(term, message)
-        checks.settle()
+        checks.check(ok, message)
 
     def _check_kinds(self, function: ir.Function, checks: Checks) -> list[_Argument]:
         arguments = []
         for position, param in enumerate(self.signature.params):
             at = self.emitter.index(function.args[1], ANY, position)
             arguments.append(_check_kind(self.signature, checks, position, param, at))
-        checks.settle()
         return arguments
 
     def _check_relations(
@@ -125,22 +124,27 @@ class _Wrapper:
     def _check_relation(self, checks: Checks, call: DecodedCall, relation: Relation) -> None:
         build = self.emitter.builder
         left, right = call.sizes.lower(relation.left), call.sizes.lower(relation.right)
-        where = {"signature": str(self.signature), "what": relation.left_name}
+        text = str(self.signature)
         for flag in (left.undefined, right.undefined):
             if flag is not None:
                 message = catalogue.RELATION_UNDEFINED.fill(
-                    **where, location=relation.location,
+                    location=relation.location,
+                    signature=text,
+                    what=relation.left_name,
                     left=self.signature.format(relation.left),
                     right=self.signature.format(relation.right),
                 )
-                checks.refuse(flag, message)
-        slot = checks.next_slot(2)
+                checks.check(build.not_(flag), message)
         message = catalogue.RELATION.fill(
-            **where, location=relation.location, owner=relation.right_name,
-            expected=Value(slot), actual=Value(slot + 1),
+            location=relation.location,
+            signature=text,
+            what=relation.left_name,
+            owner=relation.right_name,
+            expected=Value(0),
+            actual=Value(1),
         )
-        shown = [lambda: right.value, lambda: left.value]
-        checks.refuse(build.xor(left.value, right.value), message, shown=shown)
+        equal = build.icmp_signed("==", left.value, right.value)
+        checks.check(equal, message, shown=[lambda: right.value, lambda: left.value])
 
     def _finish(self, checks: Checks, status: ir.Value, faults: Sequence[Fault]) -> None:
         emitter = self.emitter
@@ -149,7 +153,7 @@ class _Wrapper:
             zero = emitter.const_i32(0)
             failed = emitter.builder.icmp_signed("!=", status, zero)
             cold, behind = checks.cold_block("fault"), emitter.block("done")
-            emitter.cond_branch(failed, cold, behind, UNLIKELY)
+            emitter.cond_branch(failed, cold, behind)
             emitter.at(cold)
             checks.fail(emitter.builder.add(status, emitter.const_i32(numbers[0] - 1)))
             emitter.at(behind)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Union
+from typing import TypeAlias
 
 from llvmlite import ir
 
@@ -29,7 +29,7 @@ class DecodedScalar:
     value: ir.Value
 
 
-Decoded = Union[DecodedTensor, DecodedScalar]
+Decoded: TypeAlias = DecodedTensor | DecodedScalar
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,18 @@ else converts.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from llvmlite import ir
 
 from ferrule.compiler.messages import catalogue
+from ferrule.compiler.messages.catalogue import Filling
 from ferrule.compiler.messages.parts import IntOf, TypeOf
 from ferrule.compiler.wrapper.checks import Checks
 from ferrule.compiler.wrapper.decoded import DecodedScalar
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.emitter import Emitter
-from ferrule.runtime.llvm.layouts import ANY, F32, F64, I8, I64
+from ferrule.runtime.llvm.layouts import ANY, F32, F64, I8
 from ferrule.specs import DType, Scalar, Signature
 
 
@@ -32,7 +35,7 @@ class ScalarArgument:
         self.spec = spec
         self._checks = checks
         self._at = at
-        self._place = {"argument": position, "signature": str(signature)}
+        self._place: Mapping[str, Filling] = {"argument": position, "signature": str(signature)}
         self._position = position
 
     @property
@@ -44,14 +47,13 @@ class ScalarArgument:
         build = self._emitter.builder
         index = self._emitter.load_field(self._at, ANY, "type_index")
         above = build.sub(index, self._emitter.const_i32(TypeIndex.INT))
-        if self.spec.dtype.kind == "float":
-            term = build.icmp_unsigned(">", above, self._emitter.const_i32(2))
-        else:
-            term = build.and_(above, self._emitter.const_i32(-2))  # INT and BOOL are neighbours
+        # INT, BOOL and FLOAT are neighbours.
+        last = TypeIndex.FLOAT if self.spec.dtype.kind == "float" else TypeIndex.BOOL
+        ok = build.icmp_unsigned("<=", above, self._emitter.const_i32(last - TypeIndex.INT))
         expected = "int" if self.spec.dtype.is_integer else self.spec.dtype.kind
         actual = TypeOf(self._position)
-        message = catalogue.TYPE.fill(**self._place, expected=expected, actual=actual)
-        self._checks.refuse(term, message)
+        message = catalogue.TYPE.fill(self._place, expected=expected, actual=actual)
+        self._checks.check(ok, message)
 
     def check_value(self) -> DecodedScalar:
         """Refuse what does not fit; the value in its own type."""
@@ -66,9 +68,9 @@ class ScalarArgument:
     def _bool(self) -> ir.Value:
         build = self._emitter.builder
         value = self._emitter.load_field(self._at, ANY, "v_int64")
-        term = build.and_(value, self._emitter.const_i64(-2))
+        ok = build.icmp_unsigned("<=", value, self._emitter.const_i64(1))
         actual = IntOf(self._position)
-        self._checks.refuse(term, catalogue.BOOLEAN.fill(**self._place, actual=actual))
+        self._checks.check(ok, catalogue.BOOLEAN.fill(self._place, actual=actual))
         return build.trunc(value, I8)
 
     def _float(self) -> ir.Value:
@@ -83,24 +85,29 @@ class ScalarArgument:
     def _int(self, dtype: DType) -> ir.Value:
         build = self._emitter.builder
         value = self._emitter.load_field(self._at, ANY, "v_int64")
-        term = self._outside(dtype, value)
-        if term is not None:
+        ok = self._fits(dtype, value)
+        if ok is not None:
             low, high = dtype.range
             message = catalogue.BOUNDS.fill(
-                **self._place, what="value", range=dtype.name, low=low, high=high,
+                self._place,
+                what="value",
+                range=dtype.name,
+                low=low,
+                high=high,
                 actual=IntOf(self._position),
             )
-            self._checks.refuse(term, message)
+            self._checks.check(ok, message)
         return value if dtype.bits == 64 else build.trunc(value, ir.IntType(dtype.bits))
 
-    def _outside(self, dtype: DType, value: ir.Value) -> ir.Value | None:
-        """Not zero where the value does not fit.  An int64 cannot hold an upper half of uint64."""
-        build, bits = self._emitter.builder, dtype.bits
-        match dtype.kind, bits:
+    def _fits(self, dtype: DType, value: ir.Value) -> ir.Value | None:
+        """Whether the value is in range.  An int64 cannot hold the upper half of uint64."""
+        build = self._emitter.builder
+        match dtype.kind, dtype.bits:
             case "int", 64:
                 return None
-            case "int", _:
+            case "int", bits:
                 moved = build.add(value, self._emitter.const_i64(1 << (bits - 1)))
-                return build.lshr(moved, self._emitter.const_i64(bits))
-            case _:
-                return build.lshr(value, self._emitter.const_i64(min(bits, 63)))
+                return build.icmp_unsigned("<", moved, self._emitter.const_i64(1 << bits))
+            case _, bits:
+                high = self._emitter.const_i64((1 << min(bits, 63)) - 1)
+                return build.icmp_unsigned("<=", value, high)

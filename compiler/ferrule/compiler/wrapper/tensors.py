@@ -6,15 +6,18 @@ data) is in `values`, because it needs every symbol's value.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from llvmlite import ir
 
 from ferrule.compiler.messages import catalogue
+from ferrule.compiler.messages.catalogue import Filling
 from ferrule.compiler.messages.parts import DeviceOf, DTypeOf, NdimOf, TypeOf
-from ferrule.compiler.messages.support import COMPACT, LIVE
-from ferrule.compiler.wrapper.checks import Case, Checks
+from ferrule.compiler.messages.support import COMPACT, MOOT, cold_helper
+from ferrule.compiler.wrapper.checks import Checks
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.emitter import UNLIKELY, Emitter
-from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I1, I8, I64, PTR, TENSOR_OBJECT
+from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I1, I8, I32, I64, PTR, TENSOR_OBJECT
 from ferrule.specs import DEVICE_CODES, Int8, Signature, Tensor, Uint8
 
 # One load reads both.
@@ -32,7 +35,7 @@ class TensorArgument:
         self.dl: ir.Value = None
         self._checks = checks
         self._at = at
-        self._place = {"argument": position, "signature": str(signature)}
+        self._place: Mapping[str, Filling] = {"argument": position, "signature": str(signature)}
         self._shape: ir.Value = None
         self._strides: ir.Value = None
         self._elements: ir.Value = None
@@ -47,42 +50,54 @@ class TensorArgument:
 
     def check_header(self) -> None:
         """Refuse what is no tensor, or one of another ndim, dtype or device."""
-        self._check_kind()
-        self._checks.settle()  # what follows reads the DLTensor
+        self._decode()
         self._check_ndim_and_dtype()
         self._check_device()
 
-    def _check_kind(self) -> None:
+    def _decode(self) -> None:
+        """Find the DLTensor: inside a Tensor object, or what a DLTensor pointer points to."""
         emitter, build = self._emitter, self._emitter.builder
         index = emitter.load_field(self._at, ANY, "type_index")
         payload = emitter.load_field(self._at, ANY, "v_ptr")
-        is_object = build.icmp_signed("==", index, emitter.const_i32(TypeIndex.TENSOR))
-        is_other = build.icmp_signed("!=", index, emitter.const_i32(TypeIndex.DLTENSOR_PTR))
         inside = emitter.field_ptr(payload, TENSOR_OBJECT, "dl")
-        self.dl = build.select(is_object, inside, payload, name=self.spec.name)
-        is_null = build.icmp_unsigned("==", self.dl, emitter.null())
-        strange = build.select(is_object, ir.Constant(I1, 0), is_other)
+        is_object = build.icmp_signed("==", index, emitter.const_i32(TypeIndex.TENSOR))
+        start = build.block
+        view, behind = emitter.block("view"), emitter.block("tensor")
+        emitter.cond_branch(is_object, behind, view)
+        emitter.at(view)
         message = catalogue.TYPE.fill(
-            **self._place, expected="Tensor", actual=TypeOf(self.position)
+            self._place, expected="Tensor", actual=TypeOf(self.position)
         )
-        self._checks.refuse(build.or_(strange, is_null), message)
+        is_view = build.icmp_signed("==", index, emitter.const_i32(TypeIndex.DLTENSOR_PTR))
+        self._checks.check(is_view, message)
+        self._checks.check(build.icmp_unsigned("!=", payload, emitter.null()), message)
+        end = build.block
+        emitter.branch(behind)
+        emitter.at(behind)
+        self.dl = build.phi(PTR, name=self.spec.name)
+        self.dl.add_incoming(inside, start)
+        self.dl.add_incoming(payload, end)
 
     def _check_ndim_and_dtype(self) -> None:
         emitter, build, spec = self._emitter, self._emitter.builder, self.spec
-        both = emitter.load(emitter.field_ptr(self.dl, DLTENSOR, "ndim"), I64)
+        both = emitter.load(emitter.field_ptr(self.dl, DLTENSOR, "ndim"), I64, name="kind")
         wanted = len(spec.shape) | spec.dtype.dlpack << 32
-        term = build.xor(both, emitter.const_i64(wanted))
+        found = both
         if spec.dtype in (Int8, Uint8):  # either is accepted for the other
-            term = build.and_(term, emitter.const_i64(~(1 << 32)))
+            found, wanted = build.or_(both, emitter.const_i64(1 << 32)), wanted | 1 << 32
         ndim = catalogue.NDIM.fill(
-            **self._place, expected=len(spec.shape), actual=NdimOf(self.position)
+            self._place, expected=len(spec.shape), actual=NdimOf(self.position)
         )
         dtype = catalogue.DTYPE.fill(
-            **self._place, expected=spec.dtype.name, actual=DTypeOf(self.position)
+            self._place, expected=spec.dtype.name, actual=DTypeOf(self.position)
         )
-        low = emitter.const_i64((1 << 32) - 1)
-        cases = [Case(ndim, lambda: build.and_(term, low)), Case(dtype, lambda: term)]
-        self._checks.refuse_together(term, cases)
+        ok = build.icmp_signed("==", found, emitter.const_i64(wanted))
+        self._checks.check_both(ok, (lambda: self._has_ndim(both), ndim), dtype)
+
+    def _has_ndim(self, both: ir.Value) -> ir.Value:
+        build = self._emitter.builder
+        wanted = self._emitter.const_i32(len(self.spec.shape))
+        return build.icmp_signed("==", build.trunc(both, I32), wanted)
 
     def _check_device(self) -> None:
         emitter = self._emitter
@@ -90,11 +105,11 @@ class TensorArgument:
         if device is None:
             raise ValueError(f"the device type of the parameter {self.spec.name} is not decided")
         code = emitter.load_field(self.dl, DLTENSOR, "device_type")
-        term = emitter.builder.xor(code, emitter.const_i32(DEVICE_CODES[device]))
+        ok = emitter.builder.icmp_signed("==", code, emitter.const_i32(DEVICE_CODES[device]))
         message = catalogue.DEVICE.fill(
-            **self._place, expected=device, actual=DeviceOf(self.position)
+            self._place, expected=device, actual=DeviceOf(self.position)
         )
-        self._checks.refuse(term, message)
+        self._checks.check(ok, message)
 
     # ---- sizes and strides as they came ----
 
@@ -132,7 +147,7 @@ class TensorArgument:
         with emitter.within(cold):
             room = emitter.alloca(I64, len(self.spec.shape), name="compact.strides")
             ndim = emitter.const_i32(len(self.spec.shape))
-            emitter.call(emitter.symbol("ferrule_compact", COMPACT), [shape, ndim, room])
+            emitter.call(cold_helper(emitter, "ferrule_compact", COMPACT), [shape, ndim, room])
             emitter.branch(behind)
         emitter.at(behind)
         self._strides = emitter.builder.phi(PTR, name=f"{self.spec.name}.strides")
@@ -151,15 +166,15 @@ class TensorArgument:
                     self._elements = build.and_(self._elements, some)
         return self._elements
 
-    def live(self, axis: int) -> ir.Value:
-        """A mask, to be asked for in cold blocks: all bits where this dim's stride means something.
+    def is_moot(self, axis: int) -> ir.Value:
+        """Whether this dim's stride means nothing, i1, to be asked for in a cold block.
 
-        Axis -1 asks whether the tensor has elements.
+        Axis -1 asks whether the tensor has no elements.
         """
         emitter = self._emitter
         ndim = emitter.const_i32(len(self.spec.shape))
-        live = emitter.symbol("ferrule_live", LIVE)
-        return emitter.call(live, [self.shape(), ndim, emitter.const_i32(axis)])
+        moot = cold_helper(emitter, "ferrule_moot", MOOT)
+        return emitter.call(moot, [self.shape(), ndim, emitter.const_i32(axis)])
 
     def base(self) -> ir.Value:
         """The data pointer as it came."""

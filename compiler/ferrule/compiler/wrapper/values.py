@@ -8,14 +8,15 @@ excused.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypedDict
 
 from llvmlite import ir
 
 from ferrule.compiler.messages import catalogue
+from ferrule.compiler.messages.catalogue import Filling
 from ferrule.compiler.messages.parts import (
     AddressOf,
     Hint,
+    Message,
     OneOf,
     Part,
     SizeOf,
@@ -32,12 +33,6 @@ from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I64
 from ferrule.specs import Compound, Dim, Signature, Sym, Tensor, compact_strides
 from ferrule.specs.expr import INT64_MAX
-
-
-class _Where(TypedDict):
-    argument: int
-    signature: str
-    what: str
 
 
 class Values:
@@ -100,7 +95,7 @@ class Values:
                 self._check_stride(tensor, Place(spec.name, tensor.position, "strides", axis), dim)
         return DecodedTensor(spec, tensor.dl, self._check_data(tensor))
 
-    def _where(self, place: Place) -> _Where:
+    def _where(self, place: Place) -> Mapping[str, Filling]:
         return {"argument": place.argument, "signature": self._text, "what": str(place)}
 
     def _check_size(self, tensor: TensorArgument, place: Place, dim: Dim) -> None:
@@ -109,13 +104,13 @@ class Values:
             case Sym() if self._owners[dim][0] == place:
                 self._check_bound_size(place, dim, size)
             case Sym():
-                term = build.xor(size, self.symbols[dim])
-                self._refuse_match(place, dim, term, None)
+                ok = build.icmp_signed("==", size, self.symbols[dim])
+                self._check_match(place, dim, ok, None)
             case Compound():
                 self._check_related(place, dim, size, None)
             case int():
-                term = build.xor(size, self._emitter.const_i64(dim))
-                self._refuse_exact(place, dim, term, None)
+                ok = build.icmp_signed("==", size, self._emitter.const_i64(dim))
+                self._check_exact(place, dim, ok, None)
 
     def _check_stride(self, tensor: TensorArgument, place: Place, dim: Dim) -> None:
         build, stride = self._emitter.builder, tensor.stride(place.axis)
@@ -125,23 +120,24 @@ class Values:
                 if self._owners[dim][0].kind == "strides":
                     self._check_stride_symbol(place, dim, stride, excuse)
                 if self._owners[dim][0] != place:
-                    self._refuse_match(place, dim, build.xor(stride, self.symbols[dim]), excuse)
+                    ok = build.icmp_signed("==", stride, self.symbols[dim])
+                    self._check_match(place, dim, ok, excuse)
             case Compound():
                 self._check_related(place, dim, stride, excuse)
             case int():
-                term = build.xor(stride, self._emitter.const_i64(dim))
-                self._refuse_exact(place, dim, term, excuse)
+                ok = build.icmp_signed("==", stride, self._emitter.const_i64(dim))
+                self._check_exact(place, dim, ok, excuse)
 
     def _excuse(self, tensor: TensorArgument, axis: int) -> Lazy | None:
         if all(isinstance(dim, int) for dim in tensor.spec.shape):
             return None  # sizes are known to be above 1 here
-        return lambda: tensor.live(axis)
+        return lambda: tensor.is_moot(axis)
 
     def _check_bound_size(self, place: Place, symbol: Sym, size: ir.Value) -> None:
         """The size that a symbol binds at: its range and its divisibility."""
         high = (1 << (symbol.width - 1)) - 1
-        term = self._emitter.builder.lshr(size, self._emitter.const_i64(symbol.width - 1))
-        self._refuse_bounds(place, f"int{symbol.width}", (0, high), term, None)
+        ok = self._emitter.builder.icmp_unsigned("<=", size, self._emitter.const_i64(high))
+        self._check_bounds(place, f"int{symbol.width}", (0, high), ok, None)
         self._check_divisible(place, symbol, size, None)
         self.sizes.ranges[symbol] = (0, high)
 
@@ -152,8 +148,8 @@ class Values:
         if symbol.width == 32:
             half = 1 << 31
             moved = build.add(stride, self._emitter.const_i64(half))
-            term = build.lshr(moved, self._emitter.const_i64(32))
-            self._refuse_bounds(place, "int32", (-half, half - 1), term, excuse)
+            ok = build.icmp_unsigned("<", moved, self._emitter.const_i64(1 << 32))
+            self._check_bounds(place, "int32", (-half, half - 1), ok, excuse)
         self._check_divisible(place, symbol, stride, excuse)
 
     def _check_divisible(
@@ -163,13 +159,15 @@ class Values:
         if by == 1:
             return
         if by & (by - 1):
-            term = build.srem(value, self._emitter.const_i64(by))
+            rest = build.srem(value, self._emitter.const_i64(by))
         else:
-            term = build.and_(value, self._emitter.const_i64(by - 1))
-        message = catalogue.DIVISIBLE.fill(
-            **self._where(place), expected=by, actual=_actual(place)
-        )
-        self._checks.refuse(term, message, excuse=excuse)
+            rest = build.and_(value, self._emitter.const_i64(by - 1))
+        message = catalogue.DIVISIBLE.fill(self._where(place), expected=by, actual=_actual(place))
+        self._check_zero(rest, message, excuse)
+
+    def _check_zero(self, rest: ir.Value, message: Message, excuse: Lazy | None) -> None:
+        ok = self._emitter.builder.icmp_signed("==", rest, self._emitter.const_i64(0))
+        self._checks.check(ok, message, excuse=excuse)
 
     def _check_related(
         self, place: Place, dim: Compound, value: ir.Value, excuse: Lazy | None
@@ -178,79 +176,76 @@ class Values:
         size, build = self.sizes.lower(dim), self._emitter.builder
         formula = self._signature.format(dim)
         if place.kind == "shape" and size.low < 0:
-            term = build.lshr(value, self._emitter.const_i64(63))
-            self._refuse_bounds(place, "int64", (0, INT64_MAX), term, None)
+            ok = build.icmp_signed(">=", value, self._emitter.const_i64(0))
+            self._check_bounds(place, "int64", (0, INT64_MAX), ok, None)
         if size.undefined is not None:
             message = catalogue.UNDEFINED.fill(
-                **self._where(place), formula=formula, actual=_actual(place)
+                self._where(place), formula=formula, actual=_actual(place)
             )
-            self._checks.refuse(size.undefined, message, excuse=excuse)
-        slot = self._checks.next_slot(1)
+            self._checks.check(build.not_(size.undefined), message, excuse=excuse)
         message = catalogue.RELATED.fill(
-            **self._where(place), formula=formula, expected=Value(slot), actual=_actual(place),
+            self._where(place),
+            formula=formula,
+            expected=Value(0),
+            actual=_actual(place),
             hint=self._hint(place),
         )
-        self._checks.refuse(
-            build.xor(value, size.value), message, excuse=excuse, shown=[lambda: size.value]
-        )
+        ok = build.icmp_signed("==", value, size.value)
+        self._checks.check(ok, message, excuse=excuse, shown=[lambda: size.value])
 
-    # ---- refusals ----
+    # ---- the checks themselves ----
 
-    def _refuse_exact(
-        self, place: Place, dim: int, term: ir.Value, excuse: Lazy | None
-    ) -> None:
+    def _check_exact(self, place: Place, dim: int, ok: ir.Value, excuse: Lazy | None) -> None:
         message = catalogue.EXACT.fill(
-            **self._where(place), expected=dim, actual=_actual(place), hint=self._hint(place)
+            self._where(place), expected=dim, actual=_actual(place), hint=self._hint(place)
         )
-        self._checks.refuse(term, message, excuse=excuse)
+        self._checks.check(ok, message, excuse=excuse)
 
-    def _refuse_match(
-        self, place: Place, symbol: Sym, term: ir.Value, excuse: Lazy | None
-    ) -> None:
+    def _check_match(self, place: Place, symbol: Sym, ok: ir.Value, excuse: Lazy | None) -> None:
         known = self._owners[symbol]
         earlier = known[: known.index(place)] if place in known else known
         owner: str | Part = str(earlier[0])
         expected: Part = _actual(earlier[0])
         shown: list[Lazy] = []
         if len(earlier) > 1:  # which of them bound the symbol is known only at the call
-            slot = self._checks.next_slot(2)
-            owner = OneOf(slot, tuple(Text(str(each)) for each in earlier))
-            expected = Value(slot + 1)
+            owner = OneOf(0, tuple(Text(str(each)) for each in earlier))
+            expected = Value(1)
             shown = [lambda: self._first_live(earlier), lambda: self.symbols[symbol]]
         message = catalogue.MATCH.fill(
-            **self._where(place), owner=owner, expected=expected, actual=_actual(place),
+            self._where(place),
+            owner=owner,
+            expected=expected,
+            actual=_actual(place),
             hint=self._hint(place),
         )
-        self._checks.refuse(term, message, excuse=excuse, shown=shown)
+        self._checks.check(ok, message, excuse=excuse, shown=shown)
 
     def _first_live(self, places: Sequence[Place]) -> ir.Value:
         """The position of the first of these strides that means something, for a cold block."""
         found: ir.Value = self._emitter.const_i64(len(places) - 1)
         for i, place in reversed(list(enumerate(places[:-1]))):
-            mask = self._tensors[place.parameter].live(place.axis)
-            live = self._emitter.builder.icmp_signed("!=", mask, self._emitter.const_i64(0))
-            found = self._emitter.builder.select(live, self._emitter.const_i64(i), found)
+            moot = self._tensors[place.parameter].is_moot(place.axis)
+            found = self._emitter.builder.select(moot, found, self._emitter.const_i64(i))
         return found
 
-    def _refuse_bounds(
+    def _check_bounds(
         self,
         place: Place,
         kind: str,
         bounds: tuple[int, int],
-        term: ir.Value,
+        ok: ir.Value,
         excuse: Lazy | None,
     ) -> None:
         message = catalogue.BOUNDS.fill(
-            **self._where(place), range=kind, low=bounds[0], high=bounds[1], actual=_actual(place)
+            self._where(place), range=kind, low=bounds[0], high=bounds[1], actual=_actual(place)
         )
-        self._checks.refuse(term, message, excuse=excuse)
+        self._checks.check(ok, message, excuse=excuse)
 
     def _hint(self, place: Place) -> tuple[Part, ...]:
         """Words for the commonest mistake: a tensor in the other of the two usual orders."""
         spec = self._spec(place)
-        rows_first, columns_first = tuple(reversed(range(len(spec.shape)))), tuple(
-            range(len(spec.shape))
-        )
+        columns_first = tuple(range(len(spec.shape)))
+        rows_first = tuple(reversed(columns_first))
         is_row_major = spec.strides == compact_strides(spec.shape, rows_first)
         is_column_major = spec.strides == compact_strides(spec.shape, columns_first)
         if place.kind == "shape" or is_row_major == is_column_major:
@@ -273,18 +268,20 @@ class Values:
         build, spec = self._emitter.builder, tensor.spec
         base = tensor.base()
         address = tensor.address(base)
-        where = {"argument": tensor.position, "signature": self._text}
+        where: Mapping[str, Filling] = {
+            "argument": tensor.position,
+            "signature": self._text,
+        }
         if spec.align > 1:
             bits = build.ptrtoint(address, I64)
-            term = build.and_(bits, self._emitter.const_i64(spec.align - 1))
+            rest = build.and_(bits, self._emitter.const_i64(spec.align - 1))
             actual = AddressOf(tensor.position)
-            message = catalogue.ALIGNMENT.fill(**where, expected=spec.align, actual=actual)
-            self._checks.refuse(term, message)
+            message = catalogue.ALIGNMENT.fill(where, expected=spec.align, actual=actual)
+            self._check_zero(rest, message, None)
         if 0 not in spec.shape:
-            null = build.icmp_unsigned("==", base, self._emitter.null())
-            self._checks.refuse(
-                null, catalogue.NULL_DATA.fill(**where), excuse=self._excuse(tensor, -1)
-            )
+            given = build.icmp_unsigned("!=", base, self._emitter.null())
+            excuse = self._excuse(tensor, -1)
+            self._checks.check(given, catalogue.NULL_DATA.fill(where), excuse=excuse)
         return address
 
 

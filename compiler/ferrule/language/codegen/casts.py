@@ -46,7 +46,18 @@ def widen_integer(b: ir.IRBuilder, dtype: DType, operand: ir.Value, target: ir.T
     """An integer or bool in an integer type that is at least as wide."""
     if operand.type == target:
         return operand
+    if isinstance(operand, ir.Constant):
+        bits = (1 << operand.type.width) - 1
+        return ir.Constant(target, operand.constant & (bits if dtype.kind != "int" else -1))
     return b.sext(operand, target) if dtype.kind == "int" else b.zext(operand, target)
+
+
+def truncate(b: ir.IRBuilder, operand: ir.Value, target: ir.Type, name: str) -> ir.Value:
+    """The low bits of an integer."""
+    if isinstance(operand, ir.Constant):
+        half = 1 << target.width - 1
+        return ir.Constant(target, (operand.constant + half) % (2 * half) - half)
+    return b.trunc(operand, target, name=name)
 
 
 def _from_integer(emitter: Emitter, source: DType, target: DType, operand: ir.Value) -> ir.Value:

@@ -17,8 +17,10 @@ from llvmlite import binding as llvm
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import Body
-from ferrule.language.codegen import guards, kernels, parallel
+from ferrule.language.codegen import guards, hints, parallel
 from ferrule.language.codegen.functions import Faults, FunctionLowering
+from ferrule.language.codegen.intervals import Interval
+from ferrule.language.codegen.kernels import Launched, Shape, emit_threads, launched
 from ferrule.language.codegen.scalars import memory_type, value_type
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType, Type
@@ -51,12 +53,12 @@ class _Module:
     kernels: dict[str, ir.Function] = field(default_factory=dict)
 
     def emit(self) -> None:
-        blocks = kernels.launched_blocks(self.program)
+        facts = launched(self.program)
         for kernel in self.program.kernels:
-            self.kernel(kernel, blocks.get(kernel.name, (None,) * guards.AXIS_COUNT))
+            self.kernel(kernel, facts.get(kernel.name, Launched()))
         self.host(self.program.host)
 
-    def kernel(self, kernel: ops.Function, blocks: tuple[int | None, ...]) -> None:
+    def kernel(self, kernel: ops.Function, known: Launched) -> None:
         """A kernel, with its loops; what is constant in every launch is constant in it."""
         sizes = [f"{of}.{axis}" for of in ("grid", "block") for axis in ops.AXES]
         symbols = self.program.symbols
@@ -66,14 +68,15 @@ class _Module:
         with self.emitter.define(
             name, VOID, types, names=names, linkage="internal", attributes=attributes
         ) as function:
+            hints.prefer_wide_vectors(function)
             arguments = iter(function.args)
             lowering = FunctionLowering(self.emitter, self.faults)
             lowering.values = {param: next(arguments) for param in kernel.params}
             lowering.symbols = {symbol: next(arguments) for symbol in symbols}
-            grid = tuple(next(arguments) for _ in ops.AXES)
-            block = tuple(_constant_or(next(arguments), size) for size in blocks)
-            plans = guards.plan(kernel, blocks)
-            kernels.emit_threads(lowering, kernel, kernels.Shape(grid, block), plans)
+            grid = tuple(_constant_or(next(arguments), size) for size in known.grid)
+            block = tuple(_constant_or(next(arguments), size) for size in known.block)
+            plans = guards.plan(kernel, known.blocks)
+            emit_threads(lowering, kernel, Shape(grid, block, known), plans)
             self.emitter.ret()
         self.kernels[kernel.name] = function
 
@@ -84,6 +87,7 @@ class _Module:
         types += [I32 if symbol.width == 32 else I64 for symbol in symbols]
         names = ["values", *(p.hint for p in host.params), *symbols.values()]
         with self.emitter.define(SYMBOL, I32, types, names=names, attributes=("nounwind",)) as f:
+            hints.prefer_wide_vectors(f)
             arguments = iter(f.args)
             lowering = FunctionLowering(self.emitter, self.faults, host_op=self.host_op)
             lowering.fault_values = next(arguments)
@@ -128,5 +132,6 @@ def _type(type_: Type, *, memory: bool = False) -> ir.Type:
     return memory_type(type_) if memory else value_type(type_)
 
 
-def _constant_or(value: ir.Value, size: int | None) -> ir.Value:
-    return value if size is None else ir.Constant(I64, size)
+def _constant_or(value: ir.Value, interval: Interval) -> ir.Value:
+    low, high = interval
+    return ir.Constant(I64, low) if low == high else value

@@ -18,7 +18,7 @@ from llvmlite import ir
 
 from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Fault
 from ferrule.compiler.sizes import Sizes
-from ferrule.language.codegen import arithmetic, casts, loops, metadata
+from ferrule.language.codegen import arithmetic, casts, hints, loops
 from ferrule.language.codegen.scalars import constant, dtype_of, memory_type, value_type
 from ferrule.language.ir import ops
 from ferrule.language.ir.walk import Work
@@ -69,7 +69,7 @@ class FunctionLowering:
     def define_integer(self, value: ops.Value, wide: ir.Value, *, fits: bool = True) -> None:
         """Gives an integer its value, known in 64 bits; `fits`: it is in the range of its dtype."""
         kind = value_type(dtype_of(value))
-        narrow = wide if kind == I64 else self.b.trunc(wide, kind, name=value.hint)
+        narrow = wide if kind == I64 else casts.truncate(self.b, wide, kind, value.hint)
         self.values[value] = narrow
         if fits:
             self.wide[value] = wide
@@ -206,7 +206,7 @@ class FunctionLowering:
     def mark(self, access: ir.Instruction) -> None:
         """Says that a load or store runs in parallel, if it does."""
         if self.group is not None:
-            metadata.mark_access(access, self.group)
+            hints.mark_access(access, self.group)
 
     def element(
         self, tensor: ops.Value, indices: Sequence[ops.Value]
@@ -256,7 +256,14 @@ class FunctionLowering:
     # ---- control flow ----
 
     def if_(self, op: ops.If) -> Work:
-        """A branch, and a phi for each result."""
+        """A branch, and a phi for each result; no branch where a guard is known to hold."""
+        known = self.values[op.condition]
+        if isinstance(known, ir.Constant):
+            taken = op.then if known.constant else op.otherwise
+            yield self.region(taken)
+            yielded = (self.values[value] for value in taken.yields)
+            self.values.update(zip(op.results, yielded, strict=True))
+            return
         then, end = self.emitter.block("then"), self.emitter.block("endif")
         has_else = bool(op.otherwise.ops) or bool(op.results)
         otherwise = self.emitter.block("else") if has_else else end
@@ -287,7 +294,7 @@ class FunctionLowering:
     def for_(self, op: ops.For) -> Work:
         """A counted loop."""
         b, dtype = self.b, dtype_of(op.index)
-        bounds = (self.values[v] for v in (op.start, op.stop, op.step))
+        bounds = (self.as_i64(value) for value in (op.start, op.stop, op.step))
         limits = loops.python_range(b, dtype, *bounds)
         head, body, end = (self.emitter.block(f"for.{part}") for part in ("head", "body", "end"))
         initial, before = [self.values[v] for v in op.initial], b.block

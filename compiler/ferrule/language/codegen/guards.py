@@ -55,11 +55,13 @@ class AxisPlan:
     """How to loop over the threads of one axis.
 
     `fused` are the values that equal block_idx * block_dim + thread_idx; if there is any, the loop
-    is over that.  `needed` are the ops that give `points` and the limits of `bounds`, in order.
+    is over that.  `counter` are those that equal what the loop is over: these or thread_idx.
+    `needed` are the ops that give `points` and the limits of `bounds`, in order.
     """
 
     axis: int
     fused: tuple[ops.Value, ...] = ()
+    counter: tuple[ops.Value, ...] = ()
     bounds: tuple[Bound, ...] = ()
     points: tuple[ops.Value, ...] = ()
     needed: tuple[ops.SimpleOp, ...] = ()
@@ -89,7 +91,8 @@ def _plan_axis(
     for op in needed:
         if isinstance(op, ops.Cast) and spine.coefficients[op.operand][axis] == 1:
             points[op.operand] = None
-    return AxisPlan(axis, fused, bounds, tuple(points), needed)
+    counter = fused or tuple(spine.threads(axis))
+    return AxisPlan(axis, fused, counter, bounds, tuple(points), needed)
 
 
 # ---- fused blocks ----
@@ -249,6 +252,13 @@ class _Spine:
             return None
         found = {known[axis] for axis in axes} or {0}
         return found.pop() if len(found) == 1 else None
+
+    def threads(self, axis: int) -> Iterator[ops.Value]:
+        """The values that are thread_idx of this axis."""
+        for op in self.order:
+            match op:
+                case ops.Special(result, "thread_idx", at) if at == axis:
+                    yield result
 
     def affine_indices(self, kernel: ops.Function, axis: int) -> Iterator[ops.Value]:
         """The values that index a tensor and are affine in the axis."""

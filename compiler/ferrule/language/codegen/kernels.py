@@ -6,40 +6,71 @@ inside them, over threads z, y, x, as planned by `guards`.  Grid and block are i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from llvmlite import ir
 
-from ferrule.language.codegen import arithmetic, guards, metadata
+from ferrule.language.codegen import guards, hints
+from ferrule.language.codegen.arithmetic import intrinsic
 from ferrule.language.codegen.functions import FunctionLowering
-from ferrule.language.codegen.loops import ONE, ZERO, counted
+from ferrule.language.codegen.intervals import Interval, interval
+from ferrule.language.codegen.loops import ONE, ZERO, counted, difference, total
 from ferrule.language.codegen.scalars import dtype_of
 from ferrule.language.ir import ops
 from ferrule.language.ir.walk import all_ops, drive
 from ferrule.runtime.llvm.layouts import I1, I64
+from ferrule.specs import Int32, Int64
+from ferrule.specs.expr import INT64_MAX
 
 _OUTER_FIRST: Final = (2, 1, 0)
 
 
-def launched_blocks(program: ops.Program) -> dict[str, tuple[int | None, ...]]:
-    """For each kernel, the sizes of a block that are one constant in all of its launches."""
-    constants: dict[ops.Value, int] = {}
-    found: dict[str, list[tuple[int | None, ...]]] = {}
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """What is known of the sizes of all launches of a kernel: their intervals, for x, y, z."""
+
+    grid: tuple[Interval, ...] = ((0, INT64_MAX),) * guards.AXIS_COUNT
+    block: tuple[Interval, ...] = ((0, INT64_MAX),) * guards.AXIS_COUNT
+
+    @property
+    def blocks(self) -> tuple[int | None, ...]:
+        """The sizes of a block that are one constant."""
+        return tuple(low if low == high else None for low, high in self.block)
+
+
+def launched(program: ops.Program) -> dict[str, Launched]:
+    """What the launches of each kernel have in common."""
+    known: dict[ops.Value, Interval] = {}
+    found: dict[str, list[ops.Launch]] = {}
     for op in all_ops(program.host.body):
         match op:
             case ops.Constant(result, int(value)):
-                constants[result] = value
-            case ops.Launch(kernel, _, block):
-                found.setdefault(kernel, []).append(tuple(constants.get(b) for b in block))
-    return {kernel: _common(blocks) for kernel, blocks in found.items()}
+                known[result] = (value, value)
+            case ops.Size(result, dim):
+                known[result] = interval(dim)
+            case ops.Launch(kernel):
+                found.setdefault(kernel, []).append(op)
+    return {
+        kernel: Launched(
+            _hull(known, [launch.grid for launch in launches]),
+            _hull(known, [launch.block for launch in launches]),
+        )
+        for kernel, launches in found.items()
+    }
 
 
-def _common(blocks: list[tuple[int | None, ...]]) -> tuple[int | None, ...]:
-    by_axis = zip(*blocks, strict=True)
-    return tuple(sizes[0] if len(set(sizes)) == 1 else None for sizes in by_axis)
+def _hull(
+    known: Mapping[ops.Value, Interval], launches: Sequence[tuple[ops.Value, ...]]
+) -> tuple[Interval, ...]:
+    """For each axis, the interval that all launches lie in."""
+    axes = []
+    for sizes in zip(*launches, strict=True):
+        lows, highs = zip(*(known.get(size, Int64.range) for size in sizes), strict=True)
+        axes.append((min(lows), max(highs)))
+    return tuple(axes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +79,13 @@ class Shape:
 
     grid: tuple[ir.Value, ...]
     block: tuple[ir.Value, ...]
+    launched: Launched
+
+    def counter_fits(self, plan: guards.AxisPlan) -> bool:
+        """Whether the counter of a loop is always an Int32; the threads of one block are."""
+        axis = plan.axis
+        threads = self.launched.grid[axis][1] * self.launched.block[axis][1]
+        return not plan.fused or threads - 1 <= Int32.range[1]
 
 
 def emit_threads(
@@ -57,7 +95,7 @@ def emit_threads(
     for axis in _OUTER_FIRST:
         lowering.coordinates["grid_dim", axis] = shape.grid[axis]
         lowering.coordinates["block_dim", axis] = shape.block[axis]
-    lowering.group = metadata.access_group(lowering.emitter)
+    lowering.group = hints.access_group(lowering.emitter)
     with ExitStack() as open_loops:
         for axis in _OUTER_FIRST:
             open_loops.enter_context(_block_loop(lowering, plans[axis], shape))
@@ -76,8 +114,8 @@ def _block_loop(
         lowering.coordinates["block_idx", plan.axis] = ZERO
         yield
         return
-    name = f"block.{ops.AXES[plan.axis]}"
-    with counted(lowering.emitter, ZERO, shape.grid[plan.axis], name) as index:
+    name, count = f"block.{ops.AXES[plan.axis]}", shape.grid[plan.axis]
+    with _loop(lowering, count, name) as index:
         lowering.coordinates["block_idx", plan.axis] = index
         yield
 
@@ -90,16 +128,39 @@ def _thread_loop(
     name, count = f"thread.{ops.AXES[plan.axis]}", shape.block[plan.axis]
     if plan.fused:
         count = lowering.b.mul(shape.grid[plan.axis], count, flags=("nsw",))
+    group = lowering.group if plan.axis == 0 else None
     with ExitStack() as loops:
-        piece = _Piece(ZERO, ZERO, count, {})
-        if plan.points:
-            piece = loops.enter_context(_pieces(lowering, plan, count, name))
-        group = lowering.group if plan.axis == 0 else None
-        loop = counted(lowering.emitter, piece.first, piece.end, name, group)
-        thread = loops.enter_context(loop)
-        lowering.coordinates["thread_idx", plan.axis] = ZERO if plan.fused else thread
-        _define_points(lowering, plan, piece, thread)
+        if not plan.points or _is_one(count):
+            thread = loops.enter_context(_loop(lowering, count, name, group))
+            lowering.coordinates["thread_idx", plan.axis] = thread
+        else:
+            whole = set(plan.points) <= set(plan.counter) and shape.counter_fits(plan)
+            split = _whole if whole else _pieces
+            piece = loops.enter_context(split(lowering, plan, count, name))
+            loop = counted(lowering.emitter, piece.first, piece.end, name, group)
+            thread = loops.enter_context(loop)
+            lowering.coordinates["thread_idx", plan.axis] = ZERO if plan.fused else thread
+            _define_points(lowering, plan, piece, thread)
         yield
+
+
+@contextmanager
+def _loop(
+    lowering: FunctionLowering,
+    count: ir.Value,
+    name: str,
+    group: ir.MDValue | None = None,
+) -> Iterator[ir.Value]:
+    """A loop over 0 <= i < count; none at all where the only index is 0."""
+    if _is_one(count):
+        yield ZERO
+        return
+    with counted(lowering.emitter, ZERO, count, name, group) as index:
+        yield index
+
+
+def _is_one(count: ir.Value) -> bool:
+    return isinstance(count, ir.Constant) and count.constant == 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +171,17 @@ class _Piece:
     first: ir.Value
     end: ir.Value
     starts: dict[ops.Value, ir.Value]
+
+
+@contextmanager
+def _whole(
+    lowering: FunctionLowering, plan: guards.AxisPlan, count: ir.Value, _name: str
+) -> Iterator[_Piece]:
+    """All threads in one piece, where it is known that no point wraps."""
+    with lowering.scope():
+        starts = _starts(lowering, plan, ZERO)
+        first, last = _within_bounds(lowering, plan, starts, ZERO, count)
+    yield _Piece(ZERO, first, last, starts)
 
 
 @contextmanager
@@ -174,21 +246,27 @@ def _within_bounds(
 ) -> tuple[ir.Value, ir.Value]:
     """The threads of a piece for which every bound holds: from the first to before the second."""
     b = lowering.b
-    low, high = ZERO, b.sub(end, begin)
+    low, high = ZERO, difference(b, end, begin)
     for bound in plan.bounds:
-        limit, value = starts[bound.limit], starts[bound.value]
-        distance = arithmetic.intrinsic(b, "llvm.ssub.sat", limit, value)
-        if bound.slack:
-            slack = ir.Constant(I64, bound.slack)
-            distance = arithmetic.intrinsic(b, "llvm.sadd.sat", distance, slack)
+        distance = _distance(b, starts[bound.limit], starts[bound.value], bound.slack)
         if bound.side == "below":
-            high = b.select(b.icmp_signed("<", distance, high), distance, high)
+            high = intrinsic(b, "llvm.smin", distance, high)
         else:
-            low = b.select(b.icmp_signed(">", distance, low), distance, low)
+            low = intrinsic(b, "llvm.smax", distance, low)
     # No further than the piece on either side, so that the additions are exact.
-    high = b.select(b.icmp_signed(">", high, ZERO), high, ZERO)
-    low = b.select(b.icmp_signed("<", low, high), low, high)
-    return b.add(begin, low), b.add(begin, high)
+    high = high if not plan.bounds else intrinsic(b, "llvm.smax", high, ZERO)
+    low = low if low is ZERO else intrinsic(b, "llvm.smin", low, high)
+    return total(b, begin, low), total(b, begin, high)
+
+
+def _distance(b: ir.IRBuilder, limit: ir.Value, value: ir.Value, slack: int) -> ir.Value:
+    """How far it is from a value to limit + slack; without end where 64 bits are too few."""
+    distance = limit
+    if not (isinstance(value, ir.Constant) and value.constant == 0):
+        distance = intrinsic(b, "llvm.ssub.sat", limit, value)
+    if slack:
+        distance = intrinsic(b, "llvm.sadd.sat", distance, ir.Constant(I64, slack))
+    return distance
 
 
 def _define_points(
@@ -197,9 +275,9 @@ def _define_points(
     """Points as the thread's number plus something steady; the bounds as what they are."""
     b = lowering.b
     for point in plan.points:
-        offset = b.sub(piece.starts[point], piece.begin)
+        offset = difference(b, piece.starts[point], piece.begin)
         # Of 32 bits neither can overflow 64; an offset of 64 bits may have wrapped.
         flags = ("nsw",) if dtype_of(point).bits == 32 else ()
-        lowering.define_integer(point, b.add(offset, thread, flags=flags))
+        lowering.define_integer(point, total(b, offset, thread, flags))
     for bound in plan.bounds:
         lowering.values[bound.result] = ir.Constant(I1, int(bound.holds))

@@ -11,14 +11,27 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from ferrule.language.codegen.casts import widen_integer
-from ferrule.language.codegen.metadata import mark_parallel
+from ferrule.language.codegen.hints import mark_parallel
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I64
 from ferrule.specs import DType
 
 ZERO = ir.Constant(I64, 0)
 ONE = ir.Constant(I64, 1)
+
+
+def total(b: ir.IRBuilder, x: ir.Value, y: ir.Value, flags: tuple[str, ...] = ()) -> ir.Value:
+    """x + y; no instruction where x is 0."""
+    return y if _is_zero(x) else b.add(x, y, flags=flags)
+
+
+def difference(b: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
+    """x - y; no instruction where y is 0."""
+    return x if _is_zero(y) else b.sub(x, y)
+
+
+def _is_zero(value: ir.Value) -> bool:
+    return isinstance(value, ir.Constant) and value.constant == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +94,13 @@ def counted(
 
 
 def python_range(
-    b: ir.IRBuilder, dtype: DType, start: ir.Value, stop: ir.Value, step: ir.Value
+    b: ir.IRBuilder, dtype: DType, low: ir.Value, high: ir.Value, by: ir.Value
 ) -> Range:
-    """The iterations of `range(start, stop, step)` over integers of one dtype.
+    """The iterations of `range(low, high, by)` over integers of one dtype, given as i64.
 
     No counter wraps at either end of the dtype.  A step of 0 has no iterations.
     """
-    low, high, by = (widen_integer(b, dtype, value, I64) for value in (start, stop, step))
-    if isinstance(step, ir.Constant) and step.constant == 1:
+    if isinstance(by, ir.Constant) and by.constant == 1:
         return Range(low, high, signed=dtype.kind == "int" or dtype.bits < 64)
     less = b.icmp_signed if dtype.kind == "int" else b.icmp_unsigned
     up = less(">", by, ZERO)

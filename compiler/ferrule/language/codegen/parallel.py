@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from ferrule.language.codegen import metadata
+from ferrule.language.codegen import hints
 from ferrule.language.codegen.functions import FunctionLowering
 from ferrule.language.codegen.loops import ZERO, counted
 from ferrule.language.ir import ops
@@ -14,7 +14,7 @@ from ferrule.specs import Dim, symbols_of
 
 def lower(lowering: FunctionLowering, op: ops.Parallel) -> Work:
     """The loops, and the body in the innermost."""
-    lowering.group = metadata.access_group(lowering.emitter)
+    lowering.group = hints.access_group(lowering.emitter)
     order = loop_order(op)
     with ExitStack() as loops:
         for axis in order:

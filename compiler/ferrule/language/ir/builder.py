@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from ferrule.compiler.artefacts import Fault
 from ferrule.language.ir import ops as ir
 from ferrule.specs import Boolean, Dim, DType, Int32
 
@@ -52,7 +53,7 @@ class Builder:
         self.append(ir.Constant(result, value))
         return result
 
-    def size(self, dtype: DType, dim: Dim, fault: ir.Fault | None = None) -> ir.Value:
+    def size(self, dtype: DType, dim: Dim, fault: Fault | None = None) -> ir.Value:
         """The value of a size."""
         result = ir.Value(dtype, "size")
         self.append(ir.Size(result, dim, fault))
@@ -112,7 +113,7 @@ class Builder:
         """Writes an element of a tensor."""
         self.append(ir.Store(tensor, indices, value))
 
-    def check(self, condition: ir.Value, fault: ir.Fault, *values: ir.Value) -> None:
+    def check(self, condition: ir.Value, fault: Fault, *values: ir.Value) -> None:
         """Ends the call with the fault if the condition is false."""
         self.append(ir.Check(condition, fault, values))
 

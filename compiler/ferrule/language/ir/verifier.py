@@ -251,9 +251,7 @@ class _Checker:
         params = [param.type for param in self.kernels[op.kernel].params]
         self.types(op.arguments, params, "the arguments of a launch")
 
-    def element(
-        self, tensor: ops.Value, indices: Sequence[ops.Value], element: ops.Value
-    ) -> None:
+    def element(self, tensor: ops.Value, indices: Sequence[ops.Value], element: ops.Value) -> None:
         self.require(isinstance(tensor.type, TensorType), "only a tensor has elements")
         type_ = tensor.tensor
         self.require(len(indices) == len(type_.shape), "there must be one index for each dim")

@@ -1,8 +1,11 @@
-"""LLVM metadata that says that the iterations of a loop do not depend on each other.
+"""What LLVM is told so that it makes vectors of loops: metadata and attributes.
 
-Threads of a kernel and iterations of a `Parallel` run in any order, by what the IR means.  LLVM
-must be told: without it every loop compares its addresses first and runs one by one where they
-overlap, as they do in a kernel that works in place.
+Threads of a kernel and iterations of a `Parallel` run in any order, by what the IR means.  Without
+being told so, LLVM compares addresses before every loop and runs one by one where they overlap,
+as they do in a kernel that works in place.
+
+On CPUs that have vectors of 512 bits LLVM keeps to 256 by default.  Here it shall use them: loops
+that compute run up to twice as fast, and those that wait for memory no slower.
 """
 
 from __future__ import annotations
@@ -43,6 +46,12 @@ def mark_parallel(emitter: Emitter, latch: ir.Instruction, group: ir.MDValue) ->
     loop = _distinct(emitter)
     loop.operands = (loop, independent)
     latch.set_metadata("llvm.loop", loop)
+
+
+def prefer_wide_vectors(function: ir.Function) -> None:
+    """Lets a function use vectors of 512 bits where the CPU has them."""
+    # llvmlite knows no attributes with a value, and refuses what it does not know.
+    set.add(function.attributes, '"prefer-vector-width"="512"')
 
 
 def _distinct(emitter: Emitter) -> ir.MDValue:

@@ -1,0 +1,85 @@
+; ModuleID = "elementwise"
+target triple = ""
+target datalayout = ""
+
+define i32 @"ferrule_body"(ptr %"values", ptr %"in0", ptr %"in1", ptr %"out", i32 %"n") "prefer-vector-width"="512" nounwind
+{
+entry:
+  %".7" = sext i32 %"n" to i64
+  br label %"i.head"
+i.head:
+  %"i" = phi  i64 [0, %"entry"], [%".19", %"i.body"]
+  %".9" = icmp slt i64 %"i", %".7"
+  br i1 %".9", label %"i.body", label %"i.end"
+i.body:
+  %".11" = getelementptr i16, ptr %"in0", i64 %"i"
+  %"load" = load i16, ptr %".11", align 2, !llvm.access.group !0
+  %".12" = getelementptr i16, ptr %"in1", i64 %"i"
+  %"load.1" = load i16, ptr %".12", align 2, !llvm.access.group !0
+  %".13" = call float @"float16_to_float32"(i16 %"load")
+  %".14" = call float @"float16_to_float32"(i16 %"load.1")
+  %".15" = fadd float %".13", %".14"
+  %".16" = call i16 @"float32_to_float16"(float %".15")
+  %".17" = getelementptr i16, ptr %"out", i64 %"i"
+  store i16 %".16", ptr %".17", align 2, !llvm.access.group !0
+  %".19" = add nsw i64 %"i", 1
+  br label %"i.head", !llvm.loop !2
+i.end:
+  ret i32 0
+}
+
+define internal float @"float16_to_float32"(i16 %"x") alwaysinline nounwind
+{
+entry:
+  %".3" = zext i16 %"x" to i32
+  %".4" = and i32 %".3", 32767
+  %".5" = and i32 %".3", 32768
+  %".6" = shl i32 %".5", 16
+  %".7" = shl i32 %".4", 13
+  %".8" = add i32 %".7", 939524096
+  %".9" = add i32 %".7", 1879048192
+  %".10" = sitofp i32 %".4" to float
+  %".11" = fmul float %".10", 0x3e70000000000000
+  %".12" = icmp ult i32 %".4", 1024
+  %".13" = bitcast float %".11" to i32
+  %".14" = select  i1 %".12", i32 %".13", i32 %".8"
+  %".15" = icmp uge i32 %".4", 31744
+  %".16" = select  i1 %".15", i32 %".9", i32 %".14"
+  %".17" = or i32 %".16", %".6"
+  %".18" = bitcast i32 %".17" to float
+  ret float %".18"
+}
+
+define internal i16 @"float32_to_float16"(float %"x") alwaysinline nounwind
+{
+entry:
+  %".3" = bitcast float %"x" to i32
+  %".4" = lshr i32 %".3", 16
+  %".5" = and i32 %".4", 32768
+  %".6" = and i32 %".3", 2147483647
+  %".7" = lshr i32 %".6", 13
+  %".8" = and i32 %".7", 1
+  %".9" = add i32 %".6", %".8"
+  %".10" = add i32 %".9", -939520001
+  %".11" = lshr i32 %".10", 13
+  %".12" = icmp ult i32 %".11", 31744
+  %".13" = select  i1 %".12", i32 %".11", i32 31744
+  %".14" = bitcast i32 %".6" to float
+  %".15" = fadd float %".14", 0x3fe0000000000000
+  %".16" = bitcast float %".15" to i32
+  %".17" = sub i32 %".16", 1056964608
+  %".18" = icmp ult i32 %".6", 947912704
+  %".19" = select  i1 %".18", i32 %".17", i32 %".13"
+  %".20" = lshr i32 %".6", 13
+  %".21" = and i32 %".20", 1023
+  %".22" = or i32 %".21", 32256
+  %".23" = icmp ugt i32 %".6", 2139095040
+  %".24" = select  i1 %".23", i32 %".22", i32 %".19"
+  %".25" = or i32 %".24", %".5"
+  %".26" = trunc i32 %".25" to i16
+  ret i16 %".26"
+}
+
+!0 = distinct !{  }
+!1 = !{ !"llvm.loop.parallel_accesses", !0 }
+!2 = distinct !{ !2, !1 }
