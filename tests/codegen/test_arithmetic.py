@@ -185,7 +185,8 @@ def test_bool() -> None:
 
 def test_select() -> None:
     program = elementwise(
-        lambda b, c, x, y: b.select(c, x, y), [specs.Boolean, specs.Float32, specs.Float32],
+        lambda b, c, x, y: b.select(c, x, y),
+        [specs.Boolean, specs.Float32, specs.Float32],
         specs.Float32,
     )
     condition = np.array([0, 1, 7], np.uint8)

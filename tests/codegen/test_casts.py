@@ -84,9 +84,7 @@ def test_integer_to_integer_wraps(source: DType) -> None:
 def test_integer_to_float_rounds_once(source: DType, cpu: str | None) -> None:
     values = np.array(integer_edges(source), source.name)
     for target in WIDE:
-        np.testing.assert_array_equal(
-            cast(source, target, values, cpu), values.astype(target.name)
-        )
+        np.testing.assert_array_equal(cast(source, target, values, cpu), values.astype(target.name))
     halves = cast(source, specs.Float16, values, cpu)
     np.testing.assert_array_equal(halves, values.astype(np.float16))
     wanted = [nearest_bfloat16(Fraction(int(x))) for x in values]
@@ -214,9 +212,7 @@ def test_between_halves() -> None:
 
 def test_bitcast_keeps_bits() -> None:
     values = np.array([0.0, -1.5, math.inf, math.nan], np.float32)
-    program = elementwise(
-        lambda b, x: b.bitcast(specs.Uint32, x), [specs.Float32], specs.Uint32
-    )
+    program = elementwise(lambda b, x: b.bitcast(specs.Uint32, x), [specs.Float32], specs.Uint32)
     out = np.zeros(4, np.uint32)
     compile_program(program)(values, out, 4)
     np.testing.assert_array_equal(out, values.view(np.uint32))

@@ -51,9 +51,7 @@ def range_program(dtype: DType, step: int | None) -> ops.Program:
         zero = b.constant(Int64, 0)
         chosen = by if step is None else b.constant(dtype, step)
         b.append(
-            ops.For(
-                (result,), index, start, stop, chosen, (zero,), (carried,), inner.freeze(more)
-            )
+            ops.For((result,), index, start, stop, chosen, (zero,), (carried,), inner.freeze(more))
         )
         b.store(count, (zero,), result)
     return host("ranges", [out, count, start, stop, by], body.freeze())

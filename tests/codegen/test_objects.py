@@ -57,11 +57,7 @@ def scalar_sum() -> ops.Program:
             more = b.binary("add", total, b.load(a, (index,)))
         zero, one = b.constant(Int32, 0), b.constant(Int32, 1)
         start, stop = b.constant(Float32, 0.0), b.size(Int32, n)
-        b.append(
-            ops.For(
-                (result,), index, zero, stop, one, (start,), (total,), loop.freeze(more)
-            )
-        )
+        b.append(ops.For((result,), index, zero, stop, one, (start,), (total,), loop.freeze(more)))
         b.store(out, (zero,), result)
     return host("total", [a, out], body.freeze(), n)
 

@@ -52,9 +52,7 @@ def test_definitions_and_uses() -> None:
     inner = ops.Region((made,))
     flag, flagged = constant(Boolean)
     outside = ops.Unary(two, "neg", one)
-    refused(
-        "used where it is not defined", flagged, ops.If((), flag, inner, ops.Region()), outside
-    )
+    refused("used where it is not defined", flagged, ops.If((), flag, inner, ops.Region()), outside)
 
 
 def test_symbols_belong_to_the_program() -> None:

@@ -52,10 +52,22 @@ class Body:
     """A verified, unoptimised LLVM module with one external function, which does the work.
 
     The function `symbol` has the C type `int32_t (int64_t* values, <parameters>, <symbols>)`:
-    for each parameter of the signature the address of a tensor's first element (`ptr`) or a scalar
-    (bool as i8, intN as iN, float32 as float, float64 as double, 2-byte floats as their bits in
-    i16), then the value of each of `symbols`, i32 or i64 by its width.  It returns 0, or i + 1
-    after it wrote the values of `faults[i]` to `values` (room for `MAX_FAULT_VALUES`).
+    for each parameter of the signature its leaves, then the value of each of `symbols`, i32 or i64
+    by its width.  The leaves of a parameter are
+
+    * tensor: the address of its first element, `ptr`; pointer, stream, env stream: the address;
+    * scalar: bool as i8, intN as iN, float32 as float, float64 as double, 2-byte floats as their
+      bits in i16;
+    * shape, None, constant: nothing, for the symbols and the signature say it all;
+    * tuple: the leaves of its items; optional: i8, 1 where it is present, then the item's leaves;
+      union: i32, the position of the member that came, then the leaves of every member; leaves of
+      what did not come are zero;
+    * string, bytes: address `ptr` and length i64; dtype: its 4 bytes, i32; device: its 8 bytes, i64;
+    * function, array, list, map, dict, object, module: the object, `ptr`; any: the address of its
+      TVMFFIAny.
+
+    It returns 0, or i + 1 after it wrote the values of `faults[i]` to `values` (room for
+    `MAX_FAULT_VALUES`).
     """
 
     text: str

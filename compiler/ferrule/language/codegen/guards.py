@@ -209,9 +209,7 @@ class _Spine:
             for axis in range(AXIS_COUNT)
         )
 
-    def conjuncts(
-        self, condition: ops.Value, *, holds: bool
-    ) -> Iterator[tuple[ops.Compare, bool]]:
+    def conjuncts(self, condition: ops.Value, *, holds: bool) -> Iterator[tuple[ops.Compare, bool]]:
         """The comparisons that must all come out as said for the condition to be `holds`."""
         makers = {op.result: op for op in self.order}
         todo = [(condition, holds)]

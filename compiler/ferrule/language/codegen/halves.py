@@ -61,9 +61,7 @@ def _widen_float16(b: ir.IRBuilder, bits: ir.Value) -> ir.Value:
     special = b.add(shifted, _i32(224 << 23))
     # By an integer conversion: a process that flushes subnormal floats to zero gets them too.
     tiny = b.fmul(b.sitofp(magnitude, F32), ir.Constant(F32, 2.0**-24))
-    finite = b.select(
-        b.icmp_unsigned("<", magnitude, _i32(0x400)), b.bitcast(tiny, I32), normal
-    )
+    finite = b.select(b.icmp_unsigned("<", magnitude, _i32(0x400)), b.bitcast(tiny, I32), normal)
     result = b.select(b.icmp_unsigned(">=", magnitude, _i32(0x7C00)), special, finite)
     return b.bitcast(b.or_(result, sign), F32)
 

@@ -105,9 +105,7 @@ def emit_threads(
 
 
 @contextmanager
-def _block_loop(
-    lowering: FunctionLowering, plan: guards.AxisPlan, shape: Shape
-) -> Iterator[None]:
+def _block_loop(lowering: FunctionLowering, plan: guards.AxisPlan, shape: Shape) -> Iterator[None]:
     """The loop over the blocks of an axis; none where it is one with that over threads."""
     if plan.fused:
         # Only what is folded into the fused value reads these.
@@ -121,9 +119,7 @@ def _block_loop(
 
 
 @contextmanager
-def _thread_loop(
-    lowering: FunctionLowering, plan: guards.AxisPlan, shape: Shape
-) -> Iterator[None]:
+def _thread_loop(lowering: FunctionLowering, plan: guards.AxisPlan, shape: Shape) -> Iterator[None]:
     """The loop over the threads of an axis: in pieces, in each over those within the bounds."""
     name, count = f"thread.{ops.AXES[plan.axis]}", shape.block[plan.axis]
     if plan.fused:

@@ -208,9 +208,7 @@ _EXP_Q: Final = (
     2.00000000000000000009e0,
 )
 _EXP_FORMS: Final[dict[DType, _ExpForm]] = {
-    Float32: _ExpForm(
-        Int32, 23, 127, -104.0, 89.0, (0.693359375, -2.12194440e-4), _exp_reduced32
-    ),
+    Float32: _ExpForm(Int32, 23, 127, -104.0, 89.0, (0.693359375, -2.12194440e-4), _exp_reduced32),
     Float64: _ExpForm(
         Int64,
         52,

@@ -1,0 +1,159 @@
+"""Where each symbol of a signature gets its value.
+
+A symbol binds at its first bare occurrence in a parameter that is always there: sizes of tensors
+and dims of shapes first, from left to right, then strides.  A stride means nothing in a dim of
+size 0 or 1 or in a tensor without elements, so a symbol that stands only in strides binds at the
+first occurrence that means something at the call, and reads as 1 where none does.  A symbol that
+stands bare nowhere is solved from its first occurrence in an expression that can be inverted.  A
+symbol that stands only in parameters that can be absent binds in the first of them that is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from ferrule.specs.expr import Compound, Dim, Sym, make, symbols_of
+from ferrule.specs.params import Optional, Param, Shape, Tensor, Tuple, Union
+
+Path = tuple[int, ...]
+"""Position of an argument, then of items inside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A size, stride or shape element at a call.
+
+    `param` is the parameter that holds it and `path` where that is; `name` is what messages call
+    it, `t[1].shape[0]`.  `optional`: the parameter can be absent.
+    """
+
+    param: Tensor | Shape
+    path: Path
+    name: str
+    kind: Literal["shape", "strides", "dims"]
+    axis: int
+    optional: bool
+    dim: Dim
+
+
+ACTUAL: Final = Sym("actual value of a place", "actual")
+"""Stands for the value at the call in the solution of an inverted expression."""
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A symbol's value: what the first of `places` that counts at the call holds.
+
+    `solution` is the symbol as an expression of `ACTUAL` and of symbols bound before: `ACTUAL`
+    itself where it stands bare.
+    """
+
+    symbol: Sym
+    places: tuple[Place, ...]
+    solution: Dim = ACTUAL
+
+
+def places_of(params: tuple[Param, ...]) -> tuple[Place, ...]:
+    """Every size and shape element from left to right, then every stride."""
+    found = [place for i, param in enumerate(params) for place in _walk(param, (i,), param.name)]
+    return tuple(
+        [p for p in found if p.kind != "strides"] + [p for p in found if p.kind == "strides"]
+    )
+
+
+def _walk(param: Param, path: Path, name: str, optional: bool = False) -> Iterator[Place]:
+    match param:
+        case Tensor(shape=shape, strides=strides):
+            for kind, dims in (("shape", shape), ("strides", strides)):
+                for axis, dim in enumerate(dims):
+                    label = f"{name}.{kind}[{axis}]"
+                    yield Place(param, path, label, kind, axis, optional, dim)  # type: ignore[arg-type]
+        case Shape(dims=dims):
+            for axis, dim in enumerate(dims):
+                yield Place(param, path, f"{name}[{axis}]", "dims", axis, optional, dim)
+        case Tuple(items=items):
+            for i, item in enumerate(items):
+                yield from _walk(item, (*path, i), f"{name}[{i}]", optional)
+        case Optional(item=item):
+            yield from _walk(item, path, name, True)
+        case Union(members=members):
+            for member in members:
+                yield from _walk(member, path, name, True)
+
+
+def bindings_of(params: tuple[Param, ...]) -> tuple[Binding, ...]:
+    """How each symbol is bound, in the order in which that can be done.
+
+    Raises ValueError for a symbol whose value no call could tell.
+    """
+    places = places_of(params)
+    symbols = list(dict.fromkeys(s for place in places for s in symbols_of(place.dim)))
+    bound: dict[Sym, Binding] = {}
+    for symbol in symbols:
+        bare = _bare(symbol, places)
+        if bare:
+            bound[symbol] = Binding(symbol, bare)
+    pending = [symbol for symbol in symbols if symbol not in bound]
+    while pending:
+        solved = _solve_one(pending, places, bound)
+        if solved is None:
+            raise ValueError(
+                f"the symbol {pending[0]} stands only inside expressions that no call can be "
+                f"solved for; use it as a whole size or stride of some parameter"
+            )
+        bound[solved.symbol] = solved
+        pending.remove(solved.symbol)
+    return tuple(bound.values())
+
+
+def _bare(symbol: Sym, places: tuple[Place, ...]) -> tuple[Place, ...]:
+    """The places at which a symbol can bind: one that always counts, or all that can."""
+    standing = [place for place in places if place.dim == symbol]
+    certain = [p for p in standing if not p.optional and p.kind != "strides"]
+    if certain:
+        return (certain[0],)
+    required = [place for place in standing if not place.optional]
+    if required and not any(p.kind != "strides" for p in standing):
+        return tuple(required)
+    return tuple(standing)
+
+
+def _solve_one(
+    pending: list[Sym], places: tuple[Place, ...], bound: dict[Sym, Binding]
+) -> Binding | None:
+    for place in places:
+        unknown = [symbol for symbol in symbols_of(place.dim) if symbol in pending]
+        if len(unknown) != 1 or place.optional or place.kind == "strides":
+            continue
+        solution = invert(place.dim, unknown[0], ACTUAL)
+        if solution is not None:
+            return Binding(unknown[0], (place,), solution)
+    return None
+
+
+def invert(dim: Dim, symbol: Sym, value: Dim) -> Dim | None:
+    """The symbol for which `dim` has this value, as an expression; None where none is certain.
+
+    Division is floored: whether the value really is one of `dim` is a check of its own.
+    """
+    if dim == symbol:
+        return value
+    if not isinstance(dim, Compound):
+        return None
+    inside_left = symbol in set(symbols_of(dim.lhs))
+    if inside_left and symbol in set(symbols_of(dim.rhs)):
+        return None
+    known = dim.rhs if inside_left else dim.lhs
+    inner = dim.lhs if inside_left else dim.rhs
+    match dim.op:
+        case "add":
+            return invert(inner, symbol, make("sub", value, known))
+        case "sub" if inside_left:
+            return invert(inner, symbol, make("add", value, known))
+        case "sub":
+            return invert(inner, symbol, make("sub", known, value))
+        case "mul" if isinstance(known, int) and known != 0:
+            return invert(inner, symbol, make("floordiv", value, known))
+    return None
