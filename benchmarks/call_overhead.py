@@ -144,7 +144,8 @@ def keyword_row(made: Subjects, effort: Effort) -> Row:
     from tvm_ffi.utils.kwargs_wrapper import make_kwargs_wrapper
 
     given = {f"t{i}": np.zeros(SHAPE, dtype=np.float32) for i in range(3)}
-    functions = {FERRULE: made.tensors[3], PLAIN: make_kwargs_wrapper(made.unchecked, list(given))}
+    plain = make_kwargs_wrapper(made.unchecked, list(given))
+    functions: dict[str, Callable[..., Any]] = {FERRULE: made.tensors[3], PLAIN: plain}
     sides = [call_side(side, f, (), effort, given) for side, f in functions.items()]
     return measure("3 NumPy arrays by keyword", sides, effort)
 

@@ -10,14 +10,12 @@ import json
 import statistics
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import stages
 import subjects
 
 import ferrule as fe
-
-REPEATED: Final = 7
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -27,10 +25,10 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def stage_split(work: Callable[[], object]) -> dict[str, float]:
+def stage_split(work: Callable[[], object], repeated: int) -> dict[str, float]:
     """The median of each stage over some compilations."""
     found: dict[str, list[float]] = {}
-    for _ in range(REPEATED):
+    for _ in range(repeated):
         with stages.recorded() as clock:
             work()
         for stage, spent in clock.seconds.items():
@@ -38,13 +36,13 @@ def stage_split(work: Callable[[], object]) -> dict[str, float]:
     return {stage: statistics.median(spent) for stage, spent in found.items()}
 
 
-def main() -> None:
-    """Compile add_one twice, then the other kernels of the quickstart."""
+def main(repeated: int) -> None:
+    """Compile add_one twice, then the other kernels; then each `repeated` times, by stage."""
     kernels = subjects.quickstart()
 
     def add_one() -> Any:
-        a, b = subjects.vector(), subjects.vector()
-        return fe.compile(kernels.add_one, a, b, options=subjects.OPTIONS)
+        vector = subjects.vector()
+        return fe.compile(kernels.add_one, vector, vector, options=subjects.OPTIONS)
 
     def softmax() -> Any:
         rows = subjects.row_major(fe.sym_int(), fe.sym_int())
@@ -61,5 +59,5 @@ def main() -> None:
         "softmax": seconds(softmax),
         "rms_norm": seconds(rms_norm),
     }
-    split = {work.__name__: stage_split(work) for work in (add_one, softmax, rms_norm)}
+    split = {work.__name__: stage_split(work, repeated) for work in (add_one, softmax, rms_norm)}
     print(json.dumps({"whole": whole, "split": split}))

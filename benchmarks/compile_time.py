@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,10 +44,10 @@ from harness import (
 
 HERE: Final = Path(__file__).resolve().parent
 HIDE_TORCH: Final = "import sys; sys.modules['torch'] = None"
-CHILD: Final = f"""
-sys.path.insert(0, {str(HERE)!r})
+CHILD: Final = """
+sys.path.insert(0, {folder!r})
 import compile_child
-compile_child.main()
+compile_child.main({repeated})
 """
 IMPORTS: Final = {
     "tvm_ffi": "import tvm_ffi",
@@ -66,7 +67,7 @@ CHILDREN: Final = ("first", "second", "softmax", "rms_norm")
 
 def imports_row(effort: Effort) -> Row:
     """Seconds of import statements, each in a process of its own."""
-    sides = [Side(name, lambda code=code: _import_seconds(code)) for name, code in IMPORTS.items()]
+    sides = [Side(name, partial(_import_seconds, code)) for name, code in IMPORTS.items()]
     return measure("import", sides, effort)
 
 
@@ -95,11 +96,15 @@ class Compilations:
     inline: tuple[float, ...]
 
 
-def compilations(rounds: int, inline: int, folder: Path) -> Compilations:
-    """`rounds` processes, and between the first of them `inline` builds of C++."""
+def compilations(rounds: int, inline: int, repeated: int, folder: Path) -> Compilations:
+    """`rounds` processes, and between the first of them `inline` builds of C++.
+
+    Each process repeats the compilations that it times by stage `repeated` times.
+    """
     found, built = [], []
+    code = CHILD.format(folder=str(HERE), repeated=repeated)
     for number in range(rounds):
-        found.append(json.loads(_python(CHILD)))
+        found.append(json.loads(_python(code)))
         if number < inline:
             built.append(_inline_seconds(folder / f"inline{number}"))
     whole = {name: tuple(each["whole"][name] for each in found) for name in CHILDREN}
@@ -233,8 +238,9 @@ def goals(imports: Row, done: Compilations, sizes: Sequence[WrapperSize]) -> Ite
 def run(quick: bool, missing: str | None, folder: Path) -> Result:
     """Measure all of it; `missing`: why there is no C++."""
     imports = imports_row(QUICK if quick else FULL.fewer(4))
-    done = compilations(1 if quick else 12, 0 if missing else 4, folder)
-    sizes = wrapper_sizes(folder, (1, 2) if quick else COUNTS, 1 if quick else 7)
+    repeated = 1 if quick else 7
+    done = compilations(1 if quick else 12, 0 if missing else 4, repeated, folder)
+    sizes = wrapper_sizes(folder, (1, 2) if quick else COUNTS, repeated)
     tables = (
         Table("Imports, each in a new process", MS, (imports,), ("ferrule", "tvm_ffi")),
         Table("Compilations, in new processes", MS, tuple(compile_rows(done))),

@@ -39,11 +39,11 @@ class Effort:
 
     def fewer(self, part: int) -> Effort:
         """For operations that take long by themselves."""
-        return Effort(max(2, self.rounds // part), self.batch)
+        return Effort(max(1, self.rounds // part), self.batch)
 
 
 FULL: Final = Effort(rounds=60, batch=2e-3)
-QUICK: Final = Effort(rounds=2, batch=2e-5)
+QUICK: Final = Effort(rounds=1, batch=2e-5)
 
 
 @dataclass(frozen=True, slots=True)

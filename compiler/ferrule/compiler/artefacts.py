@@ -62,7 +62,8 @@ class Body:
     * tuple: the leaves of its items; optional: i8, 1 where it is present, then the item's leaves;
       union: i32, the position of the member that came, then the leaves of every member; leaves of
       what did not come are zero;
-    * string, bytes: address `ptr` and length i64; dtype: its 4 bytes, i32; device: its 8 bytes, i64;
+    * string, bytes: address `ptr` and length i64; dtype: its 4 bytes, i32; device: its 8 bytes,
+      i64;
     * function, array, list, map, dict, object, module: the object, `ptr`; any: the address of its
       TVMFFIAny.
 

@@ -64,8 +64,10 @@ class Sizes:
                 if known is None:
                     known = self._known[dim] = self._compound(op, self.lower(lhs), self.lower(rhs))
                 return known
-            case int():
+            case int() if INT64_MIN <= dim <= INT64_MAX:
                 return Size(self.emitter.const_i64(dim), None, dim, dim)
+            case int():
+                return Size(self.emitter.const_i64(0), ir.Constant(I1, 1))
 
     def _compound(self, op: ExprOp, lhs: Size, rhs: Size) -> Size:
         match op:

@@ -21,7 +21,7 @@ TYPE_NAMES: Final[dict[TypeIndex, str]] = {
     TypeIndex.OPAQUE_PTR: "a pointer",
     TypeIndex.DATA_TYPE: "dtype",
     TypeIndex.DEVICE: "Device",
-    TypeIndex.DLTENSOR_PTR: "a null DLTensor pointer",  # any other is a tensor
+    TypeIndex.DLTENSOR_PTR: "Tensor",
     TypeIndex.RAW_STR: "str",
     TypeIndex.BYTE_ARRAY_PTR: "bytes",
     TypeIndex.OBJECT_RVALUE_REF: "an rvalue reference",

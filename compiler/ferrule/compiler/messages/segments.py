@@ -82,7 +82,9 @@ class _Reader:
         emitter, any_value = self.emitter, self.any()
         payload = emitter.load_field(any_value, ANY, "v_ptr")
         index = emitter.load_field(any_value, ANY, "type_index")
-        is_object = emitter.builder.icmp_signed("==", index, emitter.const_i32(TypeIndex.TENSOR))
+        is_object = emitter.builder.icmp_signed(
+            "==", index, emitter.const_i32(int(TypeIndex.TENSOR))
+        )
         inside = emitter.field_ptr(payload, TENSOR_OBJECT, "dl")
         return emitter.builder.select(is_object, inside, payload, name="tensor")
 
@@ -196,7 +198,7 @@ def _type(reader: _Reader) -> None:
     index = emitter.load_field(reader.any(), ANY, "type_index")
     with emitter.if_then(reader.find(Group.TYPE, index)):
         emitter.ret()
-    registered = emitter.const_i32(TypeIndex.OBJECT)
+    registered = emitter.const_i32(int(TypeIndex.OBJECT))
     with emitter.if_then(emitter.builder.icmp_signed(">=", index, registered)):
         info = emitter.call("TVMFFIGetTypeInfo", [index])
         data = emitter.load_field(info, TYPE_INFO, "type_key.data")

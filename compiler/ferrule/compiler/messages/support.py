@@ -32,9 +32,16 @@ GENTLE = "preserve_mostcc"
 """The calling convention of functions that return to the hot way: they keep its registers."""
 
 
-def cold_helper(emitter: Emitter, name: str, kind: ir.FunctionType) -> ir.Function:
-    """A function that a cold block calls before it returns to the hot way."""
+def cold_function(emitter: Emitter, name: str, kind: ir.FunctionType) -> ir.Function:
+    """A function of the support code, declared so that LLVM moves its callers out of the way."""
     function = emitter.symbol(name, kind)
+    function.attributes.add("cold")
+    return function
+
+
+def cold_helper(emitter: Emitter, name: str, kind: ir.FunctionType) -> ir.Function:
+    """The same for one that a cold block calls before it returns to the hot way."""
+    function = cold_function(emitter, name, kind)
     function.calling_convention = GENTLE
     return function
 

@@ -48,7 +48,7 @@ class Table:
         self._rows: list[tuple[int, int, int, int]] = []
         self._segments: list[bytes] = []
         self._places: dict[bytes, int] = {}
-        self._offsets: dict[str, int] = {}
+        self._packed: dict[str, bytes] = {}
         self._texts = bytearray()
 
     def __len__(self) -> int:
@@ -73,14 +73,14 @@ class Table:
 
     def _text(self, text: str) -> bytes:
         """The segment of a text that is short enough for one."""
-        data = text.encode()
-        if len(data) > LONGEST_TEXT:
-            raise ValueError(f"a text of {len(data)} bytes does not fit one segment of a message")
-        offset = self._offsets.get(text)
-        if offset is None:
-            offset = self._offsets[text] = len(self._texts)
+        known = self._packed.get(text)
+        if known is None:
+            data = text.encode()
+            if len(data) > LONGEST_TEXT:
+                raise ValueError(f"{len(data)} bytes of text do not fit one segment of a message")
+            known = self._packed[text] = SEGMENT.pack(Op.TEXT, 0, len(data), len(self._texts))
             self._texts += data
-        return SEGMENT.pack(Op.TEXT, 0, len(data), offset)
+        return known
 
     def _shared(self, segment: bytes) -> int:
         """The number of a segment that other segments and rows refer to."""
@@ -96,8 +96,10 @@ class Table:
 
     def _encode(self, part: Part) -> list[bytes]:
         match part:
+            case Text(text) if len(text) <= LONGEST_TEXT // 4:  # bytes of a character, at most
+                return [self._text(text)]
             case Text(text):
-                step = LONGEST_TEXT // 4  # bytes of a character in UTF-8, at most
+                step = LONGEST_TEXT // 4
                 return [self._text(text[i : i + step]) for i in range(0, len(text), step)]
             case parts.OneOf(slot, texts):
                 first = self._block([self._text(each.text) for each in texts])

@@ -21,7 +21,7 @@ from ferrule.compiler.artefacts import Fault, Relation
 from ferrule.compiler.conventions import CallingConvention
 from ferrule.compiler.messages import catalogue
 from ferrule.compiler.messages.parts import NumArgs, Value
-from ferrule.compiler.messages.support import RAISE
+from ferrule.compiler.messages.support import RAISE, cold_function
 from ferrule.compiler.messages.table import Table
 from ferrule.compiler.wrapper.checks import Checks, Target
 from ferrule.compiler.wrapper.decoded import Decoded, DecodedCall
@@ -53,6 +53,7 @@ def build_wrapper(
 class _Wrapper:
     def __init__(self, signature: Signature) -> None:
         self.signature = signature
+        self.text = str(signature)
         self.emitter = Emitter(f"ferrule.wrapper.{signature.name}")
         self.messages = Table()
 
@@ -83,7 +84,7 @@ class _Wrapper:
         number = _joined(emitter, target)
         table = emitter.bytes_constant(self.messages.data(), align=8)
         arguments = [table, number, *function.args[1:3], checks.values]
-        emitter.call(emitter.symbol("ferrule_raise", RAISE), arguments)
+        emitter.call(cold_function(emitter, "ferrule_raise", RAISE), arguments)
         emitter.ret(emitter.const_i32(-1))
         checks.cold_blocks.append(checks.cold_blocks.pop(0))
         function.blocks[:] = [b for b in function.blocks if b not in checks.cold_blocks]
@@ -103,16 +104,14 @@ class _Wrapper:
         wanted = self.emitter.const_i32(count)
         ok = self.emitter.builder.icmp_signed("==", function.args[2], wanted)
         noun = "1 parameter" if count == 1 else f"{count} parameters"
-        message = catalogue.NUM_ARGS.fill(
-            signature=str(self.signature), count=noun, actual=NumArgs()
-        )
+        message = catalogue.NUM_ARGS.fill(signature=self.text, count=noun, actual=NumArgs())
         checks.check(ok, message)
 
     def _check_kinds(self, function: ir.Function, checks: Checks) -> list[_Argument]:
         arguments = []
         for position, param in enumerate(self.signature.params):
             at = self.emitter.index(function.args[1], ANY, position)
-            arguments.append(_check_kind(self.signature, checks, position, param, at))
+            arguments.append(_check_kind(self.text, checks, position, param, at))
         return arguments
 
     def _check_relations(
@@ -124,12 +123,11 @@ class _Wrapper:
     def _check_relation(self, checks: Checks, call: DecodedCall, relation: Relation) -> None:
         build = self.emitter.builder
         left, right = call.sizes.lower(relation.left), call.sizes.lower(relation.right)
-        text = str(self.signature)
         for flag in (left.undefined, right.undefined):
             if flag is not None:
                 message = catalogue.RELATION_UNDEFINED.fill(
                     location=relation.location,
-                    signature=text,
+                    signature=self.text,
                     what=relation.left_name,
                     left=self.signature.format(relation.left),
                     right=self.signature.format(relation.right),
@@ -137,7 +135,7 @@ class _Wrapper:
                 checks.check(build.not_(flag), message)
         message = catalogue.RELATION.fill(
             location=relation.location,
-            signature=text,
+            signature=self.text,
             what=relation.left_name,
             owner=relation.right_name,
             expected=Value(0),
@@ -169,7 +167,7 @@ def _joined(emitter: Emitter, target: Target) -> ir.Value:
 
 
 def _check_kind(
-    signature: Signature, checks: Checks, position: int, param: Param, at: ir.Value
+    signature: str, checks: Checks, position: int, param: Param, at: ir.Value
 ) -> _Argument:
     match param:
         case Tensor():
@@ -180,6 +178,11 @@ def _check_kind(
             scalar = ScalarArgument(signature, checks, position, param, at)
             scalar.check_kind()
             return scalar
+        case _:
+            raise NotImplementedError(
+                f"no wrapper decodes a {type(param).__name__} yet, "
+                f"which the parameter {param.name} is"
+            )
 
 
 def _check_values(values: Values, argument: _Argument) -> Decoded:

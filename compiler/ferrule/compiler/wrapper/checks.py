@@ -20,7 +20,7 @@ from llvmlite import ir
 
 from ferrule.compiler.messages.parts import Message
 from ferrule.compiler.messages.table import Table
-from ferrule.runtime.llvm.emitter import LIKELY, Emitter
+from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I64
 
 Lazy: TypeAlias = "Callable[[], ir.Value]"
@@ -84,10 +84,10 @@ class Checks:
         number = emitter.const_i32(self.table.add(message))
         behind = emitter.block("ok")
         if excuse is None and not shown:
-            emitter.cond_branch(ok, behind, self._reach(number), LIKELY)
+            emitter.cond_branch(ok, behind, self._reach(number))
         else:
             cold = self.cold_block("doubt")
-            emitter.cond_branch(ok, behind, cold, LIKELY)
+            emitter.cond_branch(ok, behind, cold)
             with emitter.within(cold):
                 self._doubt(number, behind, excuse, shown)
         emitter.at(behind)
@@ -96,7 +96,7 @@ class Checks:
         """Two conditions in one compare: where `ok` does not hold, `first`'s tells them apart."""
         emitter = self.emitter
         behind, cold = emitter.block("ok"), self.cold_block("doubt")
-        emitter.cond_branch(ok, behind, cold, LIKELY)
+        emitter.cond_branch(ok, behind, cold)
         with emitter.within(cold):
             numbers = [emitter.const_i32(self.table.add(each)) for each in (first[1], second)]
             self.fail(emitter.builder.select(first[0](), numbers[1], numbers[0]))

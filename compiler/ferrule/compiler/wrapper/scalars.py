@@ -18,24 +18,24 @@ from ferrule.compiler.wrapper.decoded import DecodedScalar
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import ANY, F32, F64, I8
-from ferrule.specs import DType, Scalar, Signature
+from ferrule.specs import DType, Scalar
 
 
 class ScalarArgument:
     """Decodes one scalar parameter."""
 
     def __init__(
-        self, signature: Signature, checks: Checks, position: int, spec: Scalar, at: ir.Value
+        self, signature: str, checks: Checks, position: int, spec: Scalar, at: ir.Value
     ) -> None:
         if spec.dtype.kind == "float" and spec.dtype.bits < 32:
             raise NotImplementedError(
-                f"{signature.name}: the scalar parameter {spec.name} is {spec.dtype.name}; "
+                f"the scalar parameter {spec.name} is {spec.dtype.name}; "
                 f"float32 and float64 are the floats that a scalar can be so far"
             )
         self.spec = spec
         self._checks = checks
         self._at = at
-        self._place: Mapping[str, Filling] = {"argument": position, "signature": str(signature)}
+        self._place: Mapping[str, Filling] = {"argument": position, "signature": signature}
         self._position = position
 
     @property
@@ -46,10 +46,10 @@ class ScalarArgument:
         """Refuse what is no number of the right kind."""
         build = self._emitter.builder
         index = self._emitter.load_field(self._at, ANY, "type_index")
-        above = build.sub(index, self._emitter.const_i32(TypeIndex.INT))
+        above = build.sub(index, self._emitter.const_i32(int(TypeIndex.INT)))
         # INT, BOOL and FLOAT are neighbours.
         last = TypeIndex.FLOAT if self.spec.dtype.kind == "float" else TypeIndex.BOOL
-        ok = build.icmp_unsigned("<=", above, self._emitter.const_i32(last - TypeIndex.INT))
+        ok = build.icmp_unsigned("<=", above, self._emitter.const_i32(int(last - TypeIndex.INT)))
         expected = "int" if self.spec.dtype.is_integer else self.spec.dtype.kind
         actual = TypeOf(self._position)
         message = catalogue.TYPE.fill(self._place, expected=expected, actual=actual)
@@ -76,7 +76,7 @@ class ScalarArgument:
     def _float(self) -> ir.Value:
         build = self._emitter.builder
         index = self._emitter.load_field(self._at, ANY, "type_index")
-        is_float = build.icmp_signed("==", index, self._emitter.const_i32(TypeIndex.FLOAT))
+        is_float = build.icmp_signed("==", index, self._emitter.const_i32(int(TypeIndex.FLOAT)))
         whole = build.sitofp(self._emitter.load_field(self._at, ANY, "v_int64"), F64)
         exact = self._emitter.load_field(self._at, ANY, "v_float64")
         value = build.select(is_float, exact, whole)

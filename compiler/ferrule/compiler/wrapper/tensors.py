@@ -12,13 +12,13 @@ from llvmlite import ir
 
 from ferrule.compiler.messages import catalogue
 from ferrule.compiler.messages.catalogue import Filling
-from ferrule.compiler.messages.parts import DeviceOf, DTypeOf, NdimOf, TypeOf
+from ferrule.compiler.messages.parts import DeviceOf, DTypeOf, Message, NdimOf, TypeOf
 from ferrule.compiler.messages.support import COMPACT, MOOT, cold_helper
 from ferrule.compiler.wrapper.checks import Checks
 from ferrule.runtime.abi import TypeIndex
-from ferrule.runtime.llvm.emitter import UNLIKELY, Emitter
+from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I1, I8, I32, I64, PTR, TENSOR_OBJECT
-from ferrule.specs import DEVICE_CODES, Int8, Signature, Tensor, Uint8
+from ferrule.specs import DEVICE_CODES, Int8, Tensor, Uint8
 
 # One load reads both.
 assert DLTENSOR.offset("dtype") == DLTENSOR.offset("ndim") + 4
@@ -28,14 +28,14 @@ class TensorArgument:
     """Decodes one tensor parameter.  Sizes and strides are loaded when first asked for."""
 
     def __init__(
-        self, signature: Signature, checks: Checks, position: int, spec: Tensor, at: ir.Value
+        self, signature: str, checks: Checks, position: int, spec: Tensor, at: ir.Value
     ) -> None:
         self.spec = spec
         self.position = position
         self.dl: ir.Value = None
         self._checks = checks
         self._at = at
-        self._place: Mapping[str, Filling] = {"argument": position, "signature": str(signature)}
+        self._place: Mapping[str, Filling] = {"argument": position, "signature": signature}
         self._shape: ir.Value = None
         self._strides: ir.Value = None
         self._elements: ir.Value = None
@@ -60,23 +60,24 @@ class TensorArgument:
         index = emitter.load_field(self._at, ANY, "type_index")
         payload = emitter.load_field(self._at, ANY, "v_ptr")
         inside = emitter.field_ptr(payload, TENSOR_OBJECT, "dl")
-        is_object = build.icmp_signed("==", index, emitter.const_i32(TypeIndex.TENSOR))
+        is_object = build.icmp_signed("==", index, emitter.const_i32(int(TypeIndex.TENSOR)))
         start = build.block
         view, behind = emitter.block("view"), emitter.block("tensor")
         emitter.cond_branch(is_object, behind, view)
         emitter.at(view)
-        message = catalogue.TYPE.fill(
-            self._place, expected="Tensor", actual=TypeOf(self.position)
-        )
-        is_view = build.icmp_signed("==", index, emitter.const_i32(TypeIndex.DLTENSOR_PTR))
-        self._checks.check(is_view, message)
-        self._checks.check(build.icmp_unsigned("!=", payload, emitter.null()), message)
+        is_view = build.icmp_signed("==", index, emitter.const_i32(int(TypeIndex.DLTENSOR_PTR)))
+        self._checks.check(is_view, self._no_tensor(TypeOf(self.position)))
+        given = build.icmp_unsigned("!=", payload, emitter.null())
+        self._checks.check(given, self._no_tensor("a null DLTensor pointer"))
         end = build.block
         emitter.branch(behind)
         emitter.at(behind)
         self.dl = build.phi(PTR, name=self.spec.name)
         self.dl.add_incoming(inside, start)
         self.dl.add_incoming(payload, end)
+
+    def _no_tensor(self, actual: Filling) -> Message:
+        return catalogue.TYPE.fill(self._place, expected="Tensor", actual=actual)
 
     def _check_ndim_and_dtype(self) -> None:
         emitter, build, spec = self._emitter, self._emitter.builder, self.spec
@@ -143,7 +144,7 @@ class TensorArgument:
         start = emitter.builder.block
         missing = emitter.builder.icmp_unsigned("==", given, emitter.null())
         cold, behind = self._checks.cold_block("compact"), emitter.block("strides")
-        emitter.cond_branch(missing, cold, behind, UNLIKELY)
+        emitter.cond_branch(missing, cold, behind)
         with emitter.within(cold):
             room = emitter.alloca(I64, len(self.spec.shape), name="compact.strides")
             ndim = emitter.const_i32(len(self.spec.shape))

@@ -175,9 +175,6 @@ class Values:
         """A size or stride against the value of its expression."""
         size, build = self.sizes.lower(dim), self._emitter.builder
         formula = self._signature.format(dim)
-        if place.kind == "shape" and size.low < 0:
-            ok = build.icmp_signed(">=", value, self._emitter.const_i64(0))
-            self._check_bounds(place, "int64", (0, INT64_MAX), ok, None)
         if size.undefined is not None:
             message = catalogue.UNDEFINED.fill(
                 self._where(place), formula=formula, actual=_actual(place)
@@ -192,6 +189,9 @@ class Values:
         )
         ok = build.icmp_signed("==", value, size.value)
         self._checks.check(ok, message, excuse=excuse, shown=[lambda: size.value])
+        if place.kind == "shape" and size.low < 0:
+            ok = build.icmp_signed(">=", value, self._emitter.const_i64(0))
+            self._check_bounds(place, "int64", (0, INT64_MAX), ok, None)
 
     # ---- the checks themselves ----
 

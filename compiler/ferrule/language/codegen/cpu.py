@@ -23,7 +23,7 @@ from ferrule.language.codegen.intervals import Interval
 from ferrule.language.codegen.kernels import Launched, Shape, emit_threads, launched
 from ferrule.language.codegen.scalars import memory_type, value_type
 from ferrule.language.ir import ops
-from ferrule.language.ir.types import TensorType, Type
+from ferrule.language.ir.types import HandleType, TensorType, Type
 from ferrule.language.ir.walk import Work, drive
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR, VOID
@@ -127,7 +127,7 @@ class _Module:
 
 def _type(type_: Type, *, memory: bool = False) -> ir.Type:
     """The LLVM type of a parameter: that of C code, or that of a value."""
-    if isinstance(type_, TensorType):
+    if isinstance(type_, (TensorType, HandleType)):
         return PTR
     return memory_type(type_) if memory else value_type(type_)
 

@@ -65,7 +65,7 @@ class Value:
     def tensor(self) -> TensorType:
         """The type of a value that is a tensor.  Raises TypeError for a scalar."""
         if not isinstance(self.type, TensorType):
-            raise TypeError(f"%{self.hint} is no tensor: it is {self.type.name}")
+            raise TypeError(f"%{self.hint} is no tensor: it is {self.type}")
         return self.type
 
 

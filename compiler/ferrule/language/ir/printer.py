@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ferrule.language.ir import ops
-from ferrule.language.ir.types import TensorType, Type
+from ferrule.language.ir.types import HandleType, TensorType, Type
 from ferrule.specs import Dim, Sym, format_dim
 
 _INDENT: Final = "  "
@@ -30,6 +30,8 @@ def print_program(program: ops.Program) -> str:
 
 def print_type(type_: Type, symbols: dict[Sym, str]) -> str:
     """The text of a type: `float32`, or `tensor<[n0, 8]:[8, 1], float32, align 4>`."""
+    if isinstance(type_, HandleType):
+        return f"handle<{type_.what}>"
     if not isinstance(type_, TensorType):
         return type_.name
     shape, strides = _dims(type_.shape, symbols), _dims(type_.strides, symbols)

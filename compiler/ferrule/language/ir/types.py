@@ -1,4 +1,4 @@
-"""Types of values in the kernel IR: a dtype for a scalar, `TensorType` for a tensor.
+"""Types of values in the kernel IR: a dtype for a scalar, `TensorType`, `HandleType`.
 
 The dims and strides of a tensor type are sizes of `ferrule.specs`: ints and expressions over the
 program's symbols, so that two tensors that share a symbol are known to agree.
@@ -24,4 +24,14 @@ class TensorType:
     align: int
 
 
-Type = DType | TensorType
+@dataclass(frozen=True, slots=True)
+class HandleType:
+    """An address that the IR only hands on: a pointer, a stream, an object, a string's bytes.
+
+    `what` says in text what stands there.
+    """
+
+    what: str
+
+
+Type = DType | TensorType | HandleType

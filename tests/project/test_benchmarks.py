@@ -1,0 +1,60 @@
+"""The benchmarks run, and write what they promise. What they measure is no test's business."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BENCHMARKS = ("call_overhead", "compile_time", "elementwise")
+VERDICTS = {"met", "missed", "not measured"}
+
+
+@pytest.fixture(scope="module")
+def found(root: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """What each benchmark writes."""
+    folder = tmp_path_factory.mktemp("figures") / "new"
+    return {name: run(root, name, folder / f"{name}.json") for name in BENCHMARKS}
+
+
+def run(root: Path, name: str, file: Path) -> dict[str, Any]:
+    """What a benchmark writes."""
+    # Children of the benchmark import ferrule too, installed or not.
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, str(root / "benchmarks" / f"{name}.py")]
+    done = subprocess.run(
+        [*command, "--quick", "--json", str(file)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"# {name}\n")
+    content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return content
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_runs_and_writes_its_figures(
+    found: dict[str, dict[str, Any]], root: Path, name: str
+) -> None:
+    content = found[name]
+    assert (content["benchmark"], content["quick"]) == (name, True)
+    assert {"processor", "Python", "llvmlite", "apache-tvm-ffi"} <= set(content["machine"])
+    assert content["goals"] and {goal["verdict"] for goal in content["goals"]} <= VERDICTS
+    rows = [row for table in content["tables"] for row in table.get("rows", ())]
+    assert rows and all(side["median"] > 0 for row in rows for side in row["sides"].values())
+    assert str(root) not in json.dumps(content)
+
+
+def test_every_stage_of_a_compilation_is_timed(found: dict[str, dict[str, Any]]) -> None:
+    """A stage whose functions are no longer called would count as something else."""
+    table = next(t for t in found["compile_time"]["tables"] if "by stage" in t["title"])
+    for stage, *times in table["lines"]:
+        assert all(float(time) > 0 for time in times), stage
