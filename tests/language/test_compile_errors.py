@@ -361,8 +361,8 @@ def test_wrong_examples() -> None:
         fe.compile(takes_tensor, 3)
     with pytest.raises(fe.CompileError, match="300 is out of the range of int8"):
         fe.compile(takes_number, 300)
-    with pytest.raises(fe.CompileError, match="'text' \\(str\\)"):
-        fe.compile(lambda_free, "text")
+    with pytest.raises(fe.CompileError, match=r"<object object at .*\(object\)"):
+        fe.compile(lambda_free, object())
 
 
 def lambda_free(x):

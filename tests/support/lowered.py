@@ -26,7 +26,7 @@ def matrix(dtype: Any = fe.Float32, rows: str = "m", columns: str = "n") -> fe.s
 
 def lower(function: Callable[..., Any], *examples: Any) -> ops.Program:
     """The kernel IR of a host function."""
-    params = bind_examples(function, examples, {}).params
+    params = bind_examples(function, examples, {}).parameters
     return lower_program(function, Signature(function.__name__, params), {})
 
 

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.options import Options, choose_target, default_environment, parse_options
 from ferrule.language.decorators import JitFunction, KernelFunction
-from ferrule.language.examples import bind_examples
-from ferrule.specs import Param, Signature, Tensor
+from ferrule.language.examples import Examples, bind_examples, changed
+from ferrule.language.ir.effects import written_params
+from ferrule.specs import Signature, params
 
 if TYPE_CHECKING:
+    from ferrule.language.ir.ops import Program
     from ferrule.runtime import Function
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One compilation: the function, its signature for a target, and the options."""
+    """One compilation: the function, its signature for a target, its examples, and the options."""
 
     function: Callable[..., Any]
     signature: Signature
+    examples: Examples
     options: Options
 
 
@@ -41,17 +44,35 @@ def compile(
     """
     function = _host_function(fn)
     examples = bind_examples(function, args, kwargs)
-    return _guarded(lambda: build(_job(function, examples.params, parse_options(options))))
+    return _guarded(lambda: build(_job(function, examples, parse_options(options))))
 
 
 def compile_for_call(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[object, dict[str, Any], Callable[[], Function]]:
-    """For a call of a `@jit` function: the key of its arguments' specs, the arguments by name, and
-    what compiles for them."""
+    """For a call of a `@jit` function: the key of its arguments, the arguments by name, and what
+    compiles for them."""
     examples = bind_examples(function, args, kwargs)
-    job = _job(function, examples.params, Options())
-    return job.signature.params, examples.given, lambda: _guarded(lambda: build(job))
+    job = _job(function, examples, Options())
+    given = {name: v for name, v in examples.given.items() if name not in examples.constants}
+    if examples.variadic is not None:
+        name, names = examples.variadic
+        given.update(zip(names, given.pop(name, ()), strict=True))
+    key = (job.signature.params, _constants_key(examples.constants))
+    return key, given, lambda: _guarded(lambda: build(job))
+
+
+def _constants_key(constants: dict[str, Any]) -> tuple[object, ...]:
+    """What tells the values of Constexpr parameters apart: by value where they have a hash."""
+    return tuple((k, type(v), v if _hashable(v) else id(v)) for k, v in constants.items())
+
+
+def _hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 def _guarded(compute: Callable[[], Function]) -> Function:
@@ -84,39 +105,58 @@ def _host_function(fn: Any) -> Callable[..., Any]:
     raise CompileError(f"compile takes a @ferrule.jit function, but got {fn!r}")
 
 
-def _job(function: Callable[..., Any], params: tuple[Param, ...], options: Options) -> Job:
-    devices = [p.device for p in params if isinstance(p, Tensor) and p.device is not None]
+def _job(function: Callable[..., Any], examples: Examples, options: Options) -> Job:
+    devices = [device for param in examples.parameters for device in _devices(param)]
     target = choose_target(options, devices, default_environment())
-    placed = tuple(_placed(param, target) for param in params)
+    placed = tuple(_placed(param, target) for param in examples.parameters)
     try:
         signature = Signature(function.__name__, placed)
     except ValueError as error:
         raise CompileError(str(error)) from None
-    return Job(function, signature, replace(options, target=target))
+    return Job(function, signature, examples, replace(options, target=target))
 
 
-def _placed(param: Param, target: str) -> Param:
+def _devices(param: params.Param) -> Iterator[str]:
+    """The devices that a parameter's tensors are said to be on."""
+    match param:
+        case params.Tensor(device=str(device)):
+            yield device
+        case params.Tuple(items=items) | params.Union(members=items):
+            for item in items:
+                yield from _devices(item)
+        case params.Optional(item=item):
+            yield from _devices(item)
+
+
+def _placed(param: params.Param, target: str) -> params.Param:
     """A tensor without a device takes the target's; one on another device cannot be used."""
-    if not isinstance(param, Tensor):
-        return param
-    if param.device is None:
-        return replace_device(param, target)
-    if param.device != target:
-        raise CompileError(
-            f"the example for {param.name!r} lives on {param.device}, but the target is {target}"
-        )
+    match param:
+        case params.Tensor(device=None):
+            return changed(param, device=target)
+        case params.Tensor(device=device) if device != target:
+            raise CompileError(
+                f"the example for {param.name!r} lives on {device}, but the target is {target}"
+            )
+        case params.Tuple(items=items):
+            return changed(param, items=tuple(_placed(item, target) for item in items))
+        case params.Union(members=members):
+            return changed(param, members=tuple(_placed(member, target) for member in members))
+        case params.Optional(item=item):
+            return changed(param, item=_placed(item, target))
     return param
 
 
-def replace_device(param: Tensor, device: str) -> Tensor:
-    """The same tensor parameter on another device."""
-    return Tensor(
-        param.name,
-        param.shape,
-        param.dtype,
-        strides=param.strides,
-        device=device,
-        align=param.align,
+def _with_read_only(signature: Signature, program: Program) -> Signature:
+    """Marks the tensors that nothing writes to, so that calls may give read-only arrays."""
+    written = {value.hint for value in written_params(program)}
+    return Signature(
+        signature.name,
+        tuple(
+            changed(param, read_only=True)
+            if isinstance(param, params.Tensor) and param.name not in written
+            else param
+            for param in signature.params
+        ),
     )
 
 
@@ -124,24 +164,31 @@ def build(job: Job) -> Function:
     """Lowers, wraps, assembles and loads one function."""
     from ferrule.compiler import targets
     from ferrule.compiler.origin import CompiledOrigin, host_module
-    from ferrule.language.codegen import lower_cpu
+    from ferrule.language.codegen import CodegenError, lower_cpu
     from ferrule.language.codegen.mathlib import expand_maths
     from ferrule.language.ir.printer import print_program
     from ferrule.language.ir.verifier import verify
     from ferrule.language.lowering.program import lower_program
     from ferrule.runtime import Engine, make_function
 
-    program = lower_program(job.function, job.signature, {})
+    examples = job.examples
+    program = lower_program(
+        job.function, job.signature, examples.constants, examples.classes, examples.variadic
+    )
     verify(program)
-    body = lower_cpu(expand_maths(program))
-    module = host_module(job.signature, body)
+    signature = _with_read_only(job.signature, program)
+    try:
+        body = lower_cpu(expand_maths(program))
+    except CodegenError as error:
+        raise CompileError(f"{signature.name}: {error}") from None
+    module = host_module(signature, body)
     origin = CompiledOrigin(module, print_program(program))
     host = targets.host()
-    engine = Engine.load(origin.emit(job.signature.name, host.cpu, host.triple))
-    name = job.signature.name
+    name = signature.name
+    engine = Engine.load(origin.emit(name, host.cpu, host.triple))
     return make_function(
         engine.address(f"__tvm_ffi_{name}"),
-        job.signature,
+        signature,
         origin,
         owner=engine,
         doc=inspect.getdoc(job.function),

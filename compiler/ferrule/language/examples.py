@@ -1,46 +1,64 @@
 """From example arguments and annotations to specs.
 
-An example says what it stands for through `__ferrule_spec__`; numbers, DSL scalars and real
-tensors are known here.  Anything else is a CompileError that says what can stand there.
+An example says what it stands for through `__ferrule_spec__`, or is a spec itself; numbers, DSL
+scalars, dtypes, strings, tuples, named tuples, dataclasses and real tensors are known here.
+Anything else is a CompileError that says what can stand there.
 """
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import inspect
+import types
+import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Final, get_args
 
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.language.faces import Tensor as TensorAnnotation
-from ferrule.specs import (
-    BY_DLPACK,
-    DEVICE_NAMES,
-    Boolean,
-    DType,
-    Float32,
-    Int32,
-    Numeric,
-    Param,
-    Scalar,
-    SupportsSpec,
-    Tensor,
-)
+from ferrule.language import faces
+from ferrule.specs import Boolean, DType, Float32, Int32, Int64, Numeric, SupportsSpec, Sym, params
+from ferrule.specs.binding import Path
+from ferrule.specs.expr import is_dim, sym_int64
+
+_SHAPES: Final[dict[object, params.TupleKind]] = {
+    faces.Shape: "Shape",
+    faces.Stride: "Stride",
+    faces.Coord: "Coord",
+    faces.Tile: "Tile",
+    faces.IntTuple: "IntTuple",
+}
+_NUMBERS: Final[dict[object, DType]] = {int: Int32, float: Float32, bool: Boolean}
+_UNIONS: Final = (typing.Union, types.UnionType)
+_EMPTY: Final = inspect.Parameter.empty
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Examples:
-    """A function's parameters with their examples, in order; `given` are those that a call gave."""
+    """A function's parameters as its examples say.
 
-    params: tuple[Param, ...]
-    given: dict[str, Any]
+    `given`: the arguments that a call gave, by name.  `constants`: parameters known at compile
+    time.  `classes`: the named tuples and dataclasses that tuples stand for, by path.  `variadic`:
+    the name of `*args` and the names of the parameters that it became.
+    """
+
+    parameters: tuple[params.Param, ...] = ()
+    given: dict[str, Any] = field(default_factory=dict)
+    constants: dict[str, Any] = field(default_factory=dict)
+    classes: dict[Path, type] = field(default_factory=dict)
+    variadic: tuple[str, tuple[str, ...]] | None = None
+
+    def add(self, param: params.Param) -> None:
+        """Takes in the next parameter."""
+        self.parameters = (*self.parameters, param)
 
 
 def signature_of(function: Callable[..., Any]) -> inspect.Signature:
     """A function's Python signature, with string annotations evaluated where they can be."""
     try:
         return inspect.signature(function, eval_str=True)
-    except (NameError, SyntaxError, TypeError):
+    except (NameError, SyntaxError, TypeError, AttributeError):
         return inspect.signature(function)
 
 
@@ -50,9 +68,6 @@ def bind_examples(
     """The specs of a function's parameters.  Raises CompileError where an example cannot be one."""
     name = getattr(function, "__name__", repr(function))
     signature = signature_of(function)
-    for parameter in signature.parameters.values():
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise CompileError(f"{name}: parameters such as *{parameter.name} are not supported")
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
@@ -64,68 +79,240 @@ def bind_examples(
         ) from None
     given = dict(bound.arguments)
     bound.apply_defaults()
-    params = tuple(
-        _spec(name, parameter, bound.arguments[parameter.name])
-        for parameter in signature.parameters.values()
-    )
-    return Examples(params, given)
+    examples = Examples(given=given)
+    for parameter in signature.parameters.values():
+        _derive_parameter(name, parameter, bound.arguments[parameter.name], examples)
+    return examples
 
 
-def _spec(function: str, parameter: inspect.Parameter, example: Any) -> Param:
+def _derive_parameter(
+    function: str, parameter: inspect.Parameter, example: Any, examples: Examples
+) -> None:
+    """Adds what one parameter of the function becomes: a constant, a spec, or those of `*args`."""
     name, annotation = parameter.name, parameter.annotation
-    if isinstance(example, SupportsSpec):
-        spec = example.__ferrule_spec__(name)
-    elif hasattr(type(example), "__dlpack__"):
-        spec = tensor_spec(name, example)
+    derivation = _Derivation(function, examples.classes)
+    if parameter.kind is parameter.VAR_KEYWORD:
+        if example:
+            raise CompileError(f"{function}: parameters such as **{name} are not supported")
+        examples.constants[name] = {}
+    elif annotation is faces.Constexpr:
+        examples.constants[name] = example
+    elif parameter.kind is parameter.VAR_POSITIONAL:
+        names = tuple(f"{name}_{i}" for i in range(len(example)))
+        examples.variadic = (name, names)
+        for each, item in zip(names, example, strict=True):
+            examples.add(derivation.spec(each, item, annotation, (len(examples.parameters),)))
     else:
-        spec = _scalar(function, parameter, example)
-    wanted = _kind_of_annotation(annotation)
-    if wanted is not None and wanted is not type(spec):
-        raise CompileError(
-            f"{function}: the parameter {name!r} is annotated as "
-            f"{getattr(annotation, '__name__', annotation)}, but its example is {example!r}"
-        )
-    return spec
+        spec = derivation.spec(name, example, annotation, (len(examples.parameters),))
+        examples.add(with_default(spec, parameter.default))
 
 
-def _kind_of_annotation(annotation: Any) -> type[Tensor] | type[Scalar] | None:
-    if annotation is TensorAnnotation:
-        return Tensor
-    if isinstance(annotation, DType):
-        return Scalar
-    return None
+def with_default(spec: params.Param, default: Any) -> params.Param:
+    """The spec with a parameter's default, where a call can leave it out."""
+    if default is _EMPTY or isinstance(spec, (params.Tensor, params.EnvStream)):
+        return spec
+    if isinstance(default, (SupportsSpec, DType, *get_args(params.Param))):
+        return spec
+    if isinstance(spec, params.Scalar):
+        return params.Scalar(spec.name, spec.dtype, default)
+    return changed(spec, default=default)
 
 
-def _scalar(function: str, parameter: inspect.Parameter, example: Any) -> Scalar:
-    """A scalar parameter: its dtype comes from the annotation, else from the example."""
-    name, annotation = parameter.name, parameter.annotation
-    default = parameter.default
-    try:
-        dtype = _scalar_dtype(annotation, example)
-        if dtype is None:
-            raise TypeError(f"{example!r} ({type(example).__name__})")
-        if not isinstance(example, DType):
-            dtype(example)
-        if default is parameter.empty or isinstance(default, DType):
-            return Scalar(name, dtype)
-        return Scalar(name, dtype, default)
-    except (TypeError, ValueError, OverflowError) as error:
+def changed(spec: params.Param, **values: Any) -> params.Param:
+    """A copy of a spec with some of its fields changed."""
+    changed = copy.copy(spec)
+    for name, value in values.items():
+        object.__setattr__(changed, name, value)
+    return changed
+
+
+@dataclass(frozen=True, slots=True)
+class _Derivation:
+    """Derives the spec of one example; `classes` gains what tuples stand for."""
+
+    function: str
+    classes: dict[Path, type]
+
+    def fail(self, name: str, message: str, expected: str | None = None) -> typing.NoReturn:
         raise CompileError(
             Diagnostic(
-                f"{function}: the example for the parameter {name!r} cannot be used: {error}",
-                expected="a fake tensor, a tensor, a number, or a dtype such as fe.Float32",
+                f"{self.function}: the example for the parameter {name!r} cannot be used: "
+                f"{message}",
+                expected=expected,
             )
-        ) from None
+        )
+
+    def spec(self, name: str, example: Any, annotation: Any, path: Path) -> params.Param:
+        """The spec that an example stands for."""
+        found = self.annotated(name, example, annotation, path)
+        if found is None:
+            found = self.plain(name, example, annotation, path)
+        self.check_annotation(name, found, annotation, example)
+        return found
+
+    def annotated(
+        self, name: str, example: Any, annotation: Any, path: Path
+    ) -> params.Param | None:
+        """What the annotation decides, if it does."""
+        if annotation is faces.Constexpr:
+            return self.constant(name, example)
+        if typing.get_origin(annotation) in _UNIONS:
+            return self.union(name, example, get_args(annotation), path)
+        if annotation in _SHAPES and isinstance(example, (tuple, list)):
+            return self.shape(name, example, _SHAPES[annotation])
+        if getattr(annotation, "__name__", None) == "CUstream":
+            if not isinstance(example, SupportsSpec):
+                return params.Stream(name)
+        return None
+
+    def plain(self, name: str, example: Any, annotation: Any, path: Path) -> params.Param:
+        """What the example itself says."""
+        if isinstance(example, get_args(params.Param)):
+            return changed(example, name=name)
+        if isinstance(example, SupportsSpec):
+            return example.__ferrule_spec__(name)
+        if dataclasses.is_dataclass(example) and not isinstance(example, type):
+            fields = [f.name for f in dataclasses.fields(example)]
+            return self.record(name, example, fields, path)
+        if isinstance(example, tuple) and hasattr(example, "_fields"):
+            return self.record(name, example, list(example._fields), path)
+        if isinstance(example, (tuple, list)):
+            return self.tuple(name, example, annotation, path)
+        match example:
+            case None:
+                return params.NoneValue(name)
+            case str():
+                return params.String(name)
+            case bytes():
+                return params.Bytes(name)
+        if hasattr(type(example), "__dlpack__"):
+            return tensor_spec(name, example)
+        return self.scalar(name, example, annotation)
+
+    def constant(self, name: str, example: Any) -> params.Constant:
+        """A field that is known at compile time: the call must have this very value."""
+        value = example.value if isinstance(example, Numeric) else example
+        if not isinstance(value, (bool, int, float, str)):
+            self.fail(name, f"{example!r} is no constant", "a bool, int, float or str")
+        return params.Constant(name, value)
+
+    def union(
+        self, name: str, example: Any, annotations: tuple[Any, ...], path: Path
+    ) -> params.Param:
+        """`Optional[X]`, `Union[X, Y]`, and both."""
+        kinds = [each for each in annotations if each is not type(None)]
+        members = [self.member(name, example, each, path) for each in kinds]
+        known = [member for member in members if member is not None]
+        if not known:  # only None can come: nothing says what else could
+            return self.plain(name, example, _EMPTY, path)
+        if len(known) < len(members) and example is not None:
+            self.fail(name, f"{example!r} says nothing of the other members of {annotations}")
+        inner = known[0] if len(known) == 1 else params.Union(name, tuple(known))
+        return params.Optional(name, inner) if len(kinds) < len(annotations) else inner
+
+    def member(self, name: str, example: Any, annotation: Any, path: Path) -> params.Param | None:
+        """One member of a union: by its annotation alone, or by the example if that is one."""
+        if isinstance(annotation, DType):
+            return params.Scalar(name, annotation)
+        if annotation is str:
+            return params.String(name)
+        if annotation is bytes:
+            return params.Bytes(name)
+        if annotation in _NUMBERS:
+            return params.Scalar(name, _NUMBERS[annotation])
+        if example is None:
+            return None
+        try:
+            return self.spec(name, example, annotation, path)
+        except CompileError:
+            return None
+
+    def shape(self, name: str, example: Any, kind: params.TupleKind) -> params.Param:
+        """A tuple of sizes; None stands for any size.  A nested one is a tuple of these."""
+        if any(isinstance(item, (tuple, list)) for item in example):
+            items = [
+                self.shape(str(i), item if isinstance(item, (tuple, list)) else (item,), kind)
+                for i, item in enumerate(example)
+            ]
+            return params.Tuple(name, tuple(items))
+        dims = tuple(sym_int64() if item is None else item for item in example)
+        for dim in dims:
+            if not is_dim(dim):
+                self.fail(name, f"{dim!r} is no size", "ints, symbolic ints, None for any")
+        return params.Shape(name, dims, kind)
+
+    def record(self, name: str, example: Any, fields: list[str], path: Path) -> params.Tuple:
+        """A named tuple or dataclass."""
+        self.classes[path] = type(example)
+        hints = _hints(type(example))
+        items = tuple(
+            self.spec(each, getattr(example, each), hints.get(each, _EMPTY), (*path, i))
+            for i, each in enumerate(fields)
+        )
+        return params.Tuple(name, items, fields=True)
+
+    def tuple(self, name: str, example: Any, annotation: Any, path: Path) -> params.Tuple:
+        """A tuple or list; `Tuple[X, Y]` and `Tuple[X, ...]` annotate its items."""
+        wanted = get_args(annotation) if typing.get_origin(annotation) in (tuple, list) else ()
+        if len(wanted) == 2 and wanted[1] is Ellipsis:
+            wanted = (wanted[0],) * len(example)
+        if wanted == ((),):
+            wanted = ()
+        if wanted and len(wanted) != len(example):
+            self.fail(name, f"it has {len(example)} items", f"{len(wanted)}, as {annotation} says")
+        annotations = wanted or (_EMPTY,) * len(example)
+        items = tuple(
+            self.spec(str(i), item, each, (*path, i))
+            for i, (item, each) in enumerate(zip(example, annotations, strict=True))
+        )
+        return params.Tuple(name, items)
+
+    def scalar(self, name: str, example: Any, annotation: Any) -> params.Scalar:
+        """A number: its dtype comes from the annotation, else from the example."""
+        try:
+            dtype = annotation if isinstance(annotation, DType) else _scalar_dtype(example)
+            if dtype is None:
+                raise TypeError(f"{example!r} ({type(example).__name__})")
+            if not isinstance(example, (DType, Sym)):
+                dtype(example)
+            return params.Scalar(name, dtype)
+        except (TypeError, ValueError, OverflowError) as error:
+            self.fail(
+                name, str(error), "a fake tensor, a tensor, a number, or a dtype such as fe.Float32"
+            )
+
+    def check_annotation(
+        self, name: str, spec: params.Param, annotation: Any, example: Any
+    ) -> None:
+        """An annotation that names one kind must be that of the spec."""
+        kinds: dict[object, type] = {faces.Tensor: params.Tensor, faces.Pointer: params.Pointer}
+        wanted: type | None = params.Scalar if isinstance(annotation, DType) else None
+        if annotation in _SHAPES:
+            wanted = params.Shape if isinstance(spec, params.Shape) else params.Tuple
+        elif isinstance(annotation, type):
+            wanted = kinds.get(annotation, wanted)
+        if wanted is not None and not isinstance(spec, wanted):
+            raise CompileError(
+                f"{self.function}: the parameter {name!r} is annotated as "
+                f"{getattr(annotation, '__name__', annotation)}, but its example is {example!r}"
+            )
 
 
-def _scalar_dtype(annotation: Any, example: Any) -> DType | None:
-    if isinstance(annotation, DType):
-        return annotation
+def _hints(cls: type) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(cls)
+    except (NameError, TypeError, AttributeError):
+        return dict(getattr(cls, "__annotations__", {}))
+
+
+def _scalar_dtype(example: Any) -> DType | None:
     match example:
         case DType():
             return example
         case Numeric():
             return type(example)
+        case Sym(width=width):
+            return Int32 if width == 32 else Int64
         case bool():
             return Boolean
         case int():
@@ -135,26 +322,14 @@ def _scalar_dtype(annotation: Any, example: Any) -> DType | None:
     return None
 
 
-def tensor_spec(name: str, tensor: Any) -> Tensor:
-    """The spec of a real tensor: its exact shape, strides, dtype and device.
-
-    Raises CompileError for one that DLPack does not give out.
-    """
-    import tvm_ffi
+def tensor_spec(name: str, tensor: Any) -> params.Tensor:
+    """The spec of a real tensor: its exact shape, strides, dtype and device."""
+    from ferrule import runtime
 
     try:
-        view = tvm_ffi.from_dlpack(tensor)
-    except Exception as error:
+        spec: params.Tensor = runtime.tensor_spec(name, tensor)
+        return spec
+    except (TypeError, ValueError, BufferError, RuntimeError) as error:
         raise CompileError(
             f"the tensor for the parameter {name!r} cannot be taken through DLPack: {error}"
         ) from None
-    dtype = BY_DLPACK.get(_dlpack_word(view.dtype))
-    if dtype is None:
-        raise CompileError(f"the tensor for {name!r} has the dtype {view.dtype}, which is unknown")
-    device = DEVICE_NAMES[view.device.dlpack_device_type()]
-    strides = tuple(int(s) for s in view.strides)
-    return Tensor(name, tuple(int(s) for s in view.shape), dtype, strides=strides, device=device)
-
-
-def _dlpack_word(dtype: Any) -> int:
-    return int(dtype.type_code) | int(dtype.bits) << 8 | int(dtype.lanes) << 16

@@ -42,6 +42,48 @@ class Tensor:
         outside("Tensor.__setitem__")
 
 
+class _Annotation:
+    """A class that stands only in annotations."""
+
+    def __init__(self) -> None:
+        raise TypeError(f"{type(self).__name__} is an annotation")
+
+
+class Pointer(_Annotation):
+    """An address; `make_ptr` and `nullptr` make examples."""
+
+
+class Shape(_Annotation):
+    """A tuple of sizes; the example is a tuple of ints, symbolic ints, and None for any."""
+
+
+class Stride(_Annotation):
+    """A tuple of strides; see `Shape`."""
+
+
+class Coord(_Annotation):
+    """A tuple of coordinates; see `Shape`."""
+
+
+class Tile(_Annotation):
+    """A tuple of tile sizes; see `Shape`."""
+
+
+class IntTuple(_Annotation):
+    """A tuple of integers; see `Shape`."""
+
+
+class Constexpr(_Annotation):
+    """A parameter whose value is known at compile time: `Constexpr`, or `Constexpr[int]`.
+
+    It is gone from the calls of the compiled function.  A field of a dataclass or named tuple stays
+    in the call, where it must have the value of the example.
+    """
+
+    def __class_getitem__(cls, item: object) -> type[Constexpr]:
+        return cls
+
+
 def range_constexpr(*args: int) -> range:
     """`range` with bounds known at compile time: the loop over it is unrolled.
 

@@ -14,6 +14,7 @@ from typing import Any, Final, NoReturn
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
 from ferrule.specs import Dim, DType
+from ferrule.specs.params import Param
 
 
 class _Opaque:
@@ -84,6 +85,39 @@ class KernelCall(_Opaque):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Handle(_Opaque):
+    """A parameter that is only handed on: a pointer, stream, string, dtype, object.
+
+    `leaves` are its values as a body receives them.
+    """
+
+    param: Param
+    leaves: tuple[ops.Value, ...]
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Maybe(_Opaque):
+    """An optional parameter: `present` is a Boolean, `item` the parameter where it holds."""
+
+    present: Number
+    item: Any
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OneOf(_Opaque):
+    """A parameter of a union: `tag` is the position of the member that came, an Int32.
+
+    `members` maps the positions that are still possible to the member's spec and value.
+    """
+
+    tag: ops.Value
+    members: dict[int, tuple[Param, Any]]
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class BoundMethod:
     """A method of a run-time value, such as `.launch`; the lowering calls it."""
 
@@ -98,8 +132,8 @@ class Undefined(_Opaque):
     reason: str
 
 
-RunTime = Number | TensorView | Whole | KernelCall | Undefined
-RUN_TIME: Final = (Number, TensorView, Whole, KernelCall, Undefined)
+RunTime = Number | TensorView | Whole | KernelCall | Handle | Maybe | OneOf | Undefined
+RUN_TIME: Final = (Number, TensorView, Whole, KernelCall, Handle, Maybe, OneOf, Undefined)
 
 
 def is_run_time(value: object) -> bool:

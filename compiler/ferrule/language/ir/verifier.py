@@ -43,7 +43,7 @@ from typing import Final
 
 from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Fault
 from ferrule.language.ir import ops
-from ferrule.language.ir.types import TensorType, Type
+from ferrule.language.ir.types import HandleType, TensorType, Type
 from ferrule.language.ir.walk import Work, drive, operands_of
 from ferrule.specs import Boolean, Dim, DType, Int32, Int64, symbols_of
 from ferrule.specs.dtypes import Kind
@@ -309,7 +309,7 @@ class _Checker:
 
 def holds(type_: Type, value: bool | int | float) -> bool:
     """Whether a number can be a constant of this type."""
-    if isinstance(type_, TensorType):
+    if not isinstance(type_, DType):
         return False
     match type_.kind:
         case "bool":
@@ -335,4 +335,9 @@ def describe(op: ops.Op) -> str:
 
 
 def _name(type_: Type) -> str:
-    return type_.name if isinstance(type_, DType) else f"tensor of {type_.dtype.name}"
+    match type_:
+        case TensorType(dtype):
+            return f"tensor of {dtype.name}"
+        case HandleType(what):
+            return what
+    return type_.name

@@ -56,7 +56,11 @@ def get(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
                 "launch",
             )
         case _ if isinstance(value, RUN_TIME):
-            low.fail(node, f"{operators.describe(value)} has no attribute {attr!r}")
+            low.fail(
+                node,
+                f"{operators.describe(value)} has no attribute {attr!r}",
+                hint=operators.usage_hint(value),
+            )
     return operators.at_compile_time(low, node, lambda: getattr(value, attr))
 
 

@@ -18,6 +18,7 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.builder import OpenRegion
 from ferrule.language.lowering import operators
 from ferrule.language.lowering.context import MAX_UNROLL, Lowering
+from ferrule.language.lowering.narrowing import narrow
 from ferrule.language.promotion import NoCommonType, promote, weak
 from ferrule.language.values import RUN_TIME, Number, Undefined
 from ferrule.specs import DType, Int32, Int64, Numeric
@@ -83,8 +84,9 @@ def _unchanged_objects(low: Lowering, node: ast.AST) -> Iterator[None]:
 def branch(low: Lowering, condition: Number, node: ast.If) -> None:
     """`if` on a run-time condition."""
     before = dict(low.names)
-    then = _run_branch(low, node.body, before, node)
-    otherwise = _run_branch(low, node.orelse, before, node)
+    known = narrow(low, node.test)
+    then = _run_branch(low, node.body, before, known.true, node)
+    otherwise = _run_branch(low, node.orelse, before, known.false, node)
     _replace_names(low, before)
     merged = [
         name
@@ -108,11 +110,19 @@ def branch(low: Lowering, condition: Number, node: ast.If) -> None:
 
 
 def _run_branch(
-    low: Lowering, body: list[ast.stmt], names: dict[str, Any], node: ast.AST
+    low: Lowering,
+    body: list[ast.stmt],
+    names: dict[str, Any],
+    known: dict[str, Any],
+    node: ast.AST,
 ) -> _Branch:
-    _replace_names(low, names)
+    """Runs one side; `known` are the names that the condition tells more about there."""
+    _replace_names(low, {**names, **known})
     with low.builder.region() as region, low.in_region(), _unchanged_objects(low, node):
         low.execute(body)
+    for name, narrowed in known.items():
+        if low.names.get(name) is narrowed:
+            low.names[name] = names[name]
     return _Branch(region, dict(low.names))
 
 
@@ -224,13 +234,17 @@ def _dtype(value: Any, other: Any) -> DType:
 
 def choose(low: Lowering, condition: Number, node: ast.IfExp) -> Any:
     """`a if c else b` on a run-time condition."""
+    saved = dict(low.names)
+    known = narrow(low, node.test)
     with low.builder.region() as then, low.in_region():
+        _replace_names(low, {**saved, **known.true})
         left = low.evaluate(node.body)
     with low.builder.region() as otherwise, low.in_region():
+        _replace_names(low, {**saved, **known.false})
         right = low.evaluate(node.orelse)
+    _replace_names(low, saved)
     if _same(left, right):
         return left
-    saved = dict(low.names)
     _join(low, condition, then, otherwise, [("value", left, right)], node)
     result = low.names["value"]
     _replace_names(low, saved)

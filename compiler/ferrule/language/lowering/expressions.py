@@ -9,6 +9,7 @@ from typing import Any, Final
 from ferrule.language.lowering import attributes, calls, control, elements, operators
 from ferrule.language.lowering.closures import Closure
 from ferrule.language.lowering.context import MAX_UNROLL, Lowering
+from ferrule.language.lowering.narrowing import narrow
 from ferrule.language.values import RUN_TIME, Number, TensorView, is_run_time
 from ferrule.specs import Boolean
 
@@ -115,21 +116,29 @@ def _bool_op(low: Lowering, node: ast.BoolOp) -> Any:
                 return result
             result = low.evaluate(right)
         else:
-            result = _short_circuit(low, left_truth, right, is_and)
+            done = node.values[: i + 1]
+            left = done[0] if len(done) == 1 else ast.BoolOp(node.op, done)
+            result = _short_circuit(low, left_truth, left, right, is_and)
     return result
 
 
-def _short_circuit(low: Lowering, left: Number, right: ast.expr, is_and: bool) -> Number:
+def _short_circuit(
+    low: Lowering, left: Number, left_node: ast.expr, right: ast.expr, is_and: bool
+) -> Number:
+    known = narrow(low, left_node)
+    saved = dict(low.names)
+    low.names.update(known.true if is_and else known.false)
     with low.builder.region() as region, low.in_region():
         value = operators.truth(low, low.evaluate(right), right)
         number = operators.as_number(low, value, right, Boolean)
+    low.names.update(saved)
     if all(control.is_pure(op) for op in region.ops):
         for op in region.ops:
             low.builder.append(op)
         return Number(low.builder.binary("and" if is_and else "or", left.value, number.value))
     with low.builder.region() as decided:
-        known = low.builder.constant(Boolean, not is_and)
-    then, otherwise = region.freeze(number.value), decided.freeze(known)
+        constant = low.builder.constant(Boolean, not is_and)
+    then, otherwise = region.freeze(number.value), decided.freeze(constant)
     if not is_and:
         then, otherwise = otherwise, then
     hint = "and" if is_and else "or"
@@ -150,7 +159,11 @@ def _subscript(low: Lowering, node: ast.Subscript) -> Any:
     if isinstance(base, TensorView):
         return elements.read(low, base, elements.index(low, node.slice), node)
     if isinstance(base, RUN_TIME):
-        low.fail(node, f"{operators.describe(base)} cannot be indexed")
+        low.fail(
+            node,
+            f"{operators.describe(base)} cannot be indexed",
+            hint=operators.usage_hint(base),
+        )
     index = operators.plain(low.evaluate(node.slice))
     if is_run_time(index):
         low.fail(

@@ -9,11 +9,13 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ferrule.language import arch, maths
+from ferrule.language.faces import Tensor
 from ferrule.language.ir import ops
 from ferrule.language.lowering import operators
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.values import RUN_TIME, Number, is_run_time
-from ferrule.specs import Boolean, Float32, Numeric
+from ferrule.language.lowering.parameters import is_kind
+from ferrule.language.values import RUN_TIME, Handle, Number, OneOf, TensorView, is_run_time
+from ferrule.specs import Boolean, Float32, Int32, Numeric
 
 Intrinsic = Callable[[Lowering, list[Any], dict[str, Any], ast.Call], Any]
 
@@ -98,6 +100,33 @@ def _absolute(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.
     return operators.lift(low, (args[0],), node, one)
 
 
+def _isinstance(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    """`isinstance(x, kind)`: known at compile time, but for a parameter of a union."""
+    _require(low, args, kwargs, 2, "isinstance", node)
+    value, wanted = args
+    match value:
+        case OneOf(tag=tag, members=members):
+            return _is_one_of(low, tag, [i for i, m in members.items() if is_kind(m[0], wanted)])
+        case Number():
+            return value.dtype in (wanted if isinstance(wanted, tuple) else (wanted,))
+        case TensorView():
+            return Tensor in (wanted if isinstance(wanted, tuple) else (wanted,))
+        case Handle(param=param):
+            return is_kind(param, wanted)
+    return operators.at_compile_time(low, node, lambda: isinstance(value, wanted))
+
+
+def _is_one_of(low: Lowering, tag: ops.Value, positions: list[int]) -> Any:
+    if not positions:
+        return False
+    build = low.builder
+    parts = [build.compare("eq", tag, build.constant(Int32, i)) for i in positions]
+    result = parts[0]
+    for part in parts[1:]:
+        result = build.binary("or", result, part)
+    return Number(result)
+
+
 _TABLE: Final[dict[Any, Intrinsic]] = {
     arch.thread_idx: _coordinates("thread_idx"),
     arch.block_idx: _coordinates("block_idx"),
@@ -111,4 +140,5 @@ _TABLE: Final[dict[Any, Intrinsic]] = {
     builtins.max: _extremum("max", max),
     builtins.min: _extremum("min", min),
     builtins.abs: _absolute,
+    builtins.isinstance: _isinstance,
 }

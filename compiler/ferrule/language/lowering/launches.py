@@ -14,8 +14,9 @@ from ferrule.compiler.artefacts import Fault
 from ferrule.language.ir import ops
 from ferrule.language.lowering import operators
 from ferrule.language.lowering.context import Frame, Lowering
-from ferrule.language.values import RUN_TIME, KernelCall, Number, TensorView
+from ferrule.language.values import RUN_TIME, Handle, KernelCall, Number, TensorView
 from ferrule.specs import Compound, DType, Int64, Numeric
+from ferrule.specs.params import EnvStream, Stream
 
 MAX_THREADS: Final = 1024
 BLOCK_LIMITS: Final = (1024, 1024, 64)
@@ -30,9 +31,9 @@ def launch(
         low.fail(node, "launch takes keywords", expected=".launch(grid=(x, y, z), block=(x, y, z))")
     for name in sorted(set(kwargs) - {"grid", "block", "smem", "stream"}):
         low.fail(node, f"launch has no argument {name!r}", expected="grid, block, smem, stream")
-    for name, absent in (("smem", (None, 0)), ("stream", (None,))):
-        if isinstance(kwargs.get(name), RUN_TIME) or kwargs.get(name) not in absent:
-            low.fail(node, f"launch: {name} is not supported yet", expected=f"no {name}")
+    if isinstance(kwargs.get("smem"), RUN_TIME) or kwargs.get("smem") not in (None, 0):
+        low.fail(node, "launch: smem is not supported yet", expected="no smem")
+    _check_stream(low, kwargs.get("stream"), node)
     kernel, arguments = _kernel(low, call, node)
     block = _sizes(low, "block", kwargs["block"], kernel.name, node)
     _check_block(low, block, kernel.name, node)
@@ -44,6 +45,17 @@ def launch(
     low.builder.append(
         ops.Launch(kernel.name, (x, y, z), (bx, by, bz), arguments, low.location(node))
     )
+
+
+def _check_stream(low: Lowering, stream: Any, node: ast.Call) -> None:
+    """A stream parameter or None; on the CPU it is checked and ignored."""
+    is_stream = isinstance(stream, Handle) and isinstance(stream.param, (Stream, EnvStream))
+    if stream is not None and not is_stream:
+        low.fail(
+            node,
+            f"launch: the stream is {operators.describe(stream)}",
+            expected="a parameter whose example is make_fake_stream(), or no stream",
+        )
 
 
 def _sizes(
@@ -178,7 +190,11 @@ def lower_kernel(low: Lowering, call: KernelCall, node: ast.Call) -> ops.Functio
             case tuple() | list():
                 return type(value)(parameter(f"{name}_{i}", v) for i, v in enumerate(value))
         if isinstance(value, RUN_TIME):
-            low.fail(node, f"a kernel cannot take {operators.describe(value)}")
+            low.fail(
+                node,
+                f"a kernel cannot take {operators.describe(value)}",
+                hint=operators.usage_hint(value),
+            )
         return value
 
     names = {name: parameter(name, value) for name, value in call.arguments.items()}

@@ -14,7 +14,16 @@ from ferrule.compiler.artefacts import Fault
 from ferrule.language.ir import ops
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.promotion import NoCommonType, promote, rank, weak
-from ferrule.language.values import RUN_TIME, KernelCall, Number, TensorView, Whole
+from ferrule.language.values import (
+    RUN_TIME,
+    Handle,
+    KernelCall,
+    Maybe,
+    Number,
+    OneOf,
+    TensorView,
+    Whole,
+)
 from ferrule.specs import Boolean, Compound, DType, Float32, Int32, Int64, Numeric
 from ferrule.specs.expr import ExprOp, make
 
@@ -92,6 +101,12 @@ def describe(value: object) -> str:
             return f"a whole-tensor expression of {value.dtype.name}"
         case KernelCall():
             return "a kernel call without .launch(...)"
+        case Handle():
+            return f"the {type(value.param).__name__.lower()} {value.name}"
+        case Maybe():
+            return f"{value.name}, which may be None"
+        case OneOf():
+            return f"{value.name}, which may be of {len(value.members)} kinds"
         case None:
             return "None"
     return f"{value!r} ({type(value).__name__})"
@@ -118,10 +133,15 @@ def as_number(low: Lowering, value: Any, node: ast.AST, near: DType | None = Non
         return constant(low, value.value, type(value), node)
     if isinstance(value, (bool, int, float)):
         return constant(low, value, weak(value, near), node)
-    low.fail(node, f"expected a number, but got {describe(value)}", hint=_element_hint(value))
+    low.fail(node, f"expected a number, but got {describe(value)}", hint=usage_hint(value))
 
 
-def _element_hint(value: object) -> str | None:
+def usage_hint(value: object) -> str | None:
+    """What to write instead of a value that cannot be used as it is."""
+    if isinstance(value, Maybe):
+        return f"use it inside `if {value.name} is not None:`"
+    if isinstance(value, OneOf):
+        return f"use it inside `if isinstance({value.name}, fe.Tensor):` or another kind"
     if isinstance(value, TensorView):
         name = value.name
         return f"read an element, {name}[i], or in a host function the whole tensor, {name}[:]"
@@ -324,6 +344,10 @@ def compare(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) 
     """`left op right`: a bool known at compile time, or a run-time Boolean."""
     sign, python = PYTHON_COMPARE[type(op)]
     if isinstance(op, (ast.Is, ast.IsNot)):
+        if isinstance(left, Maybe) and right is None:
+            present = left.present
+            is_not = isinstance(op, ast.IsNot)
+            return present if is_not else Number(low.builder.unary("not", present.value))
         return python(left, right)
     if not isinstance(left, RUN_TIME) and not isinstance(right, RUN_TIME):
         return at_compile_time(low, node, lambda: python(*_untyped(left, right)))
@@ -346,7 +370,7 @@ def truth(low: Lowering, value: Any, node: ast.AST) -> Any:
         zero = low.builder.constant(value.dtype, 0 if rank(value.dtype) < 2 else 0.0)
         return Number(low.builder.compare("ne", value.value, zero))
     if isinstance(value, RUN_TIME):
-        low.fail(node, f"{describe(value)} has no truth value", hint=_element_hint(value))
+        low.fail(node, f"{describe(value)} has no truth value", hint=usage_hint(value))
     return at_compile_time(low, node, lambda: bool(value))
 
 
