@@ -41,11 +41,11 @@ def device_softmax(x: fe.Tensor, y: fe.Tensor):
         largest = x[row, 0]
         for j in range(1, x.shape[1]):
             largest = max(largest, x[row, j])
+        for j in range(x.shape[1]):
+            y[row, j] = fe.math.exp(x[row, j] - largest)
         total = 0.0
         for j in range(x.shape[1]):
-            e = fe.math.exp(x[row, j] - largest)
-            y[row, j] = e
-            total += e
+            total += y[row, j]
         for j in range(x.shape[1]):
             y[row, j] = y[row, j] / total
 

@@ -24,10 +24,19 @@ if TYPE_CHECKING:
     from ferrule.language.compilation import compile as compile
     from ferrule.language.decorators import jit as jit
     from ferrule.language.decorators import kernel as kernel
+    from ferrule.language.faces import Constexpr as Constexpr
+    from ferrule.language.faces import Coord as Coord
+    from ferrule.language.faces import IntTuple as IntTuple
+    from ferrule.language.faces import Pointer as Pointer
+    from ferrule.language.faces import Shape as Shape
+    from ferrule.language.faces import Stride as Stride
     from ferrule.language.faces import Tensor as Tensor
+    from ferrule.language.faces import Tile as Tile
     from ferrule.language.faces import range_constexpr as range_constexpr
     from ferrule.runtime import Function as Function
     from ferrule.runtime import LaunchError as LaunchError
+    from ferrule.runtime import from_dlpack as from_dlpack
+    from ferrule.specs import AddressSpace as AddressSpace
     from ferrule.specs import BFloat16 as BFloat16
     from ferrule.specs import Boolean as Boolean
     from ferrule.specs import Complex64 as Complex64
@@ -59,29 +68,34 @@ if TYPE_CHECKING:
     from ferrule.specs import Uint64 as Uint64
     from ferrule.specs import ceil_div as ceil_div
     from ferrule.specs import make_fake_compact_tensor as make_fake_compact_tensor
+    from ferrule.specs import make_fake_stream as make_fake_stream
     from ferrule.specs import make_fake_tensor as make_fake_tensor
+    from ferrule.specs import make_ptr as make_ptr
+    from ferrule.specs import nullptr as nullptr
     from ferrule.specs import sym_int as sym_int
     from ferrule.specs import sym_int32 as sym_int32
     from ferrule.specs import sym_int64 as sym_int64
     from ferrule.specs._version import __version__ as __version__
 
 _SPECS = (
+    "AddressSpace make_fake_stream make_ptr nullptr "
     "BFloat16 Boolean Complex128 Complex64 Float16 Float32 Float4E2M1FN Float64 Float6E2M3FN "
     "Float6E3M2FN Float8E3M4 Float8E4M3 Float8E4M3B11FNUZ Float8E4M3FN Float8E4M3FNUZ Float8E5M2 "
     "Float8E5M2FNUZ Float8E8M0FNU Int16 Int32 Int4 Int64 Int8 Numeric Uint16 Uint32 Uint4 Uint64 "
     "Uint8 ceil_div make_fake_compact_tensor make_fake_tensor sym_int sym_int32 sym_int64"
 )
+_FACES = "Constexpr Coord IntTuple Pointer Shape Stride Tensor Tile range_constexpr"
 _ATTRIBUTES = {
     "__version__": ("ferrule.specs._version", "__version__"),
     "CompileError": ("ferrule.compiler.errors", "CompileError"),
     "Options": ("ferrule.compiler.options", "Options"),
     "Function": ("ferrule.runtime", "Function"),
     "LaunchError": ("ferrule.runtime", "LaunchError"),
-    "Tensor": ("ferrule.language.faces", "Tensor"),
+    "from_dlpack": ("ferrule.runtime", "from_dlpack"),
+    **{name: ("ferrule.language.faces", name) for name in _FACES.split()},
     "compile": ("ferrule.language.compilation", "compile"),
     "jit": ("ferrule.language.decorators", "jit"),
     "kernel": ("ferrule.language.decorators", "kernel"),
-    "range_constexpr": ("ferrule.language.faces", "range_constexpr"),
     **{name: ("ferrule.specs", name) for name in _SPECS.split()},
 }
 _MODULES = {

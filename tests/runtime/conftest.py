@@ -47,6 +47,27 @@ define i32 @__tvm_ffi_{name}(ptr %handle, ptr %args, i32 %n, ptr %result) {{
 declare i32 @TVMFFIAnyViewToOwnedAny(ptr, ptr)
 """
 
+# Returns the type index of its last argument.
+INDEX = """
+define i32 @__tvm_ffi_{name}(ptr %handle, ptr %args, i32 %n, ptr %result) {{
+  %last = sub i32 %n, 1
+  %index = sext i32 %last to i64
+  %from = getelementptr [16 x i8], ptr %args, i64 %index
+  %kind = load i32, ptr %from
+  %wide = sext i32 %kind to i64
+  store i64 1, ptr %result
+  %value = getelementptr i8, ptr %result, i64 8
+  store i64 %wide, ptr %value
+  ret i32 0
+}}
+"""
+
+# Returns the 8 bytes of its last argument's payload.
+PAYLOAD = INDEX.replace(
+    "%kind = load i32, ptr %from\n  %wide = sext i32 %kind to i64",
+    "%at = getelementptr i8, ptr %from, i64 8\n  %wide = load i64, ptr %at",
+)
+
 FAIL = """
 @kind = private constant [{size} x i8] c"{kind}\\00"
 @first = private constant [6 x i8] c"it is\\00"
@@ -108,6 +129,12 @@ class Maker:
 
     def echo(self, *params: specs.Param, name: str = "echo") -> Function:
         return self(ECHO, *params, name=name)
+
+    def index(self, *params: specs.Param, name: str = "index") -> Function:
+        return self(INDEX, *params, name=name)
+
+    def payload(self, *params: specs.Param, name: str = "payload") -> Function:
+        return self(PAYLOAD, *params, name=name)
 
     def add(self, name: str = "add") -> Function:
         return self(ADD, int32("a"), int32("b"), name=name)

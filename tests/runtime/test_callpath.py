@@ -22,12 +22,11 @@ def _python(required: int, optional: int) -> Any:
     return scope["f"]
 
 
-def _signature(required: int, optional: int) -> specs.Signature:
-    params = [
+def _params(required: int, optional: int) -> list[specs.Param]:
+    return [
         specs.Scalar(name, specs.Int32, specs.REQUIRED if i < required else 100 + i)
         for i, name in enumerate(_NAMES[: required + optional])
     ]
-    return specs.Signature("f", tuple(params))
 
 
 @settings(max_examples=300, deadline=None)
@@ -45,7 +44,9 @@ def test_binds_like_python(required: int, optional: int, given: int, keywords: l
     except TypeError as error:
         expected = str(error).split(". Did you mean")[0]
     try:
-        found: Any = bind(_signature(required, optional), (*values, *named.values()), tuple(named))
+        found: Any = bind(
+            "f", _params(required, optional), (*values, *named.values()), tuple(named)
+        )
     except TypeError as error:
         found = str(error)
     assert found == expected

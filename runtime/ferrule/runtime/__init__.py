@@ -15,13 +15,23 @@ from ferrule.runtime.errors import register_error_kinds
 
 if TYPE_CHECKING:
     from ferrule.runtime.artefacts import ObjectCode, Origin, Stage
+    from ferrule.runtime.dlpack import DLPackTensor, from_dlpack, tensor_spec
     from ferrule.runtime.engine import Engine
     from ferrule.runtime.errors import LaunchError, LinkError, StageError
     from ferrule.runtime.function import Function, load_function, make_function
     from ferrule.runtime.objectfile import ObjectFileError
-    from ferrule.specs import make_fake_compact_tensor, make_fake_tensor
+    from ferrule.specs import (
+        AddressSpace,
+        make_fake_compact_tensor,
+        make_fake_stream,
+        make_fake_tensor,
+        make_ptr,
+        nullptr,
+    )
 
 __all__ = [
+    "AddressSpace",
+    "DLPackTensor",
     "Engine",
     "Function",
     "LaunchError",
@@ -31,14 +41,21 @@ __all__ = [
     "Origin",
     "Stage",
     "StageError",
+    "from_dlpack",
     "load_function",
     "make_fake_compact_tensor",
+    "make_fake_stream",
     "make_fake_tensor",
     "make_function",
+    "make_ptr",
+    "nullptr",
+    "tensor_spec",
 ]
 
 _HOMES = MappingProxyType(
     {
+        "AddressSpace": "ferrule.specs",
+        "DLPackTensor": "ferrule.runtime.dlpack",
         "Engine": "ferrule.runtime.engine",
         "Function": "ferrule.runtime.function",
         "LaunchError": "ferrule.runtime.errors",
@@ -48,10 +65,15 @@ _HOMES = MappingProxyType(
         "Origin": "ferrule.runtime.artefacts",
         "Stage": "ferrule.runtime.artefacts",
         "StageError": "ferrule.runtime.errors",
+        "from_dlpack": "ferrule.runtime.dlpack",
         "load_function": "ferrule.runtime.function",
         "make_fake_compact_tensor": "ferrule.specs",
+        "make_fake_stream": "ferrule.specs",
         "make_fake_tensor": "ferrule.specs",
         "make_function": "ferrule.runtime.function",
+        "make_ptr": "ferrule.specs",
+        "nullptr": "ferrule.specs",
+        "tensor_spec": "ferrule.runtime.dlpack",
     }
 )
 

@@ -29,6 +29,7 @@ from ferrule.runtime.callpath import prepare_call
 from ferrule.runtime.engine import Engine
 from ferrule.runtime.export import export_library, export_object
 from ferrule.runtime.heaptype import HeapType, make_heap_type
+from ferrule.specs.text import kind_text
 
 if TYPE_CHECKING:
     from ferrule.runtime.gate import Gate
@@ -226,25 +227,19 @@ def _attributes(state: _State, doc: str | None) -> dict[str, Any]:
 
 
 def _python_signature(signature: specs.Signature) -> inspect.Signature:
-    return inspect.Signature(
-        [
-            inspect.Parameter(
-                param.name,
-                inspect.Parameter.POSITIONAL_OR_KEYWORD,
-                default=inspect.Parameter.empty
-                if param.default is specs.REQUIRED
-                else param.default,
-                annotation=_Annotation(_kind_text(signature, param)),
-            )
-            for param in signature.params
-        ]
-    )
-
-
-def _kind_text(signature: specs.Signature, param: specs.Param) -> str:
-    """`Tensor([n0], float32)` of `a: Tensor([n0], float32)`."""
-    text = signature.describe(param).removeprefix(f"{param.name}: ")
-    return text if param.default is specs.REQUIRED else text.rpartition(" = ")[0]
+    parameters: list[inspect.Parameter] = []
+    kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    for i, param in enumerate(signature.arguments):
+        required = param.default is specs.REQUIRED
+        if required and i and parameters[-1].default is not inspect.Parameter.empty:
+            # Python's own signatures have no required parameter behind one with a default.
+            kind = inspect.Parameter.KEYWORD_ONLY
+        default = inspect.Parameter.empty if required else param.default
+        annotation = _Annotation(kind_text(param, signature.symbols, full=False))
+        parameters.append(
+            inspect.Parameter(param.name, kind, default=default, annotation=annotation)
+        )
+    return inspect.Signature(parameters)
 
 
 _GATE_LOCK = threading.Lock()
@@ -265,7 +260,7 @@ def _gate_and_plan(signature: specs.Signature) -> tuple[Gate | None, CallPlan | 
 
     with _GATE_LOCK:
         gate = _make_gate()
-    return gate, make_plan(signature.params)
+    return gate, make_plan(signature.arguments)
 
 
 def load_function(

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Sequence
+import types
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from operator import attrgetter
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 import tvm_ffi
+from typing_extensions import assert_never
 
 from ferrule import specs
+from ferrule.runtime.foreign import has_big_ints
 
 NUMPY_FLAGS_OFFSET: Final = 64
 """Where `PyArrayObject.flags` lies, in every numpy since 1.0; tried before it is relied on."""
@@ -54,26 +59,106 @@ def make_plan(params: Sequence[specs.Param]) -> CallPlan:
 
 
 def accepted_types(param: specs.Param) -> Accepted:
-    """What a parameter takes without a look by Python."""
+    """What a parameter takes without a look by Python: types that tvm-ffi passes on as they are.
+
+    Tuples, lists and dicts are not among them, because what is in them may need a look.
+    """
     match param:
         case specs.Tensor():
-            return Accepted(_tensor_types(), np.ndarray if _numpy_flags_found() else None)
+            return _tensors()
         case specs.Scalar(dtype=dtype):
-            return Accepted((float, int, bool) if dtype.kind == "float" else (int, bool))
+            return Accepted(_number_types(dtype))
+        case specs.Optional(item=item):
+            return _joined(accepted_types(item), Accepted((type(None),)))
+        case specs.Union(members=members):
+            return _joined(*map(accepted_types, members))
+        case specs.Shape():
+            return Accepted((tvm_ffi.Shape, *_torch_types("Size")))
+        case specs.Stream():
+            return Accepted((int, type(None), ctypes.c_void_p, *_torch_stream()))
+        case specs.Function():
+            return Accepted(_function_types())
+        case specs.AnyValue():
+            return _joined(Accepted((*_VALUES, *_function_types())), _tensors())
+        case specs.Tuple() | specs.Array() | specs.List() | specs.Map() | specs.Dict():
+            return Accepted(_FIXED[type(param)])
+        case specs.String() | specs.Bytes() | specs.DataType() | specs.Device():
+            return Accepted(_FIXED[type(param)])
+        case specs.NoneValue() | specs.Constant() | specs.Pointer() | specs.EnvStream():
+            return Accepted(_FIXED[type(param)])
+        case specs.Object() | specs.Module():
+            return Accepted(_FIXED[type(param)])
+        case _:
+            assert_never(param)
+
+
+_FIXED: Final[Mapping[type, tuple[type[Any], ...]]] = MappingProxyType(
+    {
+        specs.Tuple: (tvm_ffi.Array, tvm_ffi.List),
+        specs.Array: (tvm_ffi.Array,),
+        specs.List: (tvm_ffi.List,),
+        specs.Map: (tvm_ffi.Map,),
+        specs.Dict: (tvm_ffi.Dict,),
+        specs.String: (str,),
+        specs.Bytes: (bytes, bytearray),
+        # No torch.dtype: tvm-ffi does not know the complex ones.
+        specs.DataType: (tvm_ffi.dtype, str),
+        specs.Device: (tvm_ffi.Device, str),
+        specs.NoneValue: (type(None),),
+        specs.Constant: (int, bool, float, str),
+        specs.Pointer: (ctypes.c_void_p, int, type(None)),
+        specs.EnvStream: (),
+        specs.Object: (tvm_ffi.Object, tvm_ffi.Module),
+        specs.Module: (tvm_ffi.Module,),
+    }
+)
+
+_VALUES: Final = (int, float, bool, str, type(None), bytes, ctypes.c_void_p, tvm_ffi.dtype)
+
+
+def _number_types(dtype: specs.DType) -> tuple[type[Any], ...]:
+    if dtype.kind == "float":
+        return (float, int, bool)
+    # The upper half of uint64 needs a look where tvm-ffi cannot pass it on.
+    big = dtype.kind == "uint" and dtype.bits == 64
+    return (bool,) if big and not has_big_ints() else (int, bool)
+
+
+def _joined(*entries: Accepted) -> Accepted:
+    """What any of them takes."""
+    arrays = [entry.array for entry in entries if entry.array is not None]
+    kinds = dict.fromkeys(kind for entry in entries for kind in entry.types)
+    return Accepted(tuple(kinds), arrays[0] if arrays else None)
+
+
+def _tensors() -> Accepted:
+    found = (*_torch_types("Tensor"), tvm_ffi.Tensor, *_torch_types("nn.Parameter"))
+    return Accepted(found, np.ndarray if _numpy_flags_found() else None)
+
+
+def _function_types() -> tuple[type[Any], ...]:
+    from ferrule.runtime.function import Function
+
+    python = (types.FunctionType, types.BuiltinFunctionType, types.MethodType)
+    return (tvm_ffi.Function, Function, *python)
+
+
+def _torch_types(name: str) -> tuple[type[Any], ...]:
+    """The type of torch with this name, if torch has been imported."""
+    torch = sys.modules.get("torch")
+    return () if torch is None else (attrgetter(name)(torch),)
+
+
+def _torch_stream() -> tuple[type[Any], ...]:
+    """torch's streams, where they have the protocol that tvm-ffi knows."""
+    return tuple(t for t in _torch_types("cuda.Stream") if hasattr(t, "__cuda_stream__"))
 
 
 def _table(entry: Accepted) -> ctypes.Array[ctypes.c_uint64]:
     """`array` or null, the types, null."""
-    types = [id(kind) for kind in entry.types]
+    kinds = [id(kind) for kind in entry.types]
     array = 0 if entry.array is None else id(entry.array)
-    return (ctypes.c_uint64 * (len(types) + 2))(array, *types, 0)
-
-
-def _tensor_types() -> tuple[type[Any], ...]:
-    torch = sys.modules.get("torch")
-    if torch is None:
-        return (tvm_ffi.Tensor,)
-    return (torch.Tensor, tvm_ffi.Tensor, torch.nn.Parameter)
+    return (ctypes.c_uint64 * (len(kinds) + 2))(array, *kinds, 0)
 
 
 @cache

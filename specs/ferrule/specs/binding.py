@@ -3,9 +3,10 @@
 A symbol binds at its first bare occurrence in a parameter that is always there: sizes of tensors
 and dims of shapes first, from left to right, then strides.  A stride means nothing in a dim of
 size 0 or 1 or in a tensor without elements, so a symbol that stands only in strides binds at the
-first occurrence that means something at the call, and reads as 1 where none does.  A symbol that
-stands bare nowhere is solved from its first occurrence in an expression that can be inverted.  A
-symbol that stands only in parameters that can be absent binds in the first of them that is there.
+first occurrence that means something at the call, those that are always there before the others,
+and reads as 1 where none does.  A symbol that stands bare nowhere is solved from its first
+occurrence in an expression that can be inverted.  A symbol that stands only in parameters that can
+be absent binds in the first of them that is there.
 """
 
 from __future__ import annotations
@@ -114,10 +115,9 @@ def _bare(symbol: Sym, places: tuple[Place, ...]) -> tuple[Place, ...]:
     certain = [p for p in standing if not p.optional and p.kind != "strides"]
     if certain:
         return (certain[0],)
-    required = [place for place in standing if not place.optional]
-    if required and not any(p.kind != "strides" for p in standing):
-        return tuple(required)
-    return tuple(standing)
+    sizes = [place for place in standing if place.kind != "strides"]
+    strides = [place for place in standing if place.kind == "strides"]
+    return (*sizes, *sorted(strides, key=lambda place: place.optional))
 
 
 def _solve_one(

@@ -11,6 +11,7 @@ commutative operation stands on the right.
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -116,9 +117,14 @@ def sym_int(width: int = 32, *, divisibility: int = 1, symbol: str | None = None
         raise ValueError(
             f"sym_int: divisibility must be at least 1 and fit int{width}, but got {divisibility}"
         )
-    if symbol is not None and not (isinstance(symbol, str) and symbol.isidentifier()):
+    if symbol is not None and not (isinstance(symbol, str) and is_name(symbol)):
         raise ValueError(f"sym_int: symbol must be an identifier, but got {symbol!r}")
     return Sym(symbol if symbol is not None else object(), symbol, width, divisibility)
+
+
+def is_name(text: str) -> bool:
+    """Whether Python can name something so: an identifier, and no keyword."""
+    return text.isidentifier() and not keyword.iskeyword(text)
 
 
 def sym_int32(divisibility: int = 1, symbol: str | None = None) -> Sym:

@@ -11,9 +11,17 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol, runtime_checkable
 
 from ferrule.specs.devices import as_device_type
-from ferrule.specs.dtypes import DType, as_dtype
+from ferrule.specs.dtypes import DType, Float4E2M1FN, as_dtype
 from ferrule.specs.expr import Dim
-from ferrule.specs.params import Param, Tensor, check_alignment, check_dims, compact_strides
+from ferrule.specs.params import (
+    PACKED_NAME,
+    AddressSpace,
+    Param,
+    Tensor,
+    check_alignment,
+    check_dims,
+    compact_strides,
+)
 
 
 @runtime_checkable
@@ -29,7 +37,8 @@ class SupportsSpec(Protocol):
 class FakeTensor:
     """A tensor without data, made by `make_fake_tensor` and `make_fake_compact_tensor`.
 
-    Every attempt to read or write elements is a TypeError.
+    `device` is a name of a device type, or None for the target's.  `packed`: two elements share a
+    byte, and `shape` counts elements.  Every attempt to read or write elements is a TypeError.
     """
 
     dtype: DType
@@ -37,6 +46,8 @@ class FakeTensor:
     stride: tuple[Dim, ...]
     assumed_align: int
     device: str | None = None
+    packed: bool = False
+    read_only: bool = False
 
     @property
     def element_type(self) -> DType:
@@ -56,6 +67,8 @@ class FakeTensor:
             strides=self.stride,
             device=self.device,
             align=self.assumed_align,
+            read_only=self.read_only,
+            packed=self.packed,
         )
 
     def _refuse(self, what: str) -> NoReturn:
@@ -98,16 +111,26 @@ def make_fake_tensor(
     shape: Sequence[Dim],
     stride: Sequence[Dim],
     *,
+    memspace: AddressSpace = AddressSpace.gmem,
     assumed_align: int | None = None,
+    use_32bit_stride: bool = False,
     device: str | None = None,
+    read_only: bool = False,
 ) -> FakeTensor:
     """A fake tensor with these strides, in elements.
 
-    `assumed_align`: bytes that the data pointer is a multiple of, the element size by default.
-    `device`: "cpu", "cuda", …; the target's device by default.  Raises ValueError or TypeError for
-    sizes, strides or an alignment that no tensor can have.
+    `dtype`: a dtype or its name; "float4_e2m1fnx2" is 4-bit floats, two in a byte, of which shape
+    and strides count each.  `assumed_align`: bytes that the data pointer is a multiple of, the
+    element size by default.  `device`: "cpu", "cuda", …; the target's device by default.
+    `memspace`: gmem and generic both mean the memory of that device; an argument can be in no
+    other.  `use_32bit_stride` is taken for CuTe's sake and changes nothing: how wide a symbolic
+    stride is, its symbol says.  `read_only`: nothing writes to the tensor, so an array that cannot
+    be written is accepted.
+
+    Raises ValueError or TypeError for what no tensor can have.
     """
-    checked = as_dtype(dtype)
+    packed = dtype == PACKED_NAME
+    checked = Float4E2M1FN if packed else as_dtype(dtype)
     sizes = check_dims("shape", shape)
     strides = check_dims("stride", stride, signed=True)
     if len(strides) != len(sizes):
@@ -115,8 +138,12 @@ def make_fake_tensor(
             f"make_fake_tensor: stride must have as many entries as shape, {len(sizes)}, "
             f"but got {len(strides)}"
         )
+    _check_memspace(memspace)
     place = None if device is None else as_device_type(device)
-    return FakeTensor(checked, sizes, strides, check_alignment(checked, assumed_align), place)
+    align = check_alignment(checked, assumed_align)
+    fake = FakeTensor(checked, sizes, strides, align, place, packed, read_only)
+    fake.__ferrule_spec__("tensor")
+    return fake
 
 
 def make_fake_compact_tensor(
@@ -124,8 +151,11 @@ def make_fake_compact_tensor(
     shape: Sequence[Dim],
     *,
     stride_order: Sequence[int] | None = None,
+    memspace: AddressSpace = AddressSpace.gmem,
     assumed_align: int | None = None,
+    use_32bit_stride: bool = False,
     device: str | None = None,
+    read_only: bool = False,
 ) -> FakeTensor:
     """A fake tensor without gaps, **column-major by default**, as in CuTe.
 
@@ -135,5 +165,21 @@ def make_fake_compact_tensor(
     """
     sizes = check_dims("shape", shape)
     order = tuple(range(len(sizes))) if stride_order is None else tuple(stride_order)
-    strides = compact_strides(sizes, order)
-    return make_fake_tensor(dtype, sizes, strides, assumed_align=assumed_align, device=device)
+    return make_fake_tensor(
+        dtype,
+        sizes,
+        compact_strides(sizes, order),
+        memspace=memspace,
+        assumed_align=assumed_align,
+        device=device,
+        read_only=read_only,
+    )
+
+
+def _check_memspace(memspace: AddressSpace) -> None:
+    if not isinstance(memspace, AddressSpace):
+        raise TypeError(f"memspace must be an AddressSpace, but got {memspace!r}")
+    if memspace not in (AddressSpace.gmem, AddressSpace.generic):
+        raise ValueError(
+            f"memspace must be gmem or generic: no argument of a call is in {memspace.value}"
+        )

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from ferrule.specs.devices import as_device_type
 from ferrule.specs.dtypes import DType, Float4E2M1FN, as_dtype
-from ferrule.specs.expr import Dim, Sym, is_dim, make, sym_int64
+from ferrule.specs.expr import Dim, Sym, is_dim, is_name, make, sym_int64
 
 
 class _Required(Enum):
@@ -553,7 +553,7 @@ def check_element(name: str, item: Param | None) -> None:
 
 def check_name(name: str) -> str:
     """A parameter's name: an identifier, or the position of an item.  Raises ValueError."""
-    if not (isinstance(name, str) and (name.isidentifier() or name.isdecimal())):
+    if not (isinstance(name, str) and (is_name(name) or name.isdecimal())):
         raise ValueError(f"a parameter's name must be an identifier, but got {name!r}")
     return name
 

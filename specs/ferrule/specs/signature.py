@@ -18,6 +18,7 @@ from ferrule.specs.params import EnvStream, Param
 class Signature:
     """Name and parameters.  `str()` is the short form that messages show, `text()` the full one.
 
+    `arguments` are the parameters that a call gives: all but env streams.
     `symbols` maps each symbol to its name in text, in the order of first appearance: a named
     symbol keeps its own, sizes are n0, n1, … and symbols that appear only in strides s0, s1, ….
     `bindings` says where each symbol gets its value.  Two signatures are equal if their full texts
@@ -26,12 +27,15 @@ class Signature:
 
     name: str
     params: tuple[Param, ...]
+    arguments: tuple[Param, ...] = field(init=False, repr=False)
     symbols: dict[Sym, str] = field(init=False, repr=False)
     bindings: tuple[Binding, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "params", tuple(self.params))
+        arguments = (param for param in self.params if not isinstance(param, EnvStream))
+        put(self, "arguments", tuple(arguments))
         names = [param.name for param in self.params]
         for name in names:
             if names.count(name) > 1:
@@ -59,11 +63,6 @@ class Signature:
             if param.name == name:
                 return param
         raise KeyError(f"{name!r} is no parameter of {self}")
-
-    @property
-    def arguments(self) -> tuple[Param, ...]:
-        """The parameters that a call gives: all but env streams."""
-        return tuple(param for param in self.params if not isinstance(param, EnvStream))
 
     def index(self, name: str) -> int:
         """The position of the parameter with this name."""

@@ -14,8 +14,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ferrule.specs.dtypes import BY_NAME
-from ferrule.specs.expr import Dim, ExprOp, Sym, format_dim, make
+from ferrule.specs.dtypes import BY_NAME, as_dtype
+from ferrule.specs.expr import Dim, ExprOp, Sym, format_dim, make, sym_int
 from ferrule.specs.params import (
     PACKED_NAME,
     REQUIRED,
@@ -116,8 +116,8 @@ def kind_text(param: Param, names: Names, *, full: bool) -> str:
         case Pointer():
             return _pointer_text(param, full)
         case EnvStream(device=device, device_id=device_id):
-            index = "" if device_id is None else f", {device_id}"
-            return "EnvStream()" if device is None else f"EnvStream({device}{index})"
+            index = [] if device_id is None else [f"device_id={device_id}"]
+            return f"EnvStream({', '.join([device, *index] if device else index)})"
         case Tuple(items=items, fields=fields):
             if full and fields:
                 named = ", ".join(f"{item.name}={inner(item)}" for item in items)
@@ -175,20 +175,45 @@ def _pointer_text(pointer: Pointer, full: bool) -> str:
 
 def parse_signature(text: str) -> Signature:
     """The signature that has this full form.  Raises ValueError that says what cannot be read."""
-    head, _, symbols = text.partition(" where ")
-    name, _, params = head.partition("(")
-    # Behind a bare * a parameter without a default may follow one with a default.
-    star = "" if params == ")" else "*, "
     try:
-        tree = ast.parse(f"def {name}({star}{params}: pass").body[0]
-        declared = ast.parse(f"def where({symbols}): pass").body[0]
-    except SyntaxError as error:
-        raise ValueError(f"{text!r} is no signature: {error.msg}") from None
-    if not isinstance(tree, ast.FunctionDef) or not isinstance(declared, ast.FunctionDef):
-        raise ValueError(f"{text!r} is no signature")
-    reader = _Reader(text, {arg.arg: _read_symbol(text, arg) for arg in declared.args.args})
-    pairs = zip(tree.args.kwonlyargs, tree.args.kw_defaults, strict=True)
-    return Signature(tree.name, tuple(reader.param(arg, default) for arg, default in pairs))
+        return _parse(text)
+    except (TypeError, KeyError, OverflowError) as error:
+        raise ValueError(f"{text!r} is no signature: {error}") from error
+
+
+def _parse(text: str) -> Signature:
+    head, declared = _split(text)
+    symbols = {arg.arg: _read_symbol(text, arg) for arg in declared.args}
+    pairs = zip(head.args.kwonlyargs, head.args.kw_defaults, strict=True)
+    reader = _Reader(text, symbols)
+    return Signature(head.name, tuple(reader.param(arg, default) for arg, default in pairs))
+
+
+def _split(text: str) -> tuple[ast.FunctionDef, ast.arguments]:
+    """The head and the symbols behind it.  A literal of the head can hold " where " as well."""
+    places = [i for i in range(len(text)) if text.startswith(" where ", i)]
+    for end in (len(text), *reversed(places)):
+        name, _, params = text[:end].partition("(")
+        # Behind a bare * a parameter without a default may follow one with a default.
+        star = "" if params == ")" else "*, "
+        head = _head(f"{name}({star}{params}")
+        if head is not None:
+            declared = _head(f"where({text[end + len(' where '):]})")
+            if declared is not None:
+                return head, declared.args
+    raise ValueError(f"{text!r} is no signature")
+
+
+def _head(text: str) -> ast.FunctionDef | None:
+    """A text that is the head of one function, else None."""
+    try:
+        statements = ast.parse(f"def {text}: pass").body
+    except (SyntaxError, ValueError):
+        return None
+    match statements:
+        case [ast.FunctionDef(returns=None, args=ast.arguments(vararg=None, kwarg=None)) as head]:
+            return head
+    return None
 
 
 def _read_symbol(text: str, arg: ast.arg) -> Sym:
@@ -198,7 +223,7 @@ def _read_symbol(text: str, arg: ast.arg) -> Sym:
             divisibility, kind = value, left
     if not isinstance(kind, ast.Name) or kind.id not in ("int32", "int64"):
         raise ValueError(f"{text!r}: the symbol {arg.arg} must be an int32 or int64")
-    return Sym(arg.arg, arg.arg, int(kind.id[3:]), divisibility)
+    return sym_int(int(kind.id[3:]), divisibility=divisibility, symbol=arg.arg)
 
 
 _OPERATORS: Final[dict[type[ast.operator], ExprOp]] = {
@@ -238,6 +263,8 @@ class _Reader:
                 return _KINDS[word](name, **rest)
             case ast.Call(func=ast.Name(id=word), args=args, keywords=keywords):
                 options = {k.arg: k.value for k in keywords if k.arg is not None}
+                if len(options) != len(keywords):
+                    raise self.refuse(node)
                 return self.call(name, node, word, args, options, rest)
             case ast.Subscript(value=ast.Name(id=word), slice=inside):
                 return self.subscript(name, node, word, inside, rest)
@@ -260,9 +287,9 @@ class _Reader:
             case "Pointer":
                 return self.pointer(name, args, options, rest)
             case "EnvStream":
-                device = self.word(args[0]) if args else None
-                return EnvStream(name, device, self.literal(args[1]) if len(args) > 1 else None)
-            case "Fields":
+                values = {key: self.literal(value) for key, value in options.items()}
+                return EnvStream(name, *map(self.word, args), **values)
+            case "Fields" if not args:
                 items = tuple(self.kind(field, kind, {}) for field, kind in options.items())
                 return Tuple(name, items, True, **rest)
             case "Object" if len(args) == 1:
@@ -277,7 +304,9 @@ class _Reader:
     def pointer(
         self, name: str, args: list[ast.expr], options: dict[str, ast.expr], rest: dict[str, Any]
     ) -> Pointer:
-        dtype = BY_NAME[self.word(args[0])] if args else None
+        if len(args) > 1:
+            raise self.refuse(args[1])
+        dtype = as_dtype(self.word(args[0])) if args else None
         space = AddressSpace.generic
         if "address_space" in options:
             space = AddressSpace(self.word(options.pop("address_space")))
@@ -295,10 +324,10 @@ class _Reader:
             return Tuple(name, tuple(items), False, **rest)
         if word == "Union":
             return Union(name, tuple(self.kind(name, part, {}) for part in parts), **rest)
+        if word == "Optional":
+            return Optional(name, self.kind(name, inside, {}), **rest)
         inner = [None if self.is_any(part) else self.kind(name, part, {}) for part in parts]
         match word, inner:
-            case "Optional", [item] if item is not None:
-                return Optional(name, item, **rest)
             case "Array", [item]:
                 return Array(name, item, **rest)
             case "List", [item]:

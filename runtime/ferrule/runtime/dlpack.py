@@ -1,0 +1,375 @@
+"""Real tensors as examples: what DLPack tells of a tensor, and `from_dlpack`, which holds one.
+
+`tensor_spec` says what parameter stands for exactly this tensor: its shape, strides, dtype and
+device. `from_dlpack` does the same and can be told which sizes vary from call to call. Both take
+whatever speaks DLPack, arrays that cannot be written too; no data is copied.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+import tvm_ffi
+
+from ferrule import specs
+from ferrule.specs.dtypes import as_dtype
+from ferrule.specs.params import AddressSpace, check_alignment
+from ferrule.specs.text import kind_text
+
+_OBJECT_HEADER: Final = 24
+"""Bytes before the DLTensor of a tensor object."""
+
+_PACKED: Final = specs.Float4E2M1FN.code | 4 << 8 | 2 << 16
+"""The DLDataType of two 4-bit floats in a byte."""
+
+_INT32_MAX: Final = (1 << 31) - 1
+
+
+class DLTensor(ctypes.Structure):
+    """DLPack's struct of this name."""
+
+    _fields_ = [
+        ("data", ctypes.c_uint64),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("dtype", ctypes.c_uint32),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What DLPack tells of a tensor; sizes and strides count elements, those of a packed one too.
+
+    `tensor` holds the memory.
+    """
+
+    tensor: Any = field(repr=False)
+    dtype: specs.DType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    device: str
+    address: int
+    packed: bool
+    read_only: bool
+
+    def spec(self, name: str) -> specs.Tensor:
+        """The parameter that takes exactly this."""
+        return specs.Tensor(
+            name,
+            self.shape,
+            self.dtype,
+            strides=self.strides,
+            device=self.device,
+            read_only=self.read_only,
+            packed=self.packed,
+        )
+
+    def check_align(self, align: int) -> None:
+        """ValueError where the data does not lie at a multiple of `align` bytes."""
+        if 0 not in self.shape and self.address % align:
+            raise ValueError(
+                f"the tensor's data lies at {self.address:#x}, which is no multiple of "
+                f"{align} bytes"
+            )
+
+
+class _Writable:
+    """The memory of an array, said to be writable."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        interface = dict(array.__array_interface__)
+        self.__array_interface__ = {**interface, "data": (interface["data"][0], False)}
+        self.array = array
+
+
+def writable_alias(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The same memory as an array that DLPack gives out; whoever uses it must not write."""
+    return np.asarray(_Writable(array))
+
+
+def view_of(tensor: Any) -> View:
+    """What DLPack tells of a tensor. TypeError where it tells nothing, or of an unknown dtype."""
+    read_only = isinstance(tensor, np.ndarray) and not tensor.flags.writeable
+    held = _taken(writable_alias(tensor) if read_only else tensor)
+    raw = DLTensor.from_address(held.__chandle__() + _OBJECT_HEADER)
+    shape = tuple(raw.shape[: raw.ndim]) if raw.ndim else ()
+    row_major = specs.compact_strides(shape, tuple(reversed(range(len(shape)))))
+    # In a tensor without elements strides mean nothing.
+    given = tuple(raw.strides[: raw.ndim]) if raw.ndim and raw.strides and 0 not in shape else None
+    strides = tuple(map(int, row_major)) if given is None else given
+    packed = raw.dtype == _PACKED
+    if packed:
+        shape, strides = _logical(shape, strides)
+    return View(
+        held,
+        _dtype_of(raw.dtype),
+        shape,
+        strides,
+        specs.DEVICE_NAMES[raw.device_type],
+        raw.data + raw.byte_offset,
+        packed,
+        read_only,
+    )
+
+
+def _taken(tensor: Any) -> Any:
+    if any(getattr(tensor, flag, bool)() for flag in ("is_conj", "is_neg")):
+        # torch negates such elements as it reads them, and DLPack cannot say so.
+        raise TypeError("a Tensor that is negated lazily: call resolve_conj() or resolve_neg()")
+    try:
+        return tvm_ffi.from_dlpack(tensor)
+    except Exception as error:
+        kind = type(tensor).__qualname__
+        raise TypeError(f"a {kind} that DLPack does not give out: {error}") from error
+
+
+def _dtype_of(word: int) -> specs.DType:
+    if word == _PACKED:
+        return specs.Float4E2M1FN
+    if word not in specs.BY_DLPACK:
+        code, bits, lanes = word & 0xFF, word >> 8 & 0xFF, word >> 16
+        raise TypeError(f"the DLPack dtype (code={code}, bits={bits}, lanes={lanes}) is unknown")
+    return specs.BY_DLPACK[word]
+
+
+def _logical(
+    shape: tuple[int, ...], strides: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Sizes and strides in elements of a tensor that has two in each byte."""
+    unit = [axis for axis, stride in enumerate(strides) if stride == 1]
+    long = [axis for axis in unit if shape[axis] != 1] or unit
+    if not long:
+        raise ValueError(f"a packed tensor needs a dim of stride 1, but its strides are {strides}")
+    inner = long[0]
+    return (
+        tuple(size * 2 if axis == inner else size for axis, size in enumerate(shape)),
+        tuple(1 if axis == inner else stride * 2 for axis, stride in enumerate(strides)),
+    )
+
+
+def tensor_spec(name: str, tensor: Any) -> specs.Tensor:
+    """The parameter that takes exactly this tensor: its shape, strides, dtype and device type.
+
+    It is read-only where the tensor is an array that cannot be written. TypeError for what DLPack
+    does not give out; ValueError for data that is not aligned to its element size.
+    """
+    view = view_of(tensor.tensor if isinstance(tensor, DLPackTensor) else tensor)
+    view.check_align(view.dtype.itemsize)
+    return view.spec(name)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class DLPackTensor:
+    """A tensor and what of its layout is fixed; made by `from_dlpack`, changed by its methods.
+
+    It can stand wherever a tensor can, as an example and in a call. `order`: the dims from the
+    outermost to the innermost, where somebody has said so.
+    """
+
+    tensor: Any
+    view: View
+    element_type: specs.DType
+    shape: tuple[specs.Dim, ...]
+    stride: tuple[specs.Dim, ...]
+    assumed_align: int
+    use_32bit_stride: bool = False
+    order: tuple[int, ...] | None = None
+
+    @property
+    def memspace(self) -> AddressSpace:
+        """Generic on the CPU, global memory elsewhere."""
+        return AddressSpace.generic if self.view.device == "cpu" else AddressSpace.gmem
+
+    def mark_layout_dynamic(self, leading_dim: int | None = None) -> DLPackTensor:
+        """The same with symbols for all sizes and strides, but for those that are 0 or leading.
+
+        The stride of the leading dim is 1 and stays so. It is found where one dim alone has the
+        stride 1, or one alone of those whose size is not 1; where no dim has it, every stride is a
+        symbol. ValueError where it cannot be told, or `leading_dim` has another stride.
+        """
+        self._check_32bit()
+        leading = self._leading(leading_dim)
+        even = 2 if self.view.packed else 1
+        width = 32 if self.use_32bit_stride else 64
+        sizes = [
+            _size_symbol(size, even if axis == leading else 1)
+            for axis, size in enumerate(self.view.shape)
+        ]
+        strides: list[specs.Dim] = [
+            stride if stride == 0 or axis == leading else specs.sym_int(width, divisibility=even)
+            for axis, stride in enumerate(self.view.strides)
+        ]
+        return replace(self, shape=tuple(sizes), stride=tuple(strides))
+
+    def mark_compact_shape_dynamic(
+        self, mode: int, stride_order: Sequence[int] | None = None, divisibility: int = 1
+    ) -> DLPackTensor:
+        """The same with a symbol for the size of the dim `mode`; strides follow from the sizes.
+
+        `stride_order`: the dims from the outermost to the innermost, as torch's `dim_order()`
+        gives them; strides in descending order by default. ValueError for a tensor with gaps, an
+        order that its strides contradict or do not tell, and a size that is no multiple.
+        """
+        self._check_32bit()
+        ndim = len(self.shape)
+        if isinstance(mode, bool) or not isinstance(mode, int) or not 0 <= mode < ndim:
+            raise ValueError(f"mode must be in [0, {ndim}), but got {mode!r}")
+        order = self._given_order(stride_order) or _deduced_order(self.view, mode)
+        _check_compact(self.view, order)
+        symbol = _size_symbol(self.view.shape[mode], divisibility)
+        if self.view.shape[mode] % divisibility:
+            raise ValueError(
+                f"the size {self.view.shape[mode]} of mode {mode} is not divisible by "
+                f"{divisibility}"
+            )
+        sizes = tuple(symbol if axis == mode else dim for axis, dim in enumerate(self.shape))
+        strides = specs.compact_strides(sizes, _ranks(order))
+        kept = self.order if stride_order is None else order
+        made = replace(self, shape=sizes, stride=strides, order=kept)
+        made.__ferrule_spec__("tensor")
+        return made
+
+    def __ferrule_spec__(self, name: str) -> specs.Tensor:
+        return specs.Tensor(
+            name,
+            self.shape,
+            self.element_type,
+            strides=self.stride,
+            device=self.view.device,
+            align=self.assumed_align,
+            read_only=self.view.read_only,
+            packed=self.view.packed,
+        )
+
+    def __tvm_ffi_object__(self) -> Any:
+        if self.view.read_only:
+            raise BufferError("the tensor is an array that cannot be written")
+        return self.view.tensor
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.tensor.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self.tensor.__dlpack_device__()
+
+    def __repr__(self) -> str:
+        text = kind_text(self.__ferrule_spec__("tensor"), {}, full=True)
+        return f"<ferrule.runtime.DLPackTensor {text} at {self.view.address:#x}>"
+
+    def _check_32bit(self) -> None:
+        reach = sum(
+            (n - 1) * abs(s) for n, s in zip(self.view.shape, self.view.strides, strict=True)
+        )
+        if self.use_32bit_stride and reach > _INT32_MAX:
+            raise ValueError(
+                f"a tensor with shape {self.view.shape} and strides {self.view.strides} can "
+                f"overflow 32 bits: leave use_32bit_stride out"
+            )
+
+    def _leading(self, wanted: int | None) -> int | None:
+        shape, strides = self.view.shape, self.view.strides
+        if wanted is not None:
+            return _checked_leading(wanted, strides)
+        unit = [axis for axis, stride in enumerate(strides) if stride == 1]
+        if len(unit) > 1:
+            unit = [axis for axis in unit if shape[axis] > 1]
+            if len(unit) != 1:
+                raise ValueError(
+                    f"the leading dim cannot be told from shape {shape} and strides {strides}: "
+                    f"give leading_dim"
+                )
+        return unit[0] if unit else None
+
+    def _given_order(self, given: Sequence[int] | None) -> tuple[int, ...] | None:
+        if given is None:
+            return self.order
+        order = tuple(given)
+        if sorted(order) != list(range(len(self.shape))):
+            raise ValueError(
+                f"stride_order must be a permutation of {tuple(range(len(self.shape)))}, "
+                f"but got {order}"
+            )
+        if self.order not in (None, order):
+            raise ValueError(f"stride_order was {self.order} before, but is {order} now")
+        return order
+
+
+def _size_symbol(size: int, divisibility: int) -> specs.Sym:
+    return specs.sym_int(32 if size <= _INT32_MAX else 64, divisibility=divisibility)
+
+
+def _checked_leading(leading: int, strides: tuple[int, ...]) -> int:
+    ndim = len(strides)
+    if isinstance(leading, bool) or not isinstance(leading, int) or not -ndim <= leading < ndim:
+        raise ValueError(f"leading_dim must be in [{-ndim}, {ndim}), but got {leading!r}")
+    if strides[leading] != 1:
+        raise ValueError(
+            f"strides[leading_dim] must be 1, but strides[{leading}] of {strides} is "
+            f"{strides[leading]}"
+        )
+    return leading % ndim
+
+
+def _deduced_order(view: View, mode: int) -> tuple[int, ...]:
+    """The dims by descending strides; ValueError where that leaves open where `mode` stands."""
+    strides = view.strides
+    if strides.count(1) > 1 or strides.count(strides[mode]) > 1:
+        raise ValueError(
+            f"the order of the dims cannot be told from shape {view.shape} and strides "
+            f"{strides}: give stride_order"
+        )
+    return tuple(sorted(range(len(strides)), key=lambda axis: -strides[axis]))
+
+
+def _ranks(order: tuple[int, ...]) -> tuple[int, ...]:
+    """Of each dim how many are inside it."""
+    return tuple(len(order) - 1 - order.index(axis) for axis in range(len(order)))
+
+
+def _check_compact(view: View, order: tuple[int, ...]) -> None:
+    wanted = specs.compact_strides(view.shape, _ranks(order))
+    pairs = zip(view.shape, view.strides, wanted, strict=True)
+    if 0 in view.shape or all(size == 1 or stride == want for size, stride, want in pairs):
+        return
+    raise ValueError(
+        f"a tensor with shape {view.shape} and strides {view.strides} is not compact in the "
+        f"order {order}, that is with strides {wanted}"
+    )
+
+
+def from_dlpack(
+    tensor: Any,
+    assumed_align: int | None = None,
+    use_32bit_stride: bool = False,
+    *,
+    enable_tvm_ffi: bool = False,
+    force_tf32: bool = False,
+) -> DLPackTensor:
+    """A tensor as an example whose layout is fixed, until a method of the result says otherwise.
+
+    `assumed_align`: bytes that every call's data is a multiple of, the element size by default.
+    `use_32bit_stride`: symbols of strides have 32 bits. `enable_tvm_ffi` is taken for CuTe's sake:
+    every compiled function is a TVM-FFI function. `force_tf32`: elements are TFloat32.
+
+    TypeError for what DLPack does not give out; ValueError for data that is not aligned, and for
+    `force_tf32` with elements that are no float32.
+    """
+    view = view_of(tensor)
+    align = check_alignment(view.dtype, assumed_align)
+    view.check_align(align)
+    dtype = _as_tf32(view.dtype) if force_tf32 else view.dtype
+    return DLPackTensor(tensor, view, dtype, view.shape, view.strides, align, use_32bit_stride)
+
+
+def _as_tf32(dtype: specs.DType) -> specs.DType:
+    if dtype is not specs.Float32:
+        raise ValueError(f"force_tf32 takes a float32 tensor, but the elements are {dtype.name}")
+    return as_dtype("tfloat32")

@@ -1,0 +1,264 @@
+"""What a call's values become on the slow path: one handler for each kind of parameter.
+
+A handler turns what its kind can mean (a NumPy number, a dataclass, an array that cannot be
+written, a torch.device, …) into what tvm-ffi's generic call passes on rightly, and gives `OTHER`
+for the rest. That goes on as it is, and the wrapper refuses it; it is refused here where tvm-ffi
+would turn it into something that a wrapper takes, or where only Python knows what is wrong.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import numbers
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple, NoReturn
+
+import numpy as np
+import tvm_ffi
+from typing_extensions import assert_never
+
+from ferrule import specs
+from ferrule.runtime import foreign
+from ferrule.runtime.dlpack import DLPackTensor, writable_alias
+from ferrule.runtime.foreign import OTHER
+from ferrule.specs.text import kind_text
+
+
+class Refusal(Exception):
+    """Carries the error of a call to where it is raised, so that its traceback is short."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+class Place(NamedTuple):
+    """Where a value stands: the argument, then positions of items inside it."""
+
+    signature: specs.Signature
+    argument: int
+    path: tuple[int, ...] = ()
+
+    def item(self, position: int) -> Place:
+        """The place of an item of the value that stands here."""
+        return Place(self.signature, self.argument, (*self.path, position))
+
+    @property
+    def name(self) -> str:
+        """`t[1]`."""
+        items = "".join(f"[{position}]" for position in self.path)
+        return self.signature.arguments[self.argument].name + items
+
+    def refuse(self, kind: type[Exception], what: str, expected: str, actual: str) -> NoReturn:
+        """Say what is wrong, as the wrapper does."""
+        where = f"{self.name} in argument" if self.path else "argument"
+        raise Refusal(
+            kind(
+                f"{what} on {where} #{self.argument} when calling: `{self.signature}`, "
+                f"expected {expected}, but got {actual}"
+            )
+        )
+
+    def refuse_type(self, param: specs.Param, actual: str) -> NoReturn:
+        """Say that the value is of another kind."""
+        self.refuse(TypeError, "Mismatched type", self._expected(param), actual)
+
+    def _expected(self, param: specs.Param) -> str:
+        match param:
+            case specs.Tensor():
+                return "Tensor"
+            case specs.Scalar(dtype=dtype):
+                return "int" if dtype.is_integer else dtype.kind
+        return kind_text(param, self.signature.symbols, full=False)
+
+
+_ANYTHING: Final = specs.AnyValue("0")
+_ANY_MAP: Final = specs.Map("0")
+
+_NO_STRUCTS: Final = (
+    specs.FakeTensor,
+    specs.FakePointer,
+    specs.FakeStream,
+    DLPackTensor,
+    foreign.DataTypeValue,
+    tvm_ffi.Object,
+)
+"""Types that may be dataclasses and are values of their own."""
+
+
+def convert(place: Place, param: specs.Param, value: Any) -> Any:
+    """The value as tvm-ffi's generic call takes it. Raises Refusal."""
+    found = _convert(place, param, value)
+    if found is not OTHER:
+        return found
+    if isinstance(value, (specs.FakeTensor, specs.FakeStream)):
+        what = "tensor" if isinstance(value, specs.FakeTensor) else "stream"
+        place.refuse_type(param, f"a fake {what}, which stands for a {what} while compiling")
+    if isinstance(value, numbers.Real) and foreign.number(value) is OTHER:
+        # Such as a Fraction or a NumPy time span: tvm-ffi would make a plain number of it.
+        place.refuse_type(param, type(value).__qualname__)
+    return value
+
+
+def _convert(place: Place, param: specs.Param, value: Any) -> Any:
+    match param:
+        case specs.Tensor():
+            return _tensor(place, param, value)
+        case specs.Scalar() | specs.Constant():
+            return _number(place, value)
+        case specs.Pointer():
+            return foreign.pointer(value)
+        case specs.Stream():
+            return foreign.stream(value)
+        case specs.Shape():
+            return _shape(place, value)
+        case specs.Tuple():
+            return _tuple(place, param, value)
+        case specs.Optional(item=item):
+            return None if value is None else _convert(place, item, value)
+        case specs.Union(members=members):
+            return _first(place, members, value)
+        case specs.DataType():
+            return _data_type(place, param, value)
+        case specs.Device():
+            return foreign.device(value)
+        case specs.Array() | specs.List() | specs.Map() | specs.Dict():
+            return _container(place, param, value)
+        case specs.AnyValue():
+            return _anything(place, param, value)
+        case specs.String() | specs.Bytes() | specs.NoneValue() | specs.Function():
+            return OTHER
+        case specs.Object() | specs.Module() | specs.EnvStream():
+            return OTHER
+        case _:
+            assert_never(param)
+
+
+def _tensor(place: Place, param: specs.Tensor | specs.AnyValue, value: Any) -> Any:
+    if isinstance(value, DLPackTensor):
+        found = _tensor(place, param, value.tensor)
+        return value.tensor if found is OTHER else found
+    if not isinstance(value, np.ndarray) or value.flags.writeable:
+        return OTHER
+    if isinstance(param, specs.Tensor) and param.read_only:
+        return writable_alias(value)
+    what = f"Mismatched {place.name}"
+    place.refuse(BufferError, what, "an array that can be written", "a read-only one")
+
+
+def _number(place: Place, value: Any) -> Any:
+    found = foreign.number(value)
+    if type(found) is int and not -(1 << 63) <= found < 1 << 63 and not foreign.has_big_ints():
+        expected = "a 64-bit integer, as this version of tvm-ffi passes no other (0.1.14 does)"
+        place.refuse(OverflowError, "Out of bound value", expected, str(found))
+    return found
+
+
+def _shape(place: Place, value: Any) -> Any:
+    if isinstance(value, tvm_ffi.Shape):
+        return value
+    if not isinstance(value, (tuple, list)):
+        return OTHER
+    return tuple(_element(place.item(i), size) for i, size in enumerate(value))
+
+
+def _element(place: Place, value: Any) -> Any:
+    found = _number(place, value)
+    return value if found is OTHER else found
+
+
+def _tuple(place: Place, param: specs.Tuple, value: Any) -> Any:
+    values = _items(value)
+    if values is None:
+        return OTHER
+    if param.fields:
+        _check_fields(place, param, value)
+    if len(values) != len(param.items):
+        return tuple(values)
+    pairs = enumerate(zip(param.items, values, strict=True))
+    return tuple([convert(place.item(i), item, inner) for i, (item, inner) in pairs])
+
+
+def _check_fields(place: Place, param: specs.Tuple, value: Any) -> None:
+    """A named tuple or dataclass has the fields that are wanted, in this order."""
+    names = _field_names(value)
+    wanted = tuple(item.name for item in param.items)
+    if names is not None and names != wanted:
+        kind = type(value).__qualname__
+        fields = f"a tuple with the fields {', '.join(wanted)}"
+        place.refuse(TypeError, "Mismatched type", fields, f"{kind}({', '.join(names)})")
+
+
+def _items(value: Any) -> Sequence[Any] | None:
+    """The items of a tuple or list, or a dataclass's fields; None for anything else."""
+    if isinstance(value, (tuple, list)):
+        return value
+    names = _field_names(value)
+    return None if names is None else [getattr(value, name) for name in names]
+
+
+def _field_names(value: Any) -> tuple[str, ...] | None:
+    """The fields of a named tuple or a dataclass."""
+    if isinstance(value, tuple):
+        names: tuple[str, ...] | None = getattr(type(value), "_fields", None)
+        return names
+    if not dataclasses.is_dataclass(value) or isinstance(value, (type, *_NO_STRUCTS)):
+        return None
+    return tuple(field.name for field in dataclasses.fields(value))
+
+
+def _first(place: Place, members: Iterable[specs.Param], value: Any) -> Any:
+    """What the first member that knows the value makes of it."""
+    for member in members:
+        found = _convert(place, member, value)
+        if found is not OTHER:
+            return found
+    return OTHER
+
+
+def _data_type(place: Place, param: specs.Param, value: Any) -> Any:
+    found = foreign.data_type(value)
+    if found is OTHER and foreign.is_dtype(value):
+        place.refuse_type(param, f"{value!r}, which DLPack does not have")
+    return found
+
+
+def _container(
+    place: Place, param: specs.Array | specs.List | specs.Map | specs.Dict, value: Any
+) -> Any:
+    """A container of the very kind, filled from Python's own or from its sibling."""
+    match param, value:
+        case specs.Array(item=item), tuple() | list() | tvm_ffi.List():
+            return tuple(_elements(place, item, value))
+        case specs.List(item=item), tuple() | list() | tvm_ffi.Array():
+            return tvm_ffi.List(_elements(place, item, value))
+        case specs.Map(), dict():
+            return _entries(place, param, value)
+        case specs.Dict(), dict():
+            return tvm_ffi.Dict(_entries(place, param, value))
+    return OTHER
+
+
+def _elements(place: Place, item: specs.Param | None, values: Iterable[Any]) -> list[Any]:
+    kind = item or _ANYTHING
+    return [convert(place.item(i), kind, value) for i, value in enumerate(values)]
+
+
+def _entries(place: Place, param: specs.Map | specs.Dict, values: dict[Any, Any]) -> dict[Any, Any]:
+    keys = _elements(place, param.key, values.keys())
+    return dict(zip(keys, _elements(place, param.value, values.values()), strict=True))
+
+
+def _anything(place: Place, param: specs.AnyValue, value: Any) -> Any:
+    """What is meant, where tvm-ffi would pass on an opaque object or something else."""
+    for found in (_number(place, value), foreign.data_type(value), foreign.device(value)):
+        if found is not OTHER:
+            return found
+    if isinstance(value, dict):
+        return _entries(place, _ANY_MAP, value)
+    if isinstance(value, tvm_ffi.Shape):
+        return OTHER
+    values = _items(value)
+    if values is None:
+        return _tensor(place, param, value)
+    return tuple(convert(place.item(i), param, inner) for i, inner in enumerate(values))
