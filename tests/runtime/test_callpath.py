@@ -44,9 +44,9 @@ def test_binds_like_python(required: int, optional: int, given: int, keywords: l
     except TypeError as error:
         expected = str(error).split(". Did you mean")[0]
     try:
-        found: Any = bind(
-            "f", _params(required, optional), (*values, *named.values()), tuple(named)
-        )
+        params = _params(required, optional)
+        places = {param.name: i for i, param in enumerate(params)}
+        found: Any = bind("f", params, places, (*values, *named.values()), tuple(named))
     except TypeError as error:
         found = str(error)
     assert found == expected

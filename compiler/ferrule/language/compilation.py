@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.options import Options, choose_target, default_environment, parse_options
-from ferrule.language.decorators import JitFunction, KernelFunction
+from ferrule.language.decorators import JitFunction, KernelFunction, check_undecorated
 from ferrule.language.examples import Examples, bind_examples, changed
 from ferrule.language.ir.effects import written_params
 from ferrule.specs import Signature, params
@@ -101,6 +101,7 @@ def _host_function(fn: Any) -> Callable[..., Any]:
             )
         )
     if inspect.isfunction(fn):
+        check_undecorated(fn)
         return fn
     raise CompileError(f"compile takes a @ferrule.jit function, but got {fn!r}")
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import threading
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from ferrule.compiler.errors import CompileError
+from ferrule.compiler.errors import CompileError, Diagnostic
 
 
 class KernelFunction:
@@ -69,6 +70,20 @@ def jit(function: Callable[..., Any]) -> JitFunction:
 
 
 def _checked(function: Callable[..., Any], decorator: str) -> Callable[..., Any]:
-    if not callable(function) or isinstance(function, (KernelFunction, JitFunction, type)):
+    if not inspect.isfunction(function):
         raise CompileError(f"@ferrule.{decorator} marks a function, but got {function!r}")
+    check_undecorated(function)
     return function
+
+
+def check_undecorated(function: Callable[..., Any]) -> None:
+    """Refuses what a decorator made of another function: only one of the two could be compiled."""
+    inner = getattr(function, "__wrapped__", None)
+    if inner is not None:
+        raise CompileError(
+            Diagnostic(
+                f"{function.__name__} is wrapped by a decorator, which would be lost",
+                expected="a function as its def statement made it",
+                hint="leave the other decorator away",
+            )
+        )

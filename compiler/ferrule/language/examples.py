@@ -18,6 +18,7 @@ from typing import Any, Final, get_args
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.language import faces
+from ferrule.language.source import outer_names
 from ferrule.specs import Boolean, DType, Float32, Int32, Int64, Numeric, SupportsSpec, Sym, params
 from ferrule.specs.binding import Path
 from ferrule.specs.expr import is_dim, sym_int64
@@ -55,11 +56,33 @@ class Examples:
 
 
 def signature_of(function: Callable[..., Any]) -> inspect.Signature:
-    """A function's Python signature, with string annotations evaluated where they can be."""
+    """A function's Python signature, with annotations that are text evaluated.
+
+    A name that is not defined at run time (it was imported for type checkers alone) stays text;
+    any other error is a CompileError, because a misspelt annotation would change the meaning.
+    """
+    signature = inspect.signature(function)
+    parameters = [
+        parameter.replace(annotation=_evaluated(function, parameter))
+        for parameter in signature.parameters.values()
+    ]
+    return signature.replace(parameters=parameters)
+
+
+def _evaluated(function: Callable[..., Any], parameter: inspect.Parameter) -> Any:
+    text = parameter.annotation
+    plain = inspect.unwrap(function)
+    if not isinstance(text, str) or not isinstance(plain, types.FunctionType):
+        return text
     try:
-        return inspect.signature(function, eval_str=True)
-    except (NameError, SyntaxError, TypeError, AttributeError):
-        return inspect.signature(function)
+        return eval(text, outer_names(plain))
+    except NameError:
+        return text
+    except Exception as error:
+        raise CompileError(
+            f"{plain.__name__}: the annotation {text!r} of the parameter {parameter.name!r} cannot "
+            f"be evaluated: {type(error).__name__}: {error}"
+        ) from None
 
 
 def bind_examples(
@@ -144,9 +167,12 @@ class _Derivation:
 
     def spec(self, name: str, example: Any, annotation: Any, path: Path) -> params.Param:
         """The spec that an example stands for."""
-        found = self.annotated(name, example, annotation, path)
-        if found is None:
-            found = self.plain(name, example, annotation, path)
+        try:
+            found = self.annotated(name, example, annotation, path)
+            if found is None:
+                found = self.plain(name, example, annotation, path)
+        except ValueError as error:
+            self.fail(name, str(error))
         self.check_annotation(name, found, annotation, example)
         return found
 
@@ -160,9 +186,8 @@ class _Derivation:
             return self.union(name, example, get_args(annotation), path)
         if annotation in _SHAPES and isinstance(example, (tuple, list)):
             return self.shape(name, example, _SHAPES[annotation])
-        if getattr(annotation, "__name__", None) == "CUstream":
-            if not isinstance(example, SupportsSpec):
-                return params.Stream(name)
+        if _is_cuda_stream(annotation) and not isinstance(example, SupportsSpec):
+            return params.Stream(name)
         return None
 
     def plain(self, name: str, example: Any, annotation: Any, path: Path) -> params.Param:
@@ -171,6 +196,8 @@ class _Derivation:
             return changed(example, name=name)
         if isinstance(example, SupportsSpec):
             return example.__ferrule_spec__(name)
+        if isinstance(example, Sym):
+            return self.scalar(name, example, annotation)
         if dataclasses.is_dataclass(example) and not isinstance(example, type):
             fields = [f.name for f in dataclasses.fields(example)]
             return self.record(name, example, fields, path)
@@ -296,6 +323,12 @@ class _Derivation:
                 f"{self.function}: the parameter {name!r} is annotated as "
                 f"{getattr(annotation, '__name__', annotation)}, but its example is {example!r}"
             )
+
+
+def _is_cuda_stream(annotation: Any) -> bool:
+    """Whether this is cuda-python's CUstream, as a class or as text."""
+    name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    return name.rpartition(".")[2] == "CUstream"
 
 
 def _hints(cls: type) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import inspect
 import os
-import textwrap
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,80 +16,143 @@ from ferrule.compiler.errors import CompileError, Diagnostic, Span
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """A function's AST.  `outer` holds the names that it takes from around it (closure, globals).
+    """A function's AST, whose lines are those of its file.
 
-    Lines and columns of the AST are those of the dedented text; `span` and `location` translate.
+    `outer` holds the names that it takes from around it (closure, globals), `defaults` the
+    parameters' defaults, made where the function was.  `lines` begin with `first_line`.
     """
 
     name: str
     node: ast.FunctionDef | ast.Lambda
     outer: Mapping[str, Any]
+    defaults: Mapping[str, Any]
     file: str
     lines: tuple[str, ...]
     first_line: int
-    dedent: int
 
     def span(self, node: ast.AST) -> Span:
         """The place of a node, cut to its first line."""
-        line = getattr(node, "lineno", 1)
-        column = getattr(node, "col_offset", 0)
-        text = self.lines[line - 1] if line <= len(self.lines) else ""
+        line = getattr(node, "lineno", self.first_line)
+        index = line - self.first_line
+        text = self.lines[index] if 0 <= index < len(self.lines) else ""
+        column = _characters(text, getattr(node, "col_offset", 0))
         same_line = getattr(node, "end_lineno", line) == line
-        end = getattr(node, "end_col_offset", len(text)) if same_line else len(text)
-        return Span(self.file, self.name, self.first_line + line - 1, column, end, text)
+        end = _characters(text, getattr(node, "end_col_offset", None)) if same_line else len(text)
+        return Span(self.file, self.name, line, column, end, text)
 
     def location(self, node: ast.AST) -> Location:
         """The place of a node, as faults carry it."""
-        return Location(self.file, self.name, self.first_line + getattr(node, "lineno", 1) - 1)
+        return Location(self.file, self.name, getattr(node, "lineno", self.first_line))
 
-    def nested(self, node: ast.FunctionDef | ast.Lambda, outer: Mapping[str, Any]) -> Source:
+    def nested(
+        self,
+        node: ast.FunctionDef | ast.Lambda,
+        outer: Mapping[str, Any],
+        defaults: Mapping[str, Any],
+    ) -> Source:
         """A function that is defined inside this one."""
         name = getattr(node, "name", "<lambda>")
-        return Source(name, node, outer, self.file, self.lines, self.first_line, self.dedent)
+        return Source(name, node, outer, defaults, self.file, self.lines, self.first_line)
+
+
+def _characters(text: str, column: int | None) -> int:
+    """A column of the AST, which counts bytes of UTF-8, in characters."""
+    if column is None:
+        return len(text)
+    return len(text.encode()[:column].decode(errors="ignore"))
 
 
 def read_source(function: Callable[..., Any]) -> Source:
-    """The source of a Python function.
+    """The source of a Python function; of a decorated one, that of what the decorator made.
 
     Raises CompileError for what is no Python function, has no source that can be found, or is a
     lambda, a generator or a coroutine.
     """
-    function = inspect.unwrap(function)
     if not isinstance(function, types.FunctionType):
         raise CompileError(f"{function!r} is no Python function, so it has no source to compile")
-    _refuse_kinds(function)
-    try:
-        lines, first_line = inspect.getsourcelines(function)
-    except (OSError, TypeError):
-        raise CompileError(
-            Diagnostic(
-                f"the source of {function.__qualname__!r} cannot be found",
-                expected="a function that is defined in a file",
-                hint="write the function into a module; exec() and the plain prompt keep no source",
-            )
-        ) from None
-    text = textwrap.dedent("".join(lines))
-    tree = ast.parse(text)
-    node = tree.body[0]
-    if not isinstance(node, ast.FunctionDef):
-        raise CompileError(f"{function.__qualname__!r} is not defined by a def statement")
-    dedented = tuple(text.splitlines())
-    dedent = len(lines[0].rstrip("\n")) - len(dedented[0])
+    lines, first_line = _lines(function)
     file = display_path(inspect.getsourcefile(function) or "<unknown>")
-    outer = outer_names(function)
-    return Source(function.__name__, node, outer, file, dedented, first_line, dedent)
+    place = Span(file, function.__name__, first_line, 0, len(lines[0].rstrip()), lines[0])
+    _refuse_kinds(function, place)
+    try:
+        node = _parse(lines, first_line)
+    except SyntaxError:
+        raise _no_source(function) from None
+    if not isinstance(node, ast.FunctionDef):
+        message = f"{function.__qualname__!r} is not defined by a def statement"
+        raise CompileError(Diagnostic(message, place))
+    return Source(
+        function.__name__,
+        node,
+        outer_names(function),
+        default_values(function),
+        file,
+        tuple(line.rstrip("\r\n") for line in lines),
+        first_line,
+    )
 
 
-def _refuse_kinds(function: types.FunctionType) -> None:
+def _lines(function: types.FunctionType) -> tuple[list[str], int]:
+    """The lines of a function, decorators included, and the number of the first."""
+    try:
+        lines, first_line = inspect.getsourcelines(function.__code__)
+    except (OSError, TypeError):
+        lines, first_line = [], 0
+    if not lines:
+        raise _no_source(function)
+    return lines, first_line
+
+
+def _no_source(function: types.FunctionType) -> CompileError:
+    return CompileError(
+        Diagnostic(
+            f"the source of {function.__qualname__!r} cannot be found",
+            expected="a function that is defined in a file",
+            hint="write the function into a module; exec() and the plain prompt keep no source",
+        )
+    )
+
+
+def _parse(lines: list[str], first_line: int) -> ast.stmt:
+    """The first statement of these lines, as it stands: indented, and with its file's lines.
+
+    An indented one is parsed inside an `if`; to dedent the text would change strings in it.
+    """
+    text = "".join(lines)
+    if not lines[0][:1].isspace():
+        return _renumbered(ast.parse(text).body[0], first_line - 1)
+    block = ast.parse(f"if True:\n{text}").body[0]
+    assert isinstance(block, ast.If)
+    return _renumbered(block.body[0], first_line - 2)
+
+
+def _renumbered(node: ast.stmt, lines: int) -> ast.stmt:
+    ast.increment_lineno(node, lines)
+    return node
+
+
+def default_values(function: types.FunctionType) -> dict[str, Any]:
+    """The defaults of a function's parameters, by name, as they were when it was defined."""
+    code, values = function.__code__, function.__defaults__ or ()
+    names = code.co_varnames[code.co_argcount - len(values) : code.co_argcount]
+    return {**dict(zip(names, values, strict=True)), **(function.__kwdefaults__ or {})}
+
+
+def _refuse_kinds(function: types.FunctionType, place: Span) -> None:
     if function.__name__ == "<lambda>":
         raise CompileError(
-            Diagnostic("a lambda cannot be compiled by itself", hint="write a def statement")
+            Diagnostic("a lambda cannot be compiled by itself", place, hint="write a def statement")
         )
     if function.__code__.co_flags & (
         inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
     ):
         raise CompileError(
-            f"{function.__qualname__!r} is a generator or a coroutine, which cannot be compiled"
+            Diagnostic(
+                f"{function.__qualname__!r} is a generator or a coroutine, "
+                f"which cannot be compiled",
+                place,
+                hint="write results to a tensor, and leave yield and await away",
+            )
         )
 
 

@@ -6,7 +6,7 @@ those that Python raises for its own functions. What becomes of each value is in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ferrule import specs
@@ -21,12 +21,15 @@ def prepare_call(
     """The arguments for tvm-ffi's generic call; the last of `values` belong to `kwnames`."""
     if function.__chandle__() == 0:
         raise RuntimeError("the function object of this function was moved away")
-    signature = function.signature
+    signature, plan = function.signature, function.call_plan
     params = signature.arguments
-    bound = bind(signature.name, params, values, kwnames or ())
+    bound = bind(signature.name, params, plan.places, values, kwnames or ())
     try:
         return tuple(
-            [convert(Place(signature, i), params[i], value) for i, value in enumerate(bound)]
+            [
+                value if accepted.takes(value) else convert(Place(signature, i), params[i], value)
+                for i, (value, accepted) in enumerate(zip(bound, plan.accepted, strict=True))
+            ]
         )
     except Refusal as refusal:
         error = refusal.error
@@ -38,16 +41,19 @@ def prepare_call(
 
 
 def bind(
-    name: str, params: Sequence[specs.Param], values: Sequence[Any], kwnames: Sequence[str]
+    name: str,
+    params: Sequence[specs.Param],
+    places: Mapping[str, int],
+    values: Sequence[Any],
+    kwnames: Sequence[str],
 ) -> list[Any]:
     """The values in the order of the parameters; TypeError like Python's if unfit.
 
-    `name` is the function's.
+    `name` is the function's, `places` are the positions of its parameters by name.
     """
     given = len(values) - len(kwnames)
     bound = [_MISSING] * len(params)
     bound[: min(given, len(params))] = values[: min(given, len(params))]
-    places = {param.name: i for i, param in enumerate(params)}
     for keyword, value in zip(kwnames, values[given:], strict=True):
         if keyword not in places:
             raise TypeError(f"{name}() got an unexpected keyword argument {keyword!r}")

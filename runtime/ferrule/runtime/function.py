@@ -29,11 +29,11 @@ from ferrule.runtime.callpath import prepare_call
 from ferrule.runtime.engine import Engine
 from ferrule.runtime.export import export_library, export_object
 from ferrule.runtime.heaptype import HeapType, make_heap_type
+from ferrule.runtime.plan import CallPlan, make_plan
 from ferrule.specs.text import kind_text
 
 if TYPE_CHECKING:
     from ferrule.runtime.gate import Gate
-    from ferrule.runtime.plan import CallPlan
 
 _DOC = "A compiled function: a `tvm_ffi.Function` with names, defaults, checks and exports."
 
@@ -48,7 +48,7 @@ _OF_CLASS_STATEMENT = frozenset(
 class _State:
     signature: specs.Signature
     origin: Origin
-    plan: CallPlan | None
+    plan: CallPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class _Lifeline:
     """What must live as long as the function object."""
 
     engine: object
-    plan: CallPlan | None
+    plan: CallPlan
     gate: Gate | None
 
 
@@ -96,6 +96,11 @@ class _Members:
     def name(self) -> str:
         """The function's name."""
         return _state_of(self).signature.name
+
+    @property
+    def call_plan(self) -> CallPlan:
+        """Which Python types each parameter takes as they stand."""
+        return _state_of(self).plan
 
     def inspect_ir(self) -> str:
         """The kernel IR as text."""
@@ -203,14 +208,14 @@ def make_function(
 
     `kind` is the type to make, `Function` or a subclass of it.
     """
-    gate, plan = _gate_and_plan(signature)
+    gate, plan = _shared_gate(), make_plan(signature.arguments)
     lifeline = _Lifeline(owner, plan, gate)
     function: Function = kind.__new__(kind)
     function.__move_handle_from__(
         tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=lifeline)
     )
     function.__dict__.update(_attributes(_State(signature, origin, plan), doc))
-    if gate is not None and plan is not None:
+    if gate is not None:
         gate.install(function, plan)
     return function
 
@@ -253,14 +258,12 @@ def _make_gate() -> Gate:
     return Gate(HEAP, prepare_call)
 
 
-def _gate_and_plan(signature: specs.Signature) -> tuple[Gate | None, CallPlan | None]:
+def _shared_gate() -> Gate | None:
+    """The gate of this process; none where there is no LLVM to make it."""
     if HEAP is None:
-        return None, None
-    from ferrule.runtime.plan import make_plan
-
+        return None
     with _GATE_LOCK:
-        gate = _make_gate()
-    return gate, make_plan(signature.arguments)
+        return _make_gate()
 
 
 def load_function(

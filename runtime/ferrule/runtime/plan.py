@@ -39,12 +39,18 @@ class Accepted:
     types: tuple[type[Any], ...]
     array: type[Any] | None = None
 
+    def takes(self, value: Any) -> bool:
+        """Whether the gate would pass this value."""
+        kind = type(value)
+        return kind in self.types or (kind is self.array and bool(value.flags.writeable))
+
 
 @dataclass(frozen=True, slots=True)
 class CallPlan:
-    """A plan in C memory, valid while this object lives."""
+    """A plan in C memory, valid while this object lives; `places` are the parameters by name."""
 
     accepted: tuple[Accepted, ...]
+    places: Mapping[str, int]
     address: int
     memory: tuple[Any, ...]
 
@@ -55,7 +61,8 @@ def make_plan(params: Sequence[specs.Param]) -> CallPlan:
     tables = {entry: _table(entry) for entry in accepted}
     addresses = [ctypes.addressof(tables[entry]) for entry in accepted]
     plan = (ctypes.c_uint64 * (1 + len(accepted)))(len(accepted), *addresses)
-    return CallPlan(accepted, ctypes.addressof(plan), (plan, *tables.values()))
+    places = MappingProxyType({param.name: i for i, param in enumerate(params)})
+    return CallPlan(accepted, places, ctypes.addressof(plan), (plan, *tables.values()))
 
 
 def accepted_types(param: specs.Param) -> Accepted:

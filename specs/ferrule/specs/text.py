@@ -198,7 +198,7 @@ def _split(text: str) -> tuple[ast.FunctionDef, ast.arguments]:
         star = "" if params == ")" else "*, "
         head = _head(f"{name}({star}{params}")
         if head is not None:
-            declared = _head(f"where({text[end + len(' where '):]})")
+            declared = _head(f"where({text[end + len(' where ') :]})")
             if declared is not None:
                 return head, declared.args
     raise ValueError(f"{text!r} is no signature")
@@ -288,7 +288,7 @@ class _Reader:
                 return self.pointer(name, args, options, rest)
             case "EnvStream":
                 values = {key: self.literal(value) for key, value in options.items()}
-                return EnvStream(name, *map(self.word, args), **values)
+                return EnvStream(name, self.word(args[0]) if args else None, **values)
             case "Fields" if not args:
                 items = tuple(self.kind(field, kind, {}) for field, kind in options.items())
                 return Tuple(name, items, True, **rest)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from ferrule.language.lowering import launches, operators
@@ -61,7 +62,25 @@ def get(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
                 f"{operators.describe(value)} has no attribute {attr!r}",
                 hint=operators.usage_hint(value),
             )
-    return operators.at_compile_time(low, node, lambda: getattr(value, attr))
+    if hasattr(value, attr):
+        return operators.at_compile_time(low, node, lambda: getattr(value, attr))
+    low.fail(
+        node,
+        f"{_name(value)} has no attribute {attr!r}",
+        hint=_near(attr, dir(value)) if not isinstance(value, tuple) else _COORDINATE.get(attr),
+    )
+
+
+_COORDINATE: Final = {axis: f"it is a tuple: x[{i}]" for i, axis in enumerate("xyz")}
+
+
+def _name(value: Any) -> str:
+    return f"the module {value.__name__}" if inspect.ismodule(value) else operators.describe(value)
+
+
+def _near(attr: str, known: Iterable[str]) -> str | None:
+    near = difflib.get_close_matches(attr, known, n=1)
+    return f"did you mean .{near[0]}?" if near else None
 
 
 def _from_table(
@@ -73,10 +92,9 @@ def _from_table(
 ) -> Any:
     if attr in table:
         return table[attr](low, value)
-    near = difflib.get_close_matches(attr, table, n=1)
     low.fail(
         node,
         f"{operators.describe(value)} has no attribute {attr!r}",
         expected=f"one of {', '.join(table)}",
-        hint=f"did you mean .{near[0]}?" if near else None,
+        hint=_near(attr, table),
     )

@@ -18,7 +18,19 @@ from ferrule.language.source import Source, read_source
 from ferrule.language.values import RUN_TIME, BoundMethod, KernelCall, Number, is_run_time
 from ferrule.specs import DType, Numeric
 
-_CONTAINERS: Final = (zip, enumerate, tuple, list, reversed, len, dict, isinstance, type)
+_CONTAINERS: Final = (zip, enumerate, tuple, list, reversed, dict)
+_MOVES: Final = (
+    "append",
+    "extend",
+    "copy",
+    "clear",
+    "reverse",
+    "items",
+    "keys",
+    "values",
+    "update",
+)
+_KEYED: Final = ("insert", "pop", "get", "setdefault")
 _PYTHON_NUMBERS: Final = {int: "fe.Int32(x)", float: "fe.Float32(x)", bool: "x != 0"}
 
 
@@ -74,16 +86,18 @@ def _python(
     """A call of ordinary Python; a function that meets run-time values is inlined instead."""
     if isinstance(callee, RUN_TIME):
         low.fail(node, f"{operators.describe(callee)} cannot be called")
-    touches_run_time = is_run_time(args) or is_run_time(kwargs)
-    if isinstance(callee, types.FunctionType) and touches_run_time:
+    opaque = [value for value in (*args, *kwargs.values()) if _is_opaque(value)]
+    if isinstance(callee, types.FunctionType) and opaque:
         return inline(low, source_of(low, callee), args, kwargs, node)
-    if isinstance(callee, types.MethodType) and touches_run_time:
+    if isinstance(callee, types.MethodType) and opaque:
         return inline(low, source_of(low, callee.__func__), [callee.__self__, *args], kwargs, node)
-    if touches_run_time and not _moves_values(callee):
+    owner = getattr(callee, "__self__", None)
+    if (opaque or is_run_time(owner)) and not _moves_values(callee, args):
+        what = opaque[0] if opaque else owner
         low.fail(
             node,
             f"{getattr(callee, '__name__', callee)!s} is ordinary Python and cannot be called "
-            f"with a run-time value",
+            f"with {'a run-time value' if is_run_time(what) else 'a function defined here'}",
             hint=_python_hint(callee),
         )
     try:
@@ -94,20 +108,33 @@ def _python(
         low.fail(node, str(error))
 
 
-def _moves_values(callee: Any) -> bool:
+def _is_opaque(value: Any) -> bool:
+    """Whether ordinary Python could not compute with a value."""
+    return isinstance(value, Closure) or is_run_time(value)
+
+
+def _moves_values(callee: Any, args: list[Any]) -> bool:
     """Whether this only moves values about: a container's constructor or method."""
     owner = getattr(callee, "__self__", None)
-    return callee in _CONTAINERS or type(owner) in (list, dict, tuple, set)
+    if type(owner) in (list, dict, tuple, set):
+        name = callee.__name__
+        return name in _MOVES or (name in _KEYED and not any(map(is_run_time, args[:1])))
+    is_named_tuple = isinstance(callee, type) and hasattr(callee, "_fields")
+    return callee in _CONTAINERS or (is_named_tuple and issubclass(callee, tuple))
 
 
 def _python_hint(callee: Any) -> str | None:
     if callee in _PYTHON_NUMBERS:
         return f"write {_PYTHON_NUMBERS[callee]}"
+    if callee is builtins.range:
+        return "write `for i in range(...)` itself; downwards, range(n - 1, -1, -1)"
+    if callee is builtins.sum:
+        return "add them in a loop"
     if getattr(callee, "__module__", None) in ("math", "numpy", "cmath"):
         return "use the functions of fe.math"
     if callee is builtins.print:
         return "print shows values known at compile time only"
-    return None
+    return "write a function in Python for it: those are compiled in place"
 
 
 def source_of(low: Lowering, function: Any) -> Source:
@@ -159,8 +186,7 @@ def bind(
     low: Lowering, source: Source, args: list[Any], kwargs: dict[str, Any], node: ast.AST
 ) -> dict[str, Any]:
     """Arguments by parameter name, defaults filled in; Python's own rules."""
-    defaults = Frame(source, {}, low.frame, node)
-    with low.entered(defaults):
+    with low.entered(Frame(source, {}, low.frame, node)):
         signature = _signature(low, source)
     try:
         bound = signature.bind(*args, **kwargs)
@@ -175,32 +201,25 @@ def bind(
 
 
 def _signature(low: Lowering, source: Source) -> inspect.Signature:
-    """A function's signature from its AST; defaults and dtype annotations are evaluated."""
+    """A function's signature from its AST; dtype annotations are evaluated."""
     kinds = inspect.Parameter
     arguments = source.node.args
-    positional = [*arguments.posonlyargs, *arguments.args]
-    missing = [None] * (len(positional) - len(arguments.defaults))
-    pairs = list(zip(positional, [*missing, *arguments.defaults], strict=True))
-    parameters = [
-        _parameter(low, arg, kinds.POSITIONAL_OR_KEYWORD, default) for arg, default in pairs
-    ]
+    parameters = [_parameter(low, arg, kinds.POSITIONAL_ONLY) for arg in arguments.posonlyargs]
+    parameters += [_parameter(low, arg, kinds.POSITIONAL_OR_KEYWORD) for arg in arguments.args]
     if arguments.vararg is not None:
-        parameters.append(_parameter(low, arguments.vararg, kinds.VAR_POSITIONAL, None))
-    for arg, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        parameters.append(_parameter(low, arg, kinds.KEYWORD_ONLY, default))
+        parameters.append(_parameter(low, arguments.vararg, kinds.VAR_POSITIONAL))
+    parameters += [_parameter(low, arg, kinds.KEYWORD_ONLY) for arg in arguments.kwonlyargs]
     if arguments.kwarg is not None:
-        parameters.append(_parameter(low, arguments.kwarg, kinds.VAR_KEYWORD, None))
+        parameters.append(_parameter(low, arguments.kwarg, kinds.VAR_KEYWORD))
     return inspect.Signature(parameters)
 
 
-def _parameter(
-    low: Lowering, arg: ast.arg, kind: Any, default: ast.expr | None
-) -> inspect.Parameter:
+def _parameter(low: Lowering, arg: ast.arg, kind: Any) -> inspect.Parameter:
     empty = inspect.Parameter.empty
     return inspect.Parameter(
         arg.arg,
         kind,
-        default=empty if default is None else low.evaluate(default),
+        default=low.frame.source.defaults.get(arg.arg, empty),
         annotation=empty if arg.annotation is None else annotation_of(low, arg.annotation),
     )
 
@@ -209,8 +228,10 @@ def annotation_of(low: Lowering, node: ast.expr) -> Any:
     """The object that an annotation names; a string is read as an expression."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         text = node.value
-        node = operators.at_compile_time(low, node, lambda: ast.parse(text, mode="eval").body)
-        return low.evaluate(ast.fix_missing_locations(node))
+        parsed = operators.at_compile_time(low, node, lambda: ast.parse(text, mode="eval").body)
+        for inner in ast.walk(parsed):
+            ast.copy_location(inner, node)
+        return low.evaluate(parsed)
     return low.evaluate(node)
 
 
@@ -236,4 +257,10 @@ def bind_kernel(
     if low.kind == "kernel":
         low.fail(node, "a kernel cannot launch a kernel", hint="call a plain helper function")
     source = source_of(low, kernel.function)
-    return KernelCall(kernel, bind(low, source, args, kwargs, node))
+    call = KernelCall(kernel, bind(low, source, args, kwargs, node))
+    low.state.unlaunched[call] = low.error(
+        node,
+        "the kernel is called but never launched",
+        expected="kernel(a, b).launch(grid=..., block=...)",
+    )
+    return call

@@ -2,13 +2,70 @@
 
 from __future__ import annotations
 
+import ast
+from collections import ChainMap
+from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
+from typing import Any, cast
 
+from ferrule.language.lowering.context import Frame, Lowering
 from ferrule.language.source import Source
+from ferrule.language.values import is_run_time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Closure:
-    """A lambda or a nested def: its source, with the names that were visible at its definition."""
+    """A lambda or a nested def: its source, whose outer names are those of the frame around it.
+
+    They are read when it is called, as in Python; its defaults are from where it was defined.
+    """
 
     source: Source
+
+
+def visible_from(frame: Frame) -> Mapping[str, Any]:
+    """The names that a function or comprehension inside this frame sees, as they change."""
+    return ChainMap(frame.names, cast("MutableMapping[str, Any]", frame.source.outer))
+
+
+def close(low: Lowering, node: ast.FunctionDef | ast.Lambda) -> Closure:
+    """The function that a lambda or a nested def makes here."""
+    if isinstance(node, ast.FunctionDef) and node.decorator_list:
+        low.fail(
+            node.decorator_list[0],
+            "a decorator inside a compiled function is not supported",
+            hint=f"define {node.name} outside of it",
+        )
+    defaults = {name: low.evaluate(value) for name, value in _defaults(node.args)}
+    return Closure(low.frame.source.nested(node, visible_from(low.frame), defaults))
+
+
+def _defaults(arguments: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
+    positional = [*arguments.posonlyargs, *arguments.args]
+    given = positional[len(positional) - len(arguments.defaults) :]
+    for arg, value in zip(given, arguments.defaults, strict=True):
+        yield arg.arg, value
+    for arg, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        if default is not None:
+            yield arg.arg, default
+
+
+def captured(closure: Closure) -> str | None:
+    """The name of a run-time value that a closure takes from around it, if there is one."""
+    done: set[Closure] = set()
+    todo = [closure]
+    while todo:
+        source = todo.pop().source
+        own = {arg.arg for arg in ast.walk(source.node) if isinstance(arg, ast.arg)}
+        names = [node for node in ast.walk(source.node) if isinstance(node, ast.Name)]
+        own |= {node.id for node in names if isinstance(node.ctx, ast.Store)}
+        for name in {node.id for node in names} - own:
+            value = source.outer.get(name)
+            if is_run_time(value):
+                return name
+            if isinstance(value, Closure) and value not in done:
+                done.add(value)
+                todo.append(value)
+        if is_run_time(dict(source.defaults)):
+            return next(name for name, value in source.defaults.items() if is_run_time(value))
+    return None

@@ -19,7 +19,9 @@ from ferrule.language.values import Undefined
 from ferrule.specs import Dim, Sym
 
 MAX_INLINE_DEPTH = 50
+MAX_NOTES = 5
 MAX_UNROLL = 10_000
+MAX_UNROLLED = 100_000
 
 
 @dataclass(slots=True)
@@ -39,12 +41,18 @@ class Frame:
 
 @dataclass(slots=True)
 class ProgramState:
-    """What the functions of one program share: symbols, kernels by key, relations of sizes."""
+    """What the functions of one program share: symbols, kernels by key, relations of sizes.
+
+    `unlaunched`: for each kernel call that was not launched yet, the error that it is.
+    `unrolled`: how many iterations of compile-time loops there were.
+    """
 
     symbols: dict[Sym, str]
     kernels: dict[object, ops.Function] = field(default_factory=dict)
     relations: list[Relation] = field(default_factory=list)
     sources: dict[object, Source] = field(default_factory=dict)
+    unlaunched: dict[object, CompileError] = field(default_factory=dict)
+    unrolled: int = 0
 
     def kernel_name(self, wanted: str) -> str:
         """A name that no kernel has yet."""
@@ -59,8 +67,8 @@ class ProgramState:
 class Lowering:
     """Lowers one function of a program: the host function or a kernel.
 
-    `evaluate` and `execute` are handed in, because expressions, statements and calls need each
-    other: the modules of this package see each other only through this object.
+    `evaluate`, `decide` and `execute` are handed in, because expressions, statements and calls
+    need each other: the modules of this package see each other only through this object.
     """
 
     def __init__(
@@ -69,6 +77,7 @@ class Lowering:
         state: ProgramState,
         frame: Frame,
         evaluate: Callable[[Lowering, ast.expr], Any],
+        decide: Callable[[Lowering, ast.expr], Any],
         execute: Callable[[Lowering, list[ast.stmt]], Any],
     ) -> None:
         self.kind = kind
@@ -76,11 +85,16 @@ class Lowering:
         self.frame = frame
         self.builder = Builder()
         self.evaluate_with = evaluate
+        self.decide_with = decide
         self.execute_with = execute
 
     def evaluate(self, node: ast.expr) -> Any:
         """The value of an expression: a compile-time object, or a run-time one of `values`."""
         return self.evaluate_with(self, node)
+
+    def decide(self, node: ast.expr) -> Any:
+        """The truth of an expression that decides: a bool, or a run-time Boolean."""
+        return self.decide_with(self, node)
 
     def execute(self, body: list[ast.stmt]) -> Any:
         """Runs statements; a `Returned` where one of them returned, else None."""
@@ -88,7 +102,8 @@ class Lowering:
 
     def fork(self, kind: Literal["host", "kernel"], frame: Frame) -> Lowering:
         """A lowering of another function of the same program."""
-        return Lowering(kind, self.state, frame, self.evaluate_with, self.execute_with)
+        steps = (self.evaluate_with, self.decide_with, self.execute_with)
+        return Lowering(kind, self.state, frame, *steps)
 
     @property
     def names(self) -> dict[str, Any]:
@@ -117,6 +132,10 @@ class Lowering:
             yield
         finally:
             frame.regions -= 1
+
+    def peek(self, name: str) -> Any:
+        """What a name of a function holds; None for an unknown one."""
+        return self.frame.names.get(name, self.frame.source.outer.get(name))
 
     def lookup(self, name: str, node: ast.AST) -> Any:
         """What a name holds.  A CompileError for an unknown or an undefined one."""
@@ -162,11 +181,26 @@ class Lowering:
         note: str | None = None,
     ) -> NoReturn:
         """Raises a CompileError at this node; its notes say from where the function was called."""
+        raise self.error(node, message, expected=expected, hint=hint, note=note)
+
+    def error(
+        self,
+        node: ast.AST,
+        message: str,
+        *,
+        expected: str | None = None,
+        hint: str | None = None,
+        note: str | None = None,
+    ) -> CompileError:
+        """What `fail` raises."""
         notes = [] if note is None else [note]
         frame = self.frame
         while frame.caller is not None and frame.call_node is not None:
             place = frame.caller.source.location(frame.call_node)
             notes.append(f'called from "{place.file}", line {place.line}, in {place.function}')
             frame = frame.caller
+        if len(notes) > MAX_NOTES:
+            left_out = f"... {len(notes) - MAX_NOTES} more calls ..."
+            notes[MAX_NOTES - 1 : -1] = [left_out]
         span = self.frame.source.span(node)
-        raise CompileError(Diagnostic(message, span, expected, hint, tuple(notes)))
+        return CompileError(Diagnostic(message, span, expected, hint, tuple(notes)))

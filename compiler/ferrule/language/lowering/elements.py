@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 from typing import Any
 
 from ferrule.language.ir import ops
 from ferrule.language.lowering import operators
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.promotion import stores_implicitly
-from ferrule.language.values import RUN_TIME, Number, TensorView, Whole
-from ferrule.specs import DType, Int32, Int64
+from ferrule.language.values import RUN_TIME, Number, TensorView, Whole, is_run_time
+from ferrule.specs import DType, Int32, Int64, Numeric
 from ferrule.specs.expr import is_dim
 
 _ALL = slice(None)
@@ -80,7 +81,8 @@ def _coordinates(
         )
     values = []
     for axis, (coordinate, size) in enumerate(zip(coordinates, shape, strict=True)):
-        known = operators.plain(coordinate)
+        known = coordinate.value if isinstance(coordinate, Numeric) else coordinate
+        known = operators.plain(known)
         if isinstance(known, int) and not isinstance(known, bool):
             _check_known(low, tensor, axis, known, size, node)
         number = operators.as_number(low, coordinate, node, Int64 if _is_wide(known) else Int32)
@@ -172,33 +174,83 @@ def bind(low: Lowering, target: ast.expr, value: Any) -> None:
         case ast.Tuple(elts=elts) | ast.List(elts=elts):
             _unpack(low, target, elts, value)
         case ast.Subscript():
-            _bind_subscript(low, target, value)
+            place(low, target).write(value)
         case _:
-            low.fail(target, "this cannot be assigned to in a compiled function")
+            low.fail(
+                target,
+                "attributes cannot be assigned to in a compiled function",
+                hint="assign to a name, or to an element of a tensor",
+            )
 
 
 def _unpack(low: Lowering, target: ast.expr, elts: list[ast.expr], value: Any) -> None:
     if isinstance(value, RUN_TIME):
-        low.fail(target, f"{operators.describe(value)} cannot be unpacked")
+        low.fail(
+            target,
+            f"{operators.describe(value)} cannot be unpacked",
+            hint=operators.usage_hint(value),
+        )
     items = operators.at_compile_time(low, target, lambda: list(value))
+    starred = [at for at, inner in enumerate(elts) if isinstance(inner, ast.Starred)]
+    if starred and len(items) >= len(elts) - 1:
+        first, last = starred[0], len(items) - (len(elts) - 1 - starred[0])
+        items[first:last] = [items[first:last]]
     if len(items) != len(elts):
         low.fail(target, f"{len(items)} values are assigned to {len(elts)} names")
     for inner, item in zip(elts, items, strict=True):
-        bind(low, inner, item)
+        bind(low, inner.value if isinstance(inner, ast.Starred) else inner, item)
 
 
-def _bind_subscript(low: Lowering, target: ast.Subscript, value: Any) -> None:
-    base = low.evaluate(target.value)
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What `base[index]` means on the left of an assignment, base and index evaluated."""
+
+    low: Lowering
+    node: ast.Subscript
+    base: Any
+    key: Any
+
+    def read(self) -> Any:
+        """The element that is there."""
+        if isinstance(self.base, TensorView):
+            return read(self.low, self.base, self.key, self.node)
+        return operators.at_compile_time(self.low, self.node, lambda: self.base[self.key])
+
+    def write(self, value: Any) -> None:
+        """Puts a value there."""
+        if isinstance(self.base, TensorView):
+            write(self.low, self.base, self.key, value, self.node)
+        else:
+            operators.at_compile_time(
+                self.low, self.node, lambda: self.base.__setitem__(self.key, value)
+            )
+
+
+def place(low: Lowering, node: ast.Subscript) -> Place:
+    """The place that a subscript names, for an assignment."""
+    base = low.evaluate(node.value)
     if isinstance(base, TensorView):
-        write(low, base, index(low, target.slice), value, target)
-        return
+        return Place(low, node, base, index(low, node.slice))
     if isinstance(base, RUN_TIME):
-        low.fail(target, f"{operators.describe(base)} has no elements to assign to")
+        low.fail(node, f"{operators.describe(base)} has no elements to assign to")
+    if not hasattr(base, "__setitem__"):
+        low.fail(
+            node,
+            f"{operators.describe(base)} has no elements to assign to",
+            hint="assign to an element of a tensor or of a list",
+        )
     if low.frame.regions:
         low.fail(
-            target,
+            node,
             f"a {type(base).__name__} cannot be changed inside a run-time branch or loop",
             hint="assign to a name, or to an element of a tensor",
         )
-    key = low.evaluate(target.slice)
-    operators.at_compile_time(low, target, lambda: base.__setitem__(key, value))
+    key = operators.plain(low.evaluate(node.slice))
+    if is_run_time(key):
+        low.fail(
+            node.slice,
+            f"{type(base).__name__}s are indexed while compiling, "
+            f"but this index is {operators.describe(key)}",
+            hint="loop over it with range_constexpr, or keep the values in a tensor",
+        )
+    return Place(low, node, base, key)

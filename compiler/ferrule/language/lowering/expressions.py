@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
+from ferrule.language.decorators import KernelFunction
 from ferrule.language.lowering import attributes, calls, control, elements, operators
-from ferrule.language.lowering.closures import Closure
+from ferrule.language.lowering.closures import close, visible_from
 from ferrule.language.lowering.context import MAX_UNROLL, Lowering
 from ferrule.language.lowering.narrowing import narrow
 from ferrule.language.values import RUN_TIME, Number, TensorView, is_run_time
@@ -23,12 +26,14 @@ def evaluate(low: Lowering, node: ast.expr) -> Any:
             return low.lookup(name, node)
         case ast.BinOp(left=left, op=op, right=right):
             return operators.binary(low, op, low.evaluate(left), low.evaluate(right), node)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return operators.negate(low, low.decide(operand), node)
         case ast.UnaryOp(op=op, operand=operand):
             return operators.unary(low, op, low.evaluate(operand), node)
         case ast.Compare():
             return _compare(low, node)
         case ast.BoolOp():
-            return _bool_op(low, node)
+            return _bool_op(low, node, decides=False)
         case ast.IfExp():
             return _conditional(low, node)
         case ast.Attribute(value=value, attr=attr):
@@ -41,7 +46,7 @@ def evaluate(low: Lowering, node: ast.expr) -> Any:
             items = _items(low, elts)
             return tuple(items) if isinstance(node, ast.Tuple) else items
         case ast.Lambda():
-            return Closure(low.frame.source.nested(node, _visible(low)))
+            return close(low, node)
         case ast.ListComp() | ast.GeneratorExp():
             return _comprehension(low, node)
         case ast.Starred() | ast.Await() | ast.Yield() | ast.YieldFrom() | ast.NamedExpr():
@@ -86,52 +91,88 @@ def _as_python(low: Lowering, node: ast.expr) -> Any:
     return operators.at_compile_time(low, node, lambda: eval(code, visible))
 
 
+def decide(low: Lowering, node: ast.expr) -> Any:
+    """The truth of an expression that decides: a bool, or a run-time Boolean."""
+    if isinstance(node, ast.BoolOp):
+        return operators.truth(low, _bool_op(low, node, decides=True), node)
+    return operators.truth(low, low.evaluate(node), node)
+
+
 def _compare(low: Lowering, node: ast.Compare) -> Any:
-    """A comparison, chained ones as `and` of their parts."""
-    left = low.evaluate(node.left)
-    result: Any = None
-    for op, right_node in zip(node.ops, node.comparators, strict=True):
-        right = low.evaluate(right_node)
-        part = operators.compare(low, op, left, right, node)
-        result = part if result is None else _both(low, result, part, node)
-        left = right
-    return result
+    """A comparison; a chained one is the `and` of its parts, with each operand evaluated once."""
+
+    def chain(at: int, left: Any) -> Any:
+        right = low.evaluate(node.comparators[at])
+        part = operators.compare(low, node.ops[at], left, right, node)
+        if at == len(node.ops) - 1:
+            return part
+        truth = operators.truth(low, part, node)
+        if isinstance(truth, bool):
+            return chain(at + 1, right) if truth else part
+        return _short_circuit(low, truth, lambda: chain(at + 1, right), node, is_and=True)
+
+    return chain(0, low.evaluate(node.left))
 
 
-def _both(low: Lowering, left: Any, right: Any, node: ast.AST) -> Any:
-    if isinstance(left, Number) or isinstance(right, Number):
-        lhs, rhs = (operators.as_number(low, v, node, Boolean) for v in (left, right))
-        return Number(low.builder.binary("and", lhs.value, rhs.value))
-    return left and right
+def _bool_op(low: Lowering, node: ast.BoolOp, *, decides: bool) -> Any:
+    """`and` and `or`: the right side is evaluated only where the left one does not decide.
 
-
-def _bool_op(low: Lowering, node: ast.BoolOp) -> Any:
-    """`and` and `or`: the right side is evaluated only where the left one does not decide."""
+    At run time they give a Boolean, so where more than the truth is wanted they take only those.
+    """
     is_and = isinstance(node.op, ast.And)
-    result = low.evaluate(node.values[0])
+    result = _operand(low, node.values[0], decides)
     for i, right in enumerate(node.values[1:]):
         left_truth = operators.truth(low, result, node.values[i])
         if isinstance(left_truth, bool):
             if left_truth is not is_and:
                 return result
-            result = low.evaluate(right)
-        else:
-            done = node.values[: i + 1]
-            left = done[0] if len(done) == 1 else ast.BoolOp(node.op, done)
-            result = _short_circuit(low, left_truth, left, right, is_and)
+            result = _operand(low, right, decides)
+            continue
+        if not decides:
+            _require_truth(low, result, node.values[i], node)
+        done = node.values[: i + 1]
+        known = narrow(low, done[0] if len(done) == 1 else ast.BoolOp(node.op, done))
+        saved = dict(low.names)
+        low.names.update(known.true if is_and else known.false)
+        result = _short_circuit(
+            low, left_truth, partial(_right, low, right, node, decides), right, is_and
+        )
+        control.replace_names(low, saved)
     return result
 
 
+def _operand(low: Lowering, node: ast.expr, decides: bool) -> Any:
+    return low.decide(node) if decides else low.evaluate(node)
+
+
+def _right(low: Lowering, node: ast.expr, whole: ast.BoolOp, decides: bool) -> Any:
+    value = _operand(low, node, decides)
+    if not decides:
+        _require_truth(low, value, node, whole)
+    return value
+
+
+def _require_truth(low: Lowering, value: Any, node: ast.expr, whole: ast.BoolOp) -> None:
+    """In Python `x or 1` is x or 1; what is chosen at run time must be a truth value."""
+    if isinstance(value, bool) or isinstance(value, RUN_TIME) and not isinstance(value, Number):
+        return
+    if not isinstance(value, Number) or value.dtype is not Boolean:
+        sign = "and" if isinstance(whole.op, ast.And) else "or"
+        low.fail(
+            node,
+            f"{operators.describe(value)} is an operand of {sign}, whose result is used as a value",
+            expected="conditions",
+            hint="compare it, x != 0, or choose a value with x if x != 0 else y",
+        )
+
+
 def _short_circuit(
-    low: Lowering, left: Number, left_node: ast.expr, right: ast.expr, is_and: bool
+    low: Lowering, left: Number, evaluate_right: Callable[[], Any], right: ast.expr, is_and: bool
 ) -> Number:
-    known = narrow(low, left_node)
-    saved = dict(low.names)
-    low.names.update(known.true if is_and else known.false)
+    """`left and right`, `left or right`: right runs under a condition, but if it is pure."""
     with low.builder.region() as region, low.in_region():
-        value = operators.truth(low, low.evaluate(right), right)
+        value = operators.truth(low, evaluate_right(), right)
         number = operators.as_number(low, value, right, Boolean)
-    low.names.update(saved)
     if all(control.is_pure(op) for op in region.ops):
         for op in region.ops:
             low.builder.append(op)
@@ -148,7 +189,7 @@ def _short_circuit(
 
 def _conditional(low: Lowering, node: ast.IfExp) -> Any:
     """`a if c else b`."""
-    condition = operators.truth(low, low.evaluate(node.test), node.test)
+    condition = low.decide(node.test)
     if isinstance(condition, bool):
         return low.evaluate(node.body if condition else node.orelse)
     return control.choose(low, condition, node)
@@ -164,6 +205,10 @@ def _subscript(low: Lowering, node: ast.Subscript) -> Any:
             f"{operators.describe(base)} cannot be indexed",
             hint=operators.usage_hint(base),
         )
+    if isinstance(base, KernelFunction):
+        low.fail(
+            node, "a kernel cannot be indexed", hint="kernel(a, b).launch(grid=..., block=...)"
+        )
     index = operators.plain(low.evaluate(node.slice))
     if is_run_time(index):
         low.fail(
@@ -176,8 +221,10 @@ def _subscript(low: Lowering, node: ast.Subscript) -> Any:
 
 
 def _comprehension(low: Lowering, node: ast.ListComp | ast.GeneratorExp) -> list[Any]:
-    """`[f(x) for x in items if …]` over items known at compile time; a generator becomes a list."""
-    saved = dict(low.names)
+    """`[f(x) for x in items if …]` over items known at compile time; a generator becomes a list.
+
+    It has a frame of its own, as in Python: its names are not seen outside.
+    """
     result: list[Any] = []
 
     def visit(depth: int) -> None:
@@ -192,14 +239,15 @@ def _comprehension(low: Lowering, node: ast.ListComp | ast.GeneratorExp) -> list
             if all(_is_true(low, test) for test in generator.ifs):
                 visit(depth + 1)
 
-    visit(0)
-    low.names.clear()
-    low.names.update(saved)
+    frame = low.frame
+    inner = replace(frame, source=replace(frame.source, outer=visible_from(frame)), names={})
+    with low.entered(inner):
+        visit(0)
     return result
 
 
 def _is_true(low: Lowering, test: ast.expr) -> bool:
-    value = operators.truth(low, low.evaluate(test), test)
+    value = low.decide(test)
     if isinstance(value, bool):
         return value
     low.fail(test, "the condition of a comprehension must be known at compile time")

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ferrule.language import arch, maths
-from ferrule.language.faces import Tensor
+from ferrule.language.faces import Tensor, range_constexpr
 from ferrule.language.ir import ops
 from ferrule.language.lowering import operators
+from ferrule.language.lowering.attributes import size_number
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.parameters import is_kind
 from ferrule.language.values import RUN_TIME, Handle, Number, OneOf, TensorView, is_run_time
@@ -127,6 +128,43 @@ def _is_one_of(low: Lowering, tag: ops.Value, positions: list[int]) -> Any:
     return Number(result)
 
 
+def _length(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    """`len(x)`: of a tensor its first size."""
+    _require(low, args, kwargs, 1, "len", node)
+    value = args[0]
+    if isinstance(value, TensorView) and value.type.shape:
+        return size_number(low, value.type.shape[0])
+    if isinstance(value, RUN_TIME):
+        low.fail(node, f"{operators.describe(value)} has no length")
+    return operators.at_compile_time(low, node, lambda: len(value))
+
+
+def _type(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    """`type(x)`: of a number its dtype."""
+    _require(low, args, kwargs, 1, "type", node)
+    match args[0]:
+        case Number(dtype=dtype):
+            return dtype
+        case TensorView():
+            return Tensor
+        case value if isinstance(value, RUN_TIME):
+            low.fail(node, f"the type of {operators.describe(value)} is not known")
+    return type(args[0])
+
+
+def _constexpr(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    """`range_constexpr(...)`: a Python range."""
+    for argument, value in zip(node.args, args, strict=False):
+        if is_run_time(value):
+            low.fail(
+                argument,
+                f"range_constexpr takes values known at compile time, but got "
+                f"{operators.describe(value)}",
+                hint="write range(...), whose loop runs at run time",
+            )
+    return operators.at_compile_time(low, node, lambda: range_constexpr(*args, **kwargs))
+
+
 _TABLE: Final[dict[Any, Intrinsic]] = {
     arch.thread_idx: _coordinates("thread_idx"),
     arch.block_idx: _coordinates("block_idx"),
@@ -141,4 +179,7 @@ _TABLE: Final[dict[Any, Intrinsic]] = {
     builtins.min: _extremum("min", min),
     builtins.abs: _absolute,
     builtins.isinstance: _isinstance,
+    builtins.len: _length,
+    builtins.type: _type,
+    range_constexpr: _constexpr,
 }

@@ -8,13 +8,15 @@ most 2**31 - 1 by 65535 by 65535 blocks.
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 from typing import Any, Final
 
 from ferrule.compiler.artefacts import Fault
 from ferrule.language.ir import ops
 from ferrule.language.lowering import operators
+from ferrule.language.lowering.closures import Closure, captured
 from ferrule.language.lowering.context import Frame, Lowering
-from ferrule.language.values import RUN_TIME, Handle, KernelCall, Number, TensorView
+from ferrule.language.values import RUN_TIME, Handle, KernelCall, Number, TensorView, is_run_time
 from ferrule.specs import Compound, DType, Int64, Numeric
 from ferrule.specs.params import EnvStream, Stream
 
@@ -33,6 +35,7 @@ def launch(
         low.fail(node, f"launch has no argument {name!r}", expected="grid, block, smem, stream")
     if isinstance(kwargs.get("smem"), RUN_TIME) or kwargs.get("smem") not in (None, 0):
         low.fail(node, "launch: smem is not supported yet", expected="no smem")
+    low.state.unlaunched.pop(call, None)
     _check_stream(low, kwargs.get("stream"), node)
     kernel, arguments = _kernel(low, call, node)
     block = _sizes(low, "block", kwargs["block"], kernel.name, node)
@@ -145,6 +148,19 @@ def _kernel(
     return low.state.kernels[key], arguments
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Identity:
+    """A constant that is only equal to itself; it is kept alive, so that no other takes its id."""
+
+    value: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
 def _key(value: Any) -> object:
     """What a kernel is specialised to: the types of run-time values, the values of constants."""
     match value:
@@ -156,7 +172,7 @@ def _key(value: Any) -> object:
             return (type(value), tuple(_key(item) for item in value))
         case bool() | int() | float() | str() | None | Numeric() | DType():
             return (type(value), repr(value))
-    return (type(value), id(value))
+    return _Identity(value)
 
 
 def _run_time_values(arguments: dict[str, Any]) -> list[ops.Value]:
@@ -174,6 +190,25 @@ def _run_time_values(arguments: dict[str, Any]) -> list[ops.Value]:
     return result
 
 
+def _require_constant(low: Lowering, value: Any, node: ast.Call) -> None:
+    """What is no number or tensor must be known at compile time to be a kernel's argument."""
+    if is_run_time(value):
+        in_parts = "pass its values one by one" if isinstance(value, dict) else None
+        low.fail(
+            node,
+            f"a kernel cannot take {operators.describe(value)}",
+            hint=in_parts or operators.usage_hint(value),
+        )
+    name = captured(value) if isinstance(value, Closure) else None
+    if name is not None:
+        low.fail(
+            node,
+            f"a kernel takes a function that uses the run-time value {name!r}",
+            expected="a function of its arguments and of values known at compile time",
+            hint=f"pass {name} to the kernel, and from there to the function",
+        )
+
+
 def lower_kernel(low: Lowering, call: KernelCall, node: ast.Call) -> ops.Function:
     """A kernel for these arguments: run-time ones become parameters, the rest constants."""
     source = low.state.sources[call.kernel.function]
@@ -187,14 +222,12 @@ def lower_kernel(low: Lowering, call: KernelCall, node: ast.Call) -> ops.Functio
             case TensorView():
                 params.append(ops.Value(value.type, name))
                 return TensorView(params[-1], name)
-            case tuple() | list():
-                return type(value)(parameter(f"{name}_{i}", v) for i, v in enumerate(value))
-        if isinstance(value, RUN_TIME):
-            low.fail(
-                node,
-                f"a kernel cannot take {operators.describe(value)}",
-                hint=operators.usage_hint(value),
-            )
+            case tuple():
+                items = [parameter(f"{name}_{i}", v) for i, v in enumerate(value)]
+                return tuple.__new__(type(value), items)
+            case list():
+                return [parameter(f"{name}_{i}", v) for i, v in enumerate(value)]
+        _require_constant(low, value, node)
         return value
 
     names = {name: parameter(name, value) for name, value in call.arguments.items()}

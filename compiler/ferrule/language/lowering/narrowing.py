@@ -37,9 +37,9 @@ def narrow(low: Lowering, test: ast.expr) -> Narrowed:
             parts = [narrow(low, value) for value in values]
             return Narrowed(false={k: v for part in parts for k, v in part.false.items()})
         case ast.Compare(left=ast.Name(id=name), ops=[op], comparators=[ast.Constant(value=None)]):
-            return _none(low.names.get(name), name, op)
+            return _none(low.peek(name), name, op)
         case ast.Call(func=func, args=[ast.Name(id=name), kinds], keywords=[]):
-            value = low.names.get(name)
+            value = low.peek(name)
             if isinstance(value, OneOf) and low.evaluate(func) is builtins.isinstance:
                 return _kinds(value, name, low.evaluate(kinds))
     return Narrowed()

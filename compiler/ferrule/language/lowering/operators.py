@@ -6,6 +6,7 @@ One table for each kind of operator; what both operands' types make of the resul
 from __future__ import annotations
 
 import ast
+import functools
 import operator
 from collections.abc import Callable
 from typing import Any, Final
@@ -22,7 +23,9 @@ from ferrule.language.values import (
     Number,
     OneOf,
     TensorView,
+    Undefined,
     Whole,
+    is_run_time,
 )
 from ferrule.specs import Boolean, Compound, DType, Float32, Int32, Int64, Numeric
 from ferrule.specs.expr import ExprOp, make
@@ -52,7 +55,11 @@ _IR_BINARY: Final[dict[type[ast.operator], ops.BinaryOp]] = {
     ast.BitAnd: "and",
     ast.BitOr: "or",
     ast.BitXor: "xor",
+    ast.LShift: "shl",
+    ast.RShift: "shr",
 }
+_BITWISE: Final = ("and", "or", "xor", "shl", "shr")
+_OF_BOOLS: Final[dict[ops.BinaryOp, ops.BinaryOp]] = {"min": "and", "max": "or"}
 _SIGNS: Final = {_IR_BINARY[op]: PYTHON_BINARY[op][0] for op in _IR_BINARY}
 _SIZE_BINARY: Final[dict[ops.BinaryOp, ExprOp]] = {
     "add": "add",
@@ -90,9 +97,15 @@ _IR_COMPARE: Final[dict[type[ast.cmpop], ops.CompareOp]] = {
 }
 
 
-def describe(value: object) -> str:
-    """What a value is, in words for a message."""
+def describe(value: object, *, plain: bool = False) -> str:
+    """What a value is, in words for a message; `plain`: a string as it is."""
     match value:
+        case str() if plain:
+            return value
+        case tuple() | list() | dict() if is_run_time(value):
+            return f"a {type(value).__name__} of {len(value)} values"
+        case Undefined():
+            return "undefined"
         case Number():
             return f"a run-time {value.dtype.name}"
         case TensorView():
@@ -104,9 +117,9 @@ def describe(value: object) -> str:
         case Handle():
             return f"the {type(value.param).__name__.lower()} {value.name}"
         case Maybe():
-            return f"{value.name}, which may be None"
+            return f"the optional parameter {value.name}"
         case OneOf():
-            return f"{value.name}, which may be of {len(value.members)} kinds"
+            return f"the union parameter {value.name}"
         case None:
             return "None"
     return f"{value!r} ({type(value).__name__})"
@@ -145,6 +158,10 @@ def usage_hint(value: object) -> str | None:
     if isinstance(value, TensorView):
         name = value.name
         return f"read an element, {name}[i], or in a host function the whole tensor, {name}[:]"
+    if isinstance(value, (tuple, list)):
+        return "take one of its items, such as x[0], or unpack it: x, y, z = ..."
+    if value is Ellipsis:
+        return "write : for a whole tensor, a[:]"
     return None
 
 
@@ -161,7 +178,7 @@ def constant(low: Lowering, value: bool | int | float, dtype: DType, node: ast.A
             )
         value = int(value)
     elif dtype is not Boolean:
-        value = float(value)
+        value = at_compile_time(low, node, functools.partial(float, value))
     dim = int(value) if dtype.is_integer else None
     return Number(low.builder.constant(dtype, value), dim)
 
@@ -203,7 +220,11 @@ def binary(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST
     if isinstance(op, ast.Pow):
         return power(low, left, right, node)
     if type(op) not in _IR_BINARY:
-        low.fail(node, f"the operator {sign} is not supported on run-time values")
+        low.fail(
+            node,
+            f"the operator {sign} is not supported on run-time values",
+            hint="write it as loops over elements",
+        )
     name = _IR_BINARY[type(op)]
     return lift(low, (left, right), node, lambda a, b: arithmetic(low, name, a, b, node))
 
@@ -282,9 +303,11 @@ def arithmetic(low: Lowering, name: ops.BinaryOp, left: Any, right: Any, node: a
     lhs, rhs = common(low, left, right, _SIGNS.get(name, name), node)
     if name == "div" and lhs.dtype.kind != "float":
         lhs, rhs = convert(low, lhs, Float32), convert(low, rhs, Float32)
-    if name in ("and", "or", "xor") and lhs.dtype.kind == "float":
+    if name in _BITWISE and lhs.dtype.kind == "float":
         low.fail(node, f"bit operations take integers and bools, but got {lhs.dtype.name}")
-    if lhs.dtype is Boolean and name not in ("and", "or", "xor", "min", "max"):
+    if lhs.dtype is Boolean:
+        name = _OF_BOOLS.get(name, name)
+    if lhs.dtype is Boolean and name not in ("and", "or", "xor"):
         lhs, rhs = convert(low, lhs, Int32), convert(low, rhs, Int32)
     if lhs.dtype.kind == "float" and name in ("floordiv", "mod"):
         low.fail(
@@ -327,12 +350,13 @@ def _constant_size(op: ExprOp, lhs: int, rhs: int, dtype: DType) -> int | None:
 
 def power(low: Lowering, base: Any, exponent: Any, node: ast.AST) -> Any:
     """`base ** exponent` for the exponents 1, 2, 3 and 4 known at compile time."""
-    exponent = plain(exponent)
-    if exponent not in (1, 2, 3, 4) or isinstance(exponent, (bool, float)):
+    exponent = plain(exponent.value if isinstance(exponent, Numeric) else exponent)
+    if type(exponent) is not int or exponent not in (1, 2, 3, 4):
         low.fail(
             node,
             f"** takes an exponent of 1, 2, 3 or 4 known at compile time, "
             f"but got {describe(exponent)}",
+            hint="fe.math.sqrt(x) for 0.5; multiply for other constants",
         )
     result = base
     for _ in range(exponent - 1):
@@ -344,15 +368,17 @@ def compare(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) 
     """`left op right`: a bool known at compile time, or a run-time Boolean."""
     sign, python = PYTHON_COMPARE[type(op)]
     if isinstance(op, (ast.Is, ast.IsNot)):
-        if isinstance(left, Maybe) and right is None:
-            present = left.present
-            is_not = isinstance(op, ast.IsNot)
-            return present if is_not else Number(low.builder.unary("not", present.value))
-        return python(left, right)
-    if not isinstance(left, RUN_TIME) and not isinstance(right, RUN_TIME):
+        return _identical(low, op, left, right, node)
+    if not is_run_time(left) and not is_run_time(right):
         return at_compile_time(low, node, lambda: python(*_untyped(left, right)))
+    if isinstance(left, (tuple, list)) and isinstance(right, (tuple, list)):
+        return _compare_items(low, op, left, right, node)
     if type(op) not in _IR_COMPARE:
-        low.fail(node, f"the operator {sign!r} is not supported on run-time values")
+        low.fail(
+            node,
+            f"the operator {sign!r} is not supported on run-time values",
+            hint="compare one by one: x == 1 or x == 2",
+        )
     name = _IR_COMPARE[type(op)]
 
     def emit(a: Any, b: Any) -> Number:
@@ -360,6 +386,42 @@ def compare(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) 
         return Number(low.builder.compare(name, lhs.value, rhs.value))
 
     return lift(low, (left, right), node, emit)
+
+
+def _identical(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) -> Any:
+    """`is` and `is not`: of run-time values, only whether a parameter is there."""
+    is_not = isinstance(op, ast.IsNot)
+    if isinstance(left, Maybe) and right is None:
+        return left.present if is_not else Number(low.builder.unary("not", left.present.value))
+    if left is not None and right is not None:
+        for value in (left, right):
+            if isinstance(value, Number):
+                low.fail(
+                    node,
+                    f"{describe(value)} is compared with 'is'",
+                    expected="a comparison of values",
+                    hint="write != instead" if is_not else "write == instead",
+                )
+    return (left is not right) if is_not else (left is right)
+
+
+def _compare_items(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) -> Any:
+    """`==` and `!=` of tuples or lists with run-time values in them."""
+    if not isinstance(op, (ast.Eq, ast.NotEq)):
+        low.fail(
+            node,
+            f"{describe(left)} is compared with {PYTHON_COMPARE[type(op)][0]}",
+            expected="== or !=, or numbers",
+        )
+    equal: Any = type(left) is type(right) and len(left) == len(right)
+    for a, b in zip(left, right, strict=True) if equal else ():
+        part = truth(low, compare(low, ast.Eq(), a, b, node), node)
+        if part is False:
+            equal = False
+            break
+        if isinstance(part, Number):
+            equal = part if equal is True else arithmetic(low, "and", equal, part, node)
+    return negate(low, equal, node) if isinstance(op, ast.NotEq) else equal
 
 
 def truth(low: Lowering, value: Any, node: ast.AST) -> Any:
@@ -370,7 +432,8 @@ def truth(low: Lowering, value: Any, node: ast.AST) -> Any:
         zero = low.builder.constant(value.dtype, 0 if rank(value.dtype) < 2 else 0.0)
         return Number(low.builder.compare("ne", value.value, zero))
     if isinstance(value, RUN_TIME):
-        low.fail(node, f"{describe(value)} has no truth value", hint=usage_hint(value))
+        hint = "combine whole tensors with & and |" if isinstance(value, Whole) else None
+        low.fail(node, f"{describe(value)} has no truth value", hint=hint or usage_hint(value))
     return at_compile_time(low, node, lambda: bool(value))
 
 

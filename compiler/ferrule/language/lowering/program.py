@@ -8,7 +8,7 @@ from typing import Any
 from ferrule.language.ir import ops
 from ferrule.language.ir.cleanup import remove_unused
 from ferrule.language.lowering.context import Frame, Lowering, ProgramState
-from ferrule.language.lowering.expressions import evaluate
+from ferrule.language.lowering.expressions import decide, evaluate
 from ferrule.language.lowering.parameters import Receiver
 from ferrule.language.lowering.statements import execute
 from ferrule.language.source import read_source
@@ -31,7 +31,7 @@ def lower_program(
     """
     source = read_source(function)
     state = ProgramState(dict(signature.symbols))
-    low = Lowering("host", state, Frame(source, dict(constants)), evaluate, execute)
+    low = Lowering("host", state, Frame(source, dict(constants)), evaluate, decide, execute)
     receiver = Receiver(low, classes or {}, [])
     with low.builder.region() as region:
         for i, param in enumerate(signature.params):
@@ -46,6 +46,8 @@ def lower_program(
             f"{source.name} returns a value, but a host function returns nothing yet",
             hint="write results to a tensor that the caller passes",
         )
+    for error in state.unlaunched.values():
+        raise error
     host = ops.Function(signature.name, "host", tuple(receiver.leaves), region.freeze())
     kernels = tuple(state.kernels.values())
     program = ops.Program(signature.name, kernels, host, state.symbols, tuple(state.relations))

@@ -10,8 +10,8 @@ import builtins
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ferrule.language.lowering import calls, control, elements, operators
-from ferrule.language.lowering.closures import Closure
+from ferrule.language.lowering import calls, control, elements, loops, operators
+from ferrule.language.lowering.closures import close
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.values import KernelCall, Number
 
@@ -53,8 +53,7 @@ def _statement(low: Lowering, node: ast.stmt) -> Returned | None:
         case ast.Return(value=value):
             return _return(low, node, value)
         case ast.FunctionDef(name=name):
-            visible = {**low.frame.source.outer, **low.names}
-            low.names[name] = Closure(low.frame.source.nested(node, visible))
+            low.names[name] = close(low, node)
         case ast.Pass():
             pass
         case ast.Assert():
@@ -76,6 +75,9 @@ _UNSUPPORTED: Final[dict[type[ast.stmt], tuple[str, str]]] = {
     ast.With: ("with", "do it outside of the compiled function"),
     ast.Delete: ("del", "just leave the name alone"),
     ast.ClassDef: ("class", "define the class outside"),
+    ast.AsyncFunctionDef: ("async def", "write def"),
+    ast.AsyncFor: ("async for", "write for"),
+    ast.AsyncWith: ("async with", "do it outside of the compiled function"),
     ast.Match: ("match", "write if and elif"),
 }
 
@@ -88,13 +90,9 @@ def _unsupported(low: Lowering, node: ast.stmt) -> None:
 def _expression(low: Lowering, node: ast.expr) -> None:
     if isinstance(node, ast.Constant):  # a docstring, or `...`
         return
-    value = low.evaluate(node)
+    value = low.decide(node) if isinstance(node, ast.BoolOp) else low.evaluate(node)
     if isinstance(value, KernelCall):
-        low.fail(
-            node,
-            "the kernel is called but never launched",
-            expected="kernel(a, b).launch(grid=..., block=...)",
-        )
+        raise low.state.unlaunched[value]
 
 
 def _annotated(low: Lowering, node: ast.AnnAssign) -> None:
@@ -107,25 +105,23 @@ def _annotated(low: Lowering, node: ast.AnnAssign) -> None:
 
 
 def _augmented(low: Lowering, node: ast.AugAssign) -> None:
-    load = ast.copy_location(_as_load(node.target), node.target)
-    current = low.evaluate(load)
-    value = operators.binary(low, node.op, current, low.evaluate(node.value), node)
-    elements.bind(low, node.target, value)
-
-
-def _as_load(target: ast.expr) -> ast.expr:
-    match target:
+    """`target op= value`; the base and the index of an element are evaluated once."""
+    match node.target:
         case ast.Name(id=name):
-            return ast.Name(name, ast.Load())
-        case ast.Subscript(value=value, slice=index):
-            return ast.Subscript(value, index, ast.Load())
-        case ast.Attribute(value=value, attr=attr):
-            return ast.Attribute(value, attr, ast.Load())
-    return target
+            current = low.lookup(name, node.target)
+            low.names[name] = operators.binary(
+                low, node.op, current, low.evaluate(node.value), node
+            )
+        case ast.Subscript() as target:
+            place = elements.place(low, target)
+            current = place.read()
+            place.write(operators.binary(low, node.op, current, low.evaluate(node.value), node))
+        case ast.Attribute():
+            elements.bind(low, node.target, None)
 
 
 def _if(low: Lowering, node: ast.If) -> Returned | None:
-    condition = operators.truth(low, low.evaluate(node.test), node.test)
+    condition = low.decide(node.test)
     if isinstance(condition, bool):
         return execute(low, node.body if condition else node.orelse)
     control.branch(low, condition, node)
@@ -134,12 +130,16 @@ def _if(low: Lowering, node: ast.If) -> Returned | None:
 
 def _for(low: Lowering, node: ast.For) -> Returned | None:
     if node.orelse:
-        low.fail(node.orelse[0], "else of a loop is not supported in a compiled function")
+        low.fail(
+            node.orelse[0],
+            "else of a loop is not supported in a compiled function",
+            hint="write it after the loop",
+        )
     call = node.iter
     if isinstance(call, ast.Call) and low.evaluate(call.func) is builtins.range:
         if call.keywords:
             low.fail(call, "range takes no keyword arguments")
-        control.for_range(low, node, [low.evaluate(argument) for argument in call.args])
+        loops.for_range(low, node, [low.evaluate(argument) for argument in call.args])
         return None
     for item in control.compile_time_items(low, low.evaluate(call), call):
         elements.bind(low, node.target, item)
@@ -151,10 +151,14 @@ def _for(low: Lowering, node: ast.For) -> Returned | None:
 
 def _while(low: Lowering, node: ast.While) -> Returned | None:
     if node.orelse:
-        low.fail(node.orelse[0], "else of a loop is not supported in a compiled function")
+        low.fail(
+            node.orelse[0],
+            "else of a loop is not supported in a compiled function",
+            hint="write it after the loop",
+        )
     if isinstance(node.test, ast.Constant) and not node.test.value:
         return None
-    control.while_loop(low, node)
+    loops.while_loop(low, node)
     return None
 
 
@@ -163,14 +167,16 @@ def _return(low: Lowering, node: ast.Return, value: ast.expr | None) -> Returned
         low.fail(
             node,
             "return inside a run-time branch or loop is not supported",
-            hint="assign the result to a name and return it at the end",
+            hint="put the rest of the function under an if"
+            if value is None
+            else "assign the result to a name and return it at the end",
         )
     return Returned(None if value is None else low.evaluate(value))
 
 
 def _assert(low: Lowering, node: ast.Assert) -> None:
     """An assert on what is known at compile time; one at run time is not supported."""
-    condition = operators.truth(low, low.evaluate(node.test), node.test)
+    condition = low.decide(node.test)
     if isinstance(condition, Number):
         low.fail(
             node,
@@ -178,5 +184,6 @@ def _assert(low: Lowering, node: ast.Assert) -> None:
             hint="check it where the function is called",
         )
     if not condition:
-        message = "" if node.msg is None else f": {low.evaluate(node.msg)}"
+        text = None if node.msg is None else low.evaluate(node.msg)
+        message = "" if text is None else f": {operators.describe(text, plain=True)}"
         low.fail(node, f"assertion failed at compile time{message}")

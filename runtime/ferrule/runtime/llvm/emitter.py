@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Final
 
 from llvmlite import ir
 
+from ferrule.runtime.llvm.arithmetic import Binary, Overflowing, Predicate
 from ferrule.runtime.llvm.capi import c_function
 from ferrule.runtime.llvm.layouts import (
     BYTE_ARRAY,
+    I1,
     I8,
     I32,
     I64,
@@ -28,8 +31,21 @@ from ferrule.runtime.llvm.layouts import (
 LIKELY = (99, 1)
 UNLIKELY = (1, 99)
 
-COLD = ("cold", "noinline")
+COLD = ("cold", "noinline", "minsize", "optsize")
 """Attributes of a function that only errors reach."""
+
+_COMPARISONS: Final[dict[Predicate, tuple[str, str]]] = {
+    "eq": ("s", "=="),
+    "ne": ("s", "!="),
+    "slt": ("s", "<"),
+    "sle": ("s", "<="),
+    "sgt": ("s", ">"),
+    "sge": ("s", ">="),
+    "ult": ("u", "<"),
+    "ule": ("u", "<="),
+    "ugt": ("u", ">"),
+    "uge": ("u", ">="),
+}
 
 
 class Emitter:
@@ -254,6 +270,42 @@ class Emitter:
         variable.initializer = value
         variable.type = PTR
         return variable
+
+    # ---- arithmetic: see `Arithmetic` ----
+
+    def const_i1(self, value: bool) -> ir.Constant:
+        """A flag that is known."""
+        return ir.Constant(I1, int(value))
+
+    def binary(self, op: Binary, left: ir.Value, right: ir.Value) -> ir.Value:
+        """`left op right`, wrapping."""
+        name = f"{op}_" if op in ("and", "or") else op
+        return getattr(self.builder, name)(left, right)
+
+    def overflowing(
+        self, op: Overflowing, left: ir.Value, right: ir.Value
+    ) -> tuple[ir.Value, ir.Value]:
+        """The wrapped result, and the flag that says whether it wrapped."""
+        pair = getattr(self.builder, f"{op}_with_overflow")(left, right)
+        return self.builder.extract_value(pair, 0), self.builder.extract_value(pair, 1)
+
+    def icmp(self, predicate: Predicate, left: ir.Value, right: ir.Value) -> ir.Value:
+        """Compare integers."""
+        sign, compare = _COMPARISONS[predicate]
+        build = self.builder.icmp_unsigned if sign == "u" else self.builder.icmp_signed
+        return build(compare, left, right)
+
+    def select(self, condition: ir.Value, then: ir.Value, otherwise: ir.Value) -> ir.Value:
+        """`then` where the condition holds."""
+        return self.builder.select(condition, then, otherwise)
+
+    def not_(self, flag: ir.Value) -> ir.Value:
+        """The opposite of an i1."""
+        return self.builder.not_(flag)
+
+    def widened(self, flag: ir.Value) -> ir.Value:
+        """An i1 as 0 or 1, i64."""
+        return self.builder.zext(flag, I64)
 
     # ---- control flow ----
 

@@ -4,9 +4,9 @@
 much as its text.  The writer makes the text at once.  It knows no types but their names: what it
 is handed must fit together, and LLVM's verifier says where it does not.
 
-A function is a list of blocks, in the order in which they were made or are arranged; the writer owns
-the insertion point.  Names are a function of the order of emission alone, so the same calls give
-the same text.
+A function is a list of blocks in the order in which they were made or are arranged; the writer
+owns the insertion point.  Names are a function of the order of emission alone, so the same calls
+give the same text.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, Literal, NamedTuple
 
+from ferrule.runtime.llvm.arithmetic import Binary, Overflowing, Predicate
 from ferrule.runtime.llvm.capi import c_function
 from ferrule.runtime.llvm.layouts import FieldType, Layout, size_of
 
-Predicate = Literal["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"]
-Binary = Literal["add", "sub", "mul", "and", "or", "xor", "shl", "lshr", "ashr", "sdiv", "srem"]
 FloatBinary = Literal["fadd", "fsub", "fmul"]
 FloatPredicate = Literal["oeq", "olt", "ole", "ogt", "oge", "uno"]
 Cast = Literal[
@@ -41,6 +40,11 @@ _BYTES: Final = tuple(
     chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\' else f"\\{byte:02X}"
     for byte in range(256)
 )
+
+
+def _is_plain(name: str) -> bool:
+    """Whether LLVM reads this at the start of a name as it is: a parameter's may be anything."""
+    return name.isascii() and not name[0].isdigit()
 
 
 def const(kind: str, value: int) -> Value:
@@ -127,6 +131,12 @@ class Writer:
         operands = ", ".join(f"{argument.type} {argument.ref}" for argument in arguments)
         return self._value(result, f"call {result} @{name}({operands})", name)
 
+    def call_void(self, name: str, arguments: Sequence[Value], attributes: str = "") -> None:
+        """The same for a function that returns nothing."""
+        self.symbol(name, "void", [argument.type for argument in arguments], attributes)
+        operands = ", ".join(f"{argument.type} {argument.ref}" for argument in arguments)
+        self._emit(f"  call void @{name}({operands})")
+
     def call_c(self, name: str, arguments: Sequence[Value]) -> Value:
         """Call one of the C functions of the fixed table."""
         return self.call(name, str(c_function(name).result), arguments)
@@ -151,7 +161,8 @@ class Writer:
         The insertion point comes back at the end.
         """
         before, here = self._blocks, self._block
-        self._blocks = found = []
+        found: list[Block] = []
+        self._blocks = found
         try:
             yield found
         finally:
@@ -191,9 +202,15 @@ class Writer:
         self._entry.append(f"  {value.ref} = alloca [{count} x {element}], align 8")
         return value
 
-    def store_at_entry(self, value: Value, address: Value) -> None:
-        """Store a constant to room on the stack before anything else happens."""
-        self._entry.append(f"  store {value.type} {value.ref}, ptr {address.ref}")
+    def store_at_entry(self, value: Value, base: Value, bytes_: int = 0) -> None:
+        """Store a constant so many bytes behind room on the stack, before all else happens."""
+        address = base.ref
+        if bytes_:
+            address = f"%at.{self._next()}"
+            self._entry.append(
+                f"  {address} = getelementptr inbounds i8, ptr {base.ref}, i64 {bytes_}"
+            )
+        self._entry.append(f"  store {value.type} {value.ref}, ptr {address}")
 
     def load(self, address: Value, kind: str, name: str = "v") -> Value:
         """Load a naturally aligned scalar."""
@@ -232,7 +249,19 @@ class Writer:
             )
         return known
 
-    # ---- arithmetic ----
+    # ---- arithmetic: the `Arithmetic` that sizes are lowered with, and more ----
+
+    def const_i64(self, value: int) -> Value:
+        """A 64-bit constant."""
+        return i64(value)
+
+    def const_i1(self, value: bool) -> Value:
+        """A flag that is known."""
+        return TRUE if value else FALSE
+
+    def widened(self, flag: Value) -> Value:
+        """An i1 as 0 or 1, i64."""
+        return self.cast("zext", flag, "i64")
 
     def binary(self, op: Binary | FloatBinary, left: Value, right: Value, name: str = "v") -> Value:
         """`left op right`, wrapping."""
@@ -262,14 +291,12 @@ class Writer:
             return value
         return self._value(kind, f"{op} {value.type} {value.ref} to {kind}", name)
 
-    def overflowing(self, op: Literal["sadd", "ssub", "smul"], left: Value, right: Value) -> Value:
-        """The pair of the wrapped result and the flag that says whether it wrapped."""
-        pair = f"{{ {left.type}, i1 }}"
-        return self.call(f"llvm.{op}.with.overflow.{left.type}", pair, [left, right])
-
-    def part(self, pair: Value, position: Literal[0, 1], kind: str) -> Value:
-        """One of the two of a pair."""
-        return self._value(kind, f"extractvalue {pair.type} {pair.ref}, {position}", "v")
+    def overflowing(self, op: Overflowing, left: Value, right: Value) -> tuple[Value, Value]:
+        """The wrapped result, and the flag that says whether it wrapped."""
+        kind = f"{{ {left.type}, i1 }}"
+        pair = self.call(f"llvm.{op}.with.overflow.{left.type}", kind, [left, right])
+        value = self._value(left.type, f"extractvalue {kind} {pair.ref}, 0", "v")
+        return value, self._value("i1", f"extractvalue {kind} {pair.ref}, 1", "c")
 
     def phi(self, kind: str, incoming: Sequence[tuple[Value, Block]], name: str = "v") -> Value:
         """The value that belongs to the block from which this one was reached."""
@@ -278,7 +305,7 @@ class Writer:
 
     def _value(self, kind: str, text: str, name: str) -> Value:
         self._number = number = self._number + 1
-        ref = f"%{name}.{number}"
+        ref = f"%{name}.{number}" if _is_plain(name) else f"%v.{number}"
         self._emit(f"  {ref} = {text}")
         return Value(kind, ref)
 

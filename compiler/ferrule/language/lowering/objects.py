@@ -1,0 +1,58 @@
+"""Lists, dicts and sets exist only while compiling: what a run-time condition decides must not
+change them, because both sides of a branch are lowered, and a loop's body once."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from ferrule.language.lowering.context import Lowering
+
+_END: Final = object()
+_CONTAINERS: Final = (list, dict, set, tuple)
+
+
+@contextmanager
+def unchanged(low: Lowering, node: ast.AST) -> Iterator[None]:
+    """Refuses code that changes an object from before it, under the run-time condition `node`."""
+    before = {name: (value, _content(value)) for name, value in _containers(low, node)}
+    yield
+    for name, (value, content) in before.items():
+        now = _content(value)
+        if len(now) != len(content) or any(a is not b for a, b in zip(now, content, strict=True)):
+            low.fail(
+                node,
+                f"the {type(value).__name__} {name!r} is changed inside a run-time branch or loop",
+                expected="changes that happen at compile time, outside of it",
+            )
+
+
+def _containers(low: Lowering, node: ast.AST) -> Iterator[tuple[str, Any]]:
+    """The containers that code in this node can reach by a name."""
+    used = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+    for name in (*low.names, *sorted(used - low.names.keys())):
+        value = low.peek(name)
+        if isinstance(value, _CONTAINERS):
+            yield name, value
+
+
+def _content(value: Any) -> list[Any]:
+    """Everything in a container, and in those inside it, in one order; to be compared by `is`."""
+    result: list[Any] = []
+    seen: set[int] = set()
+
+    def visit(item: Any) -> None:
+        result.append(item)
+        if not isinstance(item, _CONTAINERS) or id(item) in seen:
+            return
+        seen.add(id(item))
+        for inner in item:
+            visit(inner)
+            if isinstance(item, dict):
+                visit(item[inner])
+        result.append(_END)
+
+    visit(value)
+    return result

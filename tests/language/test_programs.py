@@ -1,0 +1,446 @@
+"""Programs as people write them, compiled and run, each beside itself in plain Python."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from plain_python import run_both
+
+import ferrule as fe
+
+Program = tuple[Callable[..., None], tuple[Any, ...], Any]
+PROGRAMS: list[Program] = []
+
+
+def program(*arguments: Any, reference: Any = None) -> Any:
+    """Adds a program that is run on copies of these arguments, and compared with itself."""
+
+    def add(function: Callable[..., None]) -> Callable[..., None]:
+        PROGRAMS.append((function, arguments, reference))
+        return function
+
+    return add
+
+
+def f32(*values: float) -> Any:
+    return np.array(values, np.float32)
+
+
+def i32(*values: int) -> Any:
+    return np.array(values, np.int32)
+
+
+def zeros(*shape: int, dtype: Any = np.float32) -> Any:
+    return np.zeros(shape, dtype)
+
+
+def ramp(*shape: int, dtype: Any = np.float32) -> Any:
+    return np.arange(math.prod(shape)).reshape(shape).astype(dtype)
+
+
+class Point(NamedTuple):
+    x: float
+    y: float
+
+
+@dataclass(frozen=True)
+class Config:
+    block: int
+    scale: float = 0.5
+    taps: tuple[float, ...] = (0.25, 0.5, 0.25)
+
+
+CONFIG = Config(32)
+SCALE = np.float32(1.5)
+COUNT = np.int64(3)
+
+
+# ---- control flow ----
+
+
+@program(f32(3, -1, 0, 7, 12), zeros(5), zeros(5))
+def nested_ifs(a, b, c):
+    for i in range(a.shape[0]):
+        x = a[i]
+        kind, weight = 0, 1.0
+        if x < 0:
+            kind, weight = 1, 2.0
+            x = -x
+        elif x == 0:
+            if i > 3:
+                kind = 2
+            else:
+                kind, weight = 3, 0.5
+        elif 1 < x <= 7:
+            if x > 3:
+                weight = 4.0
+            kind = 4 if x > 5 else 5
+        else:
+            x, weight = weight, x
+        b[i] = kind
+        c[i] = x * weight
+
+
+@program(zeros(10, dtype=np.int64), 4, 3)
+def loops_in_loops(out, n: fe.Int32, m: fe.Int32):
+    total, pair = 0, (0, 1)
+    for i in range(n):
+        inner = 0
+        for j in range(i, m + i):
+            inner += i * j
+            pair = (pair[1], pair[0] + 1)
+            for k in range(j, 0, -2):
+                inner -= k
+        total += inner
+    out[0], (out[1], out[2]) = total, pair
+    for i in range(n, -1, -1):
+        out[3 + i] = i * i
+
+
+@program(zeros(6, dtype=np.int64))
+def loop_names(out):
+    i = 7
+    for i in range(3):
+        i = i * 10
+    out[0] = i
+    for i in range(0):
+        out[5] = 1
+    out[1] = i
+    last = -1
+    for last in range(2, 9, 3):
+        pass
+    out[2] = last
+    x = 0
+    for step in range(4):
+        x = x + 0.5
+    out[3] = 1 if x == 2.0 else 0
+
+
+@program(zeros(4, dtype=np.int64), 27)
+def while_loops(out, start: fe.Int32):
+    n, steps, odd = start, 0, False
+    while n != 1 and steps < 1000:
+        odd = n % 2 == 1
+        if odd:
+            n = 3 * n + 1
+        else:
+            n = n // 2
+        steps += 1
+    out[0], out[1], out[2] = steps, n, odd
+    while not (n > 5 or steps < 0):
+        n += 1
+    out[3] = n
+
+
+@program(f32(1, 2, -1, 5), zeros(3))
+def loops_that_carry_bools(a, out):
+    found, every = False, True
+    count = 0
+    for i in range(a.shape[0]):
+        negative = a[i] < 0
+        found = found or negative
+        every = every and not negative
+        count += negative
+    out[0], out[1], out[2] = found, every, count
+
+
+@program(i32(5, 0, 3, 9), zeros(4, dtype=np.int32))
+def short_circuits_guard_reads(a, b):
+    n = a.shape[0]
+    for i in range(n):
+        hits = 0
+        if i + 1 < n and a[i + 1] > a[i]:
+            hits += 1
+        if i == 0 or a[i - 1] > a[i]:
+            hits += 10
+        if not (i >= n - 1 or a[i + 1] == 0):
+            hits += 100
+        if 0 <= i - 1 < n and a[i - 1] != 0:
+            hits += 1000
+        if 0 < a[i] <= 20 // a[i] < 15:  # no division by zero: the first part decides
+            hits += 10_000
+        b[i] = hits
+
+
+@program(f32(2, -3), zeros(6))
+def values_of_conditions(a, b):
+    positive = a[0] > 0
+    b[0] = positive
+    b[1] = a[1] > 0 or positive
+    b[2] = (a[0] > 0) & (a[1] > 0) | ~positive
+    b[3] = positive * 3 + (a[1] < 0)
+    b[4] = -(a[0] * positive)
+    b[5] = max(positive, a[1] > 0) + min(positive, a[1] > 0) * 10
+
+
+@program(i32(0, 0, 1, 2), zeros(4))
+def tuples_compare(a, b):
+    pair = (a[0], a[1])
+    if pair == (0, 0):
+        b[0] = 1.0
+    if (a[2], a[3]) != (1, 2):
+        b[1] = 1.0
+    b[2] = (a[2], 5) == (1, 5)
+    first, *rest = (a[1], a[2], a[3])
+    b[3] = first + rest[0] + rest[-1]
+
+
+@program(f32(4, 1), zeros(3))
+def named_tuples_are_carried(a, b):
+    p = Point(a[0], a[1])
+    for i in range(3):
+        if p.x > p.y:
+            p = Point(p.x / 2, p.y + 1)
+    b[0], b[1] = p.x, p.y
+    b[2] = -0.0 if p.x > 100 else 0.0
+
+
+@program(f32(1, -1), zeros(2))
+def minus_zero_is_kept(a, b):
+    for i in range(2):
+        zero = 0.0
+        if a[i] < 0:
+            zero = -0.0
+        b[i] = zero
+
+
+def put(out, at, value):
+    out[at] = value
+
+
+@program(f32(1, -1), zeros(4))
+def helpers_with_effects_in_conditions(a, b):
+    for i in range(2):
+        put(b, i, 5.0) if a[i] > 0 else put(b, i, 7.0)
+        a[i] > 0 and put(b, i + 2, 3.0)
+
+
+def next_slot(counter):
+    counter[0] += 1
+    return counter[0] - 1
+
+
+@program(i32(0), zeros(3))
+def an_index_is_evaluated_once(counter, b):
+    b[next_slot(counter)] += 1.0
+    b[next_slot(counter)] += 2.0
+    b[2] = counter[0]
+
+
+# ---- functions and compile-time values ----
+
+
+def scaled(x, factor=2.0, *, offset=SCALE, also=None):
+    result = x * factor + offset
+    return result if also is None else result + also(x)
+
+
+@program(f32(1, 2), zeros(6))
+def helper_functions(a, b):
+    bias = 10.0
+
+    def biased(x, y=bias):
+        return x + y + bias
+
+    bias = 20.0  # seen by the body, as in Python; the default was made before
+    b[0] = scaled(a[0])
+    b[1] = scaled(a[1], offset=0, factor=3)
+    b[2] = scaled(a[0], also=lambda x: x * 100)
+    b[3] = biased(a[0]) + scaled(4.0, also=lambda x: x + 1)
+    b[4] = (lambda x, y: x - y)(*(a[1], a[0]))
+    b[5] = twice(a[0]) + twice(3)
+
+
+def make_twice(times: int = 2) -> Any:
+    def doubled(function: Any) -> Any:
+        def wrapper(*args: Any) -> Any:
+            return times * function(*args)
+
+        return wrapper
+
+    return doubled
+
+
+@make_twice()
+def twice(x):
+    return x + 1
+
+
+@program(zeros(4))
+def recursion_at_compile_time(b):
+    def factorial(n):
+        return 1 if n == 0 else n * factorial(n - 1)
+
+    def power(x, n):
+        return x if n == 1 else x * power(x, n - 1)
+
+    b[0] = factorial(5)
+    b[1] = power(b[0], 3)
+    adders = [lambda x, k=k: x + k for k in range(3)]
+    late = [lambda x: x + k for k in range(3)]  # noqa: B023
+    b[2], b[3] = adders[0](b[0]), late[0](b[0])
+
+
+@program(ramp(8), zeros(8))
+def compile_time_data(a, b):
+    taps = [w * 2 for w in CONFIG.taps if w > 0.1]
+    table = {"first": 1.0, "second": CONFIG.scale}
+    for k, (w, name) in enumerate(zip(taps[:2], table, strict=True)):
+        b[k] = a[k] * w + table[name]
+    values = []
+    for k in fe.range_constexpr(2, 5):
+        values.append(a[k] * SCALE)
+    values[1] = values[0] + values[-1]
+    b[2], b[3], b[4] = values
+    b[5] = max(values) + min(*values, 3.0) + len(values) + len(a) + COUNT
+    b[6] = len(f"{CONFIG.block:04d}") + {x: x * x for x in (1, 2)}[2]
+    for i in range(COUNT):
+        b[7] += i if CONFIG.block == 32 else 100
+
+
+@program(i32(1, -7, 100), zeros(3, dtype=np.int32), zeros(3, dtype=np.int32))
+def shifts_and_powers(a, b, c):
+    for i in range(a.shape[0]):
+        b[i] = (a[i] << 3) ^ (a[i] >> 1) | 1
+        c[i] = a[i] ** 3 - abs(a[i]) % 7 + ~a[i] // 2
+
+
+@program(zeros(3, dtype=np.int64))
+def wide_ranges(out):
+    for i in range(2**40, 2**40 + 3):
+        out[0] += i
+    for i in range(np.int64(2**40), np.int64(2**40 + 9), 4):
+        out[1] = i
+    for i in range(5, -(2**35), -(2**34)):
+        out[2] += i
+
+
+# ---- kernels ----
+
+
+@fe.kernel
+def saxpy_kernel(a, x, y, alpha):
+    n = x.shape[0]
+    i = fe.arch.block_idx()[0] * fe.arch.block_dim()[0] + fe.arch.thread_idx()[0]
+    inside = n > i
+    if not inside:
+        pass
+    else:
+        y[i] = alpha * x[i] + a[0]
+
+
+@program(f32(10), ramp(77), zeros(77), 2.0)
+def launched_several_times(a, x, y, alpha: fe.Float32):
+    n = x.shape[0]
+    for block in (16, 32):
+        saxpy_kernel(a, x, y, alpha).launch(grid=(n + block - 1) // block, block=block)
+    if alpha > 1.0:
+        for k in range(3):
+            saxpy_kernel(a, y, y, 0.5).launch(grid=[(n + 63) // 64], block=(64,))
+    saxpy_kernel(a, alpha=np.float32(2.0), y=y, x=y).launch(grid=(3, 1), block=(20, 1, 1))
+    saxpy_kernel(a, alpha=np.float32(3.0), y=y, x=y).launch(grid=3, block=1)
+
+
+@fe.kernel
+def apply_kernel(b, function, point):
+    i = fe.arch.thread_idx()[0]
+    b[i] = function(b[i]) + point.x
+
+
+@program(ramp(4), 3)
+def constants_of_kernels_are_told_apart(b, n: fe.Int32):
+    for k in (1.0, 2.0, 3.0):
+        apply_kernel(b, lambda x, k=k: x * k, Point(k, 0.0)).launch(grid=1, block=4)
+        apply_kernel(b, twice, Point(np.float64(k), 1.0)).launch(grid=1, block=n)
+
+
+@fe.kernel
+def guarded_kernel(out, lower, upper, way):
+    x, y, _ = fe.arch.thread_idx()
+    bx, by, _ = fe.arch.block_idx()
+    i, j = bx * 8 + x, by * 4 + y
+    m, n = out.shape
+    if way == 0:
+        inside = i < n and j < m
+        wanted = lower <= i and not i > upper
+        if inside and wanted:
+            out[j, i] += 1.0
+    elif way == 1:
+        if not (i >= n):
+            if m > j:
+                if not (i < lower or i > upper):
+                    out[j, i] += 2.0
+                else:
+                    out[j, i] -= 1.0
+    elif way == 2:
+        if i < n and j < m and i % 2 == j % 2:
+            out[j, i] += i
+    else:
+        if lower <= i < n and 0 <= j < m and i != upper:
+            out[j, i] = out[j, i] * 2
+            for k in range(i, n, 5):
+                out[j, i] += k
+
+
+@program(zeros(7, 19), 3, 12)
+def guards_of_all_shapes(out, lower: fe.Int32, upper: fe.Int32):
+    m, n = out.shape
+    for way in fe.range_constexpr(4):
+        guarded_kernel(out, lower, upper, way).launch(
+            grid=((n + 7) // 8, (m + 3) // 4), block=(8, 4)
+        )
+
+
+@fe.kernel
+def cube_kernel(out, a):
+    x, y, z = fe.arch.block_idx()
+    t = fe.arch.thread_idx()
+    total = 0.0
+    k = 0
+    while k <= z:
+        total += a[k, y, x]
+        k += 1
+    out[z, y, x] = total + t[0] + t[1] * 2
+
+
+@program(zeros(3, 4, 5), ramp(3, 4, 5))
+def three_dims_without_a_guard(out, a):
+    d, h, w = out.shape
+    cube_kernel(out, a).launch(grid=(w, h, d), block=1)
+
+
+@fe.kernel
+def row_kernel(out, a):
+    row = fe.arch.block_idx()[0] * 2 + fe.arch.thread_idx()[0]
+    if row < a.shape[0]:
+        largest, place, seen = a[row, 0], 0, False
+        for j in range(1, a.shape[1]):
+            x = a[row, j]
+            if x > largest:
+                largest, place = x, j
+            seen = seen or x == 3.0
+        total = 0.0
+        for j in range(a.shape[1]):
+            total += fe.math.exp(a[row, j] - largest)
+        out[row, 0], out[row, 1], out[row, 2] = total, place, seen
+
+
+@program(zeros(5, 3), np.sin(ramp(5, 7) * 3).astype(np.float32))
+def rows(out, a):
+    row_kernel(out, a).launch(grid=(a.shape[0] + 1) // 2, block=2)
+
+
+@program(zeros(0, 3), zeros(0, 7))
+def no_rows(out, a):
+    row_kernel(out, a).launch(grid=(a.shape[0] + 1) // 2, block=2)
+
+
+@pytest.mark.parametrize("each", PROGRAMS, ids=lambda p: p[0].__name__)
+def test_program(each: Program) -> None:
+    function, arguments, reference = each
+    run_both(function, arguments, reference, tolerance=1e-6)
