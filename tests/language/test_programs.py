@@ -109,14 +109,14 @@ def loop_names(out):
         i = i * 10
     out[0] = i
     for i in range(0):
-        out[5] = 1
+        out[5] = i
     out[1] = i
     last = -1
     for last in range(2, 9, 3):
-        pass
+        out[4] += last
     out[2] = last
     x = 0
-    for step in range(4):
+    for _ in range(4):
         x = x + 0.5
     out[3] = 1 if x == 2.0 else 0
 
@@ -193,7 +193,7 @@ def tuples_compare(a, b):
 @program(f32(4, 1), zeros(3))
 def named_tuples_are_carried(a, b):
     p = Point(a[0], a[1])
-    for i in range(3):
+    for _ in range(3):
         if p.x > p.y:
             p = Point(p.x / 2, p.y + 1)
     b[0], b[1] = p.x, p.y
@@ -289,7 +289,8 @@ def recursion_at_compile_time(b):
 @program(ramp(8), zeros(8))
 def compile_time_data(a, b):
     taps = [w * 2 for w in CONFIG.taps if w > 0.1]
-    table = {"first": 1.0, "second": CONFIG.scale}
+    table = {"first": 1.0, **{"second": CONFIG.scale}}
+    rows = {"x": a[3], "y": a[4]}
     for k, (w, name) in enumerate(zip(taps[:2], table, strict=True)):
         b[k] = a[k] * w + table[name]
     values = []
@@ -297,6 +298,7 @@ def compile_time_data(a, b):
         values.append(a[k] * SCALE)
     values[1] = values[0] + values[-1]
     b[2], b[3], b[4] = values
+    b[4] += rows["x"] * rows.get("y")
     b[5] = max(values) + min(*values, 3.0) + len(values) + len(a) + COUNT
     b[6] = len(f"{CONFIG.block:04d}") + {x: x * x for x in (1, 2)}[2]
     for i in range(COUNT):
@@ -340,7 +342,7 @@ def launched_several_times(a, x, y, alpha: fe.Float32):
     for block in (16, 32):
         saxpy_kernel(a, x, y, alpha).launch(grid=(n + block - 1) // block, block=block)
     if alpha > 1.0:
-        for k in range(3):
+        for _ in range(3):
             saxpy_kernel(a, y, y, 0.5).launch(grid=[(n + 63) // 64], block=(64,))
     saxpy_kernel(a, alpha=np.float32(2.0), y=y, x=y).launch(grid=(3, 1), block=(20, 1, 1))
     saxpy_kernel(a, alpha=np.float32(3.0), y=y, x=y).launch(grid=3, block=1)

@@ -82,9 +82,11 @@ class Body:
 class HostModule:
     """Wrapper and body, verified and unoptimised: what an object is made from.
 
-    `wrapper` exports `__tvm_ffi_<signature.name>` and calls `body.symbol`.
+    `wrapper` exports `__tvm_ffi_<signature.name>` and calls `body.symbol`.  `opt_level`, from 0 to
+    3, is how far the body is optimised.
     """
 
     signature: Signature
     wrapper: str
     body: Body
+    opt_level: int = 3

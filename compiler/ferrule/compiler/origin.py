@@ -17,10 +17,10 @@ from ferrule.runtime.artefacts import ObjectCode, Stage
 from ferrule.specs import Signature
 
 
-def host_module(signature: Signature, body: Body) -> HostModule:
+def host_module(signature: Signature, body: Body, opt_level: int = 3) -> HostModule:
     """A body with the wrapper that checks the signature's arguments and calls it."""
     wrapper = build_wrapper(signature, BodyCall(body), body.relations, body.faults)
-    return HostModule(signature, wrapper, body)
+    return HostModule(signature, wrapper, body, opt_level)
 
 
 class CompiledOrigin:
@@ -66,4 +66,5 @@ class CompiledOrigin:
     def _named(self, name: str) -> HostModule:
         if name == self._module.signature.name:
             return self._module
-        return host_module(self._module.signature.renamed(name), self._module.body)
+        module = self._module
+        return host_module(module.signature.renamed(name), module.body, module.opt_level)

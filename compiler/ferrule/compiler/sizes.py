@@ -10,29 +10,26 @@ cannot overflow.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Generic
 
-from llvmlite import ir
-
-from ferrule.runtime.llvm.emitter import Emitter
-from ferrule.runtime.llvm.layouts import I1, I64
+from ferrule.runtime.llvm.arithmetic import Arithmetic, Binary, Overflowing, V
 from ferrule.specs import Compound, Dim, Sym
 from ferrule.specs.expr import INT64_MAX, INT64_MIN, ExprOp
 
-_FULL: Final = (INT64_MIN, INT64_MAX)
+FULL_RANGE: Final = (INT64_MIN, INT64_MAX)
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class Size(Generic[V]):
     """The value of a size, i64, and the flag, i1, that says that it has none.
 
     Without a flag it always has one.  `low` and `high` bound the value.
     """
 
-    value: ir.Value
-    undefined: ir.Value | None = None
+    value: V
+    undefined: V | None = None
     low: int = INT64_MIN
     high: int = INT64_MAX
 
@@ -43,33 +40,40 @@ class Size:
 
 
 @dataclass(slots=True)
-class Sizes:
+class Sizes(Generic[V]):
     """Lowers sizes for these values of the symbols, each expression once.
 
-    `ranges` are of those symbols that have been checked.
+    `ranges` are of those symbols that have been checked.  With `refuse` no size has a flag:
+    `refuse` gets it as soon as it is there, and goes on where it does not hold.
     """
 
-    emitter: Emitter
-    symbols: Mapping[Sym, ir.Value]
+    emitter: Arithmetic[V]
+    symbols: Mapping[Sym, V]
     ranges: dict[Sym, tuple[int, int]] = field(default_factory=dict)
-    _known: dict[Dim, Size] = field(default_factory=dict)
+    refuse: Callable[[V], None] | None = None
+    _known: dict[Dim, Size[V]] = field(default_factory=dict)
 
-    def lower(self, dim: Dim) -> Size:
+    def inner(self, symbols: Mapping[Sym, V]) -> Sizes[V]:
+        """The same for code that this one's dominates, with other symbols too."""
+        return Sizes(self.emitter, symbols, dict(self.ranges), self.refuse, dict(self._known))
+
+    def lower(self, dim: Dim) -> Size[V]:
         """The size, emitted at the insertion point."""
         match dim:
             case Sym():
-                return Size(self.symbols[dim], None, *self.ranges.get(dim, _FULL))
+                return Size(self.symbols[dim], None, *self.ranges.get(dim, FULL_RANGE))
             case Compound(op, lhs, rhs):
                 known = self._known.get(dim)
                 if known is None:
-                    known = self._known[dim] = self._compound(op, self.lower(lhs), self.lower(rhs))
+                    known = self._compound(op, self.lower(lhs), self.lower(rhs))
+                    self._known[dim] = known
                 return known
             case int() if INT64_MIN <= dim <= INT64_MAX:
                 return Size(self.emitter.const_i64(dim), None, dim, dim)
             case int():
-                return Size(self.emitter.const_i64(0), ir.Constant(I1, 1))
+                return Size(self.emitter.const_i64(0), self._flag(self.emitter.const_i1(True)))
 
-    def _compound(self, op: ExprOp, lhs: Size, rhs: Size) -> Size:
+    def _compound(self, op: ExprOp, lhs: Size[V], rhs: Size[V]) -> Size[V]:
         match op:
             case "add" | "sub" | "mul":
                 return self._arithmetic(op, lhs, rhs)
@@ -78,72 +82,79 @@ class Sizes:
             case "floordiv" | "mod" | "ceildiv":
                 return self._divide(op, lhs, rhs)
 
-    def _flag(self, *flags: ir.Value | None) -> ir.Value | None:
+    def _flag(self, *flags: V | None) -> V | None:
         """The disjunction of those flags that there are."""
-        found: ir.Value | None = None
+        found: V | None = None
         for flag in flags:
             if flag is not None:
-                found = flag if found is None else self.emitter.builder.or_(found, flag)
-        return found
+                found = flag if found is None else self.emitter.binary("or", found, flag)
+        if found is None or self.refuse is None:
+            return found
+        self.refuse(found)
+        return None
 
-    def _arithmetic(self, op: ExprOp, lhs: Size, rhs: Size) -> Size:
-        build, flag = self.emitter.builder, self._flag(lhs.undefined, rhs.undefined)
+    def _arithmetic(self, op: ExprOp, lhs: Size[V], rhs: Size[V]) -> Size[V]:
+        emitter, flag = self.emitter, self._flag(lhs.undefined, rhs.undefined)
         low, high = _interval(op, lhs, rhs)
         if INT64_MIN <= low and high <= INT64_MAX:
-            plain = {"add": build.add, "sub": build.sub, "mul": build.mul}[op]
-            return Size(plain(lhs.value, rhs.value), flag, low, high)
-        checked = {
-            "add": build.sadd_with_overflow,
-            "sub": build.ssub_with_overflow,
-            "mul": build.smul_with_overflow,
-        }[op]
-        pair = checked(lhs.value, rhs.value)
-        return Size(build.extract_value(pair, 0), self._flag(flag, build.extract_value(pair, 1)))
+            value = emitter.binary(_PLAIN[op], lhs.value, rhs.value)
+            return Size(value, flag, low, high)
+        value, wrapped = emitter.overflowing(_CHECKED[op], lhs.value, rhs.value)
+        return Size(value, self._flag(flag, wrapped))
 
-    def _choose(self, op: ExprOp, lhs: Size, rhs: Size) -> Size:
-        build = self.emitter.builder
-        first = build.icmp_signed("<" if op == "min" else ">", lhs.value, rhs.value)
+    def _choose(self, op: ExprOp, lhs: Size[V], rhs: Size[V]) -> Size[V]:
+        emitter = self.emitter
+        first = emitter.icmp("slt" if op == "min" else "sgt", lhs.value, rhs.value)
         pick = min if op == "min" else max
         flag = self._flag(lhs.undefined, rhs.undefined)
-        value = build.select(first, lhs.value, rhs.value)
+        value = emitter.select(first, lhs.value, rhs.value)
         return Size(value, flag, pick(lhs.low, rhs.low), pick(lhs.high, rhs.high))
 
-    def _divide(self, op: ExprOp, lhs: Size, rhs: Size) -> Size:
+    def _divide(self, op: ExprOp, lhs: Size[V], rhs: Size[V]) -> Size[V]:
         divisor, flag = self._divisor(op, lhs, rhs)
-        build, zero = self.emitter.builder, self.emitter.const_i64(0)
-        quotient = build.sdiv(lhs.value, divisor)
-        rest = build.srem(lhs.value, divisor)
+        emitter, zero = self.emitter, self.emitter.const_i64(0)
         flag = self._flag(lhs.undefined, rhs.undefined, flag)
-        inexact = build.icmp_signed("!=", rest, zero)
-        opposite = build.icmp_signed("<", build.xor(lhs.value, divisor), zero)
+        quotient = emitter.binary("sdiv", lhs.value, divisor)
+        rest = emitter.binary("srem", lhs.value, divisor)
+        inexact = emitter.icmp("ne", rest, zero)
+        opposite = emitter.icmp("slt", emitter.binary("xor", lhs.value, divisor), zero)
         match op:
             case "floordiv":
-                below = build.zext(build.and_(inexact, opposite), I64)
-                return Size(build.sub(quotient, below), flag)
+                below = emitter.widened(emitter.binary("and", inexact, opposite))
+                return Size(emitter.binary("sub", quotient, below), flag)
             case "mod":
-                moved = build.and_(inexact, opposite)
-                value = build.select(moved, build.add(rest, divisor), rest)
+                moved = emitter.binary("and", inexact, opposite)
+                value = emitter.select(moved, emitter.binary("add", rest, divisor), rest)
                 return Size(value, flag, *_modulo(rhs))
             case _:
-                above = build.and_(inexact, build.not_(opposite))
-                return Size(build.add(quotient, build.zext(above, I64)), flag)
+                above = emitter.binary("and", inexact, emitter.not_(opposite))
+                above = emitter.widened(above)
+                return Size(emitter.binary("add", quotient, above), flag)
 
-    def _divisor(self, op: ExprOp, lhs: Size, rhs: Size) -> tuple[ir.Value, ir.Value | None]:
+    def _divisor(self, op: ExprOp, lhs: Size[V], rhs: Size[V]) -> tuple[V, V | None]:
         """What to divide by so that nothing traps, and the flag of what would have."""
-        build = self.emitter.builder
+        emitter = self.emitter
         if rhs.constant is not None and rhs.constant not in (0, -1):
             return rhs.value, None
         if rhs.constant == 0:
-            return self.emitter.const_i64(1), ir.Constant(I1, 1)
-        zero = build.icmp_signed("==", rhs.value, self.emitter.const_i64(0))
-        least = build.icmp_signed("==", lhs.value, self.emitter.const_i64(INT64_MIN))
-        minus = build.icmp_signed("==", rhs.value, self.emitter.const_i64(-1))
-        unfit = build.or_(zero, build.and_(least, minus))
-        divisor = build.select(unfit, self.emitter.const_i64(1), rhs.value)
+            return emitter.const_i64(1), emitter.const_i1(True)
+        zero = (
+            emitter.const_i1(False)
+            if rhs.constant == -1
+            else emitter.icmp("eq", rhs.value, emitter.const_i64(0))
+        )
+        least = emitter.icmp("eq", lhs.value, emitter.const_i64(INT64_MIN))
+        minus = emitter.icmp("eq", rhs.value, emitter.const_i64(-1))
+        unfit = emitter.binary("or", zero, emitter.binary("and", least, minus))
+        divisor = emitter.select(unfit, emitter.const_i64(1), rhs.value)
         return divisor, zero if op == "mod" else unfit  # INT64_MIN % -1 is 0
 
 
-def _interval(op: ExprOp, lhs: Size, rhs: Size) -> tuple[int, int]:
+_PLAIN: Final[dict[ExprOp, Binary]] = {"add": "add", "sub": "sub", "mul": "mul"}
+_CHECKED: Final[dict[ExprOp, Overflowing]] = {"add": "sadd", "sub": "ssub", "mul": "smul"}
+
+
+def _interval(op: ExprOp, lhs: Size[V], rhs: Size[V]) -> tuple[int, int]:
     match op:
         case "add":
             return lhs.low + rhs.low, lhs.high + rhs.high
@@ -154,9 +165,9 @@ def _interval(op: ExprOp, lhs: Size, rhs: Size) -> tuple[int, int]:
             return min(ends), max(ends)
 
 
-def _modulo(rhs: Size) -> tuple[int, int]:
+def _modulo(rhs: Size[V]) -> tuple[int, int]:
     match rhs.constant:
         case int(divisor) if divisor > 0:
             return 0, divisor - 1
         case _:
-            return _FULL
+            return FULL_RANGE

@@ -7,6 +7,7 @@ exported object runs on every machine of it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 import llvmlite.binding as llvm
@@ -23,12 +24,14 @@ class HostTarget:
     features: str
 
 
+@cache
 def host() -> HostTarget:
     """This machine, with every feature of its CPU."""
     features = llvm.get_host_cpu_features().flatten()
     return HostTarget(host_triple(), llvm.get_host_cpu_name(), features)
 
 
+@cache
 def host_triple() -> str:
     """The triple of this process."""
     return str(llvm.get_process_triple())
@@ -49,11 +52,14 @@ def target(cpu: str, triple: str) -> HostTarget:
     return HostTarget(triple, cpu, "")
 
 
-def machine(chosen: HostTarget) -> Any:
-    """LLVM's machine for position-independent code of a target."""
+def machine(chosen: HostTarget, opt_level: int = 2) -> Any:
+    """LLVM's machine for position-independent code of a target.
+
+    `opt_level`, from 0 to 2, is the care that instruction selection takes.
+    """
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     llvm.initialize_native_asmparser()
     return llvm.Target.from_triple(chosen.triple).create_target_machine(
-        cpu=chosen.cpu, features=chosen.features, opt=2, reloc="pic", codemodel="default"
+        cpu=chosen.cpu, features=chosen.features, opt=opt_level, reloc="pic", codemodel="default"
     )

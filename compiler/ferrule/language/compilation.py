@@ -12,6 +12,7 @@ from ferrule.compiler.options import Options, choose_target, default_environment
 from ferrule.language.decorators import JitFunction, KernelFunction, check_undecorated
 from ferrule.language.examples import Examples, bind_examples, changed
 from ferrule.language.ir.effects import written_params
+from ferrule.language.source import place_of
 from ferrule.specs import Signature, params
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def compile(
     """
     function = _host_function(fn)
     examples = bind_examples(function, args, kwargs)
-    return _guarded(lambda: build(_job(function, examples, parse_options(options))))
+    return _guarded(function, lambda: build(_job(function, examples, parse_options(options))))
 
 
 def compile_for_call(
@@ -59,7 +60,7 @@ def compile_for_call(
         name, names = examples.variadic
         given.update(zip(names, given.pop(name, ()), strict=True))
     key = (job.signature.params, _constants_key(examples.constants))
-    return key, given, lambda: _guarded(lambda: build(job))
+    return key, given, lambda: _guarded(function, lambda: build(job))
 
 
 def _constants_key(constants: dict[str, Any]) -> tuple[object, ...]:
@@ -75,7 +76,7 @@ def _hashable(value: Any) -> bool:
     return True
 
 
-def _guarded(compute: Callable[[], Function]) -> Function:
+def _guarded(function: Callable[..., Any], compute: Callable[[], Function]) -> Function:
     """Runs a compilation; a CompileError leaves it without ferrule's own frames."""
     try:
         return compute()
@@ -85,6 +86,7 @@ def _guarded(compute: Callable[[], Function]) -> Function:
         raise CompileError(
             Diagnostic(
                 "the function is nested too deeply to be compiled",
+                place_of(function),
                 hint="split long expressions, and replace compile-time recursion by a loop",
             )
         ) from None

@@ -71,8 +71,7 @@ def read_source(function: Callable[..., Any]) -> Source:
     if not isinstance(function, types.FunctionType):
         raise CompileError(f"{function!r} is no Python function, so it has no source to compile")
     lines, first_line = _lines(function)
-    file = display_path(inspect.getsourcefile(function) or "<unknown>")
-    place = Span(file, function.__name__, first_line, 0, len(lines[0].rstrip()), lines[0])
+    place = place_of(function)
     _refuse_kinds(function, place)
     try:
         node = _parse(lines, first_line)
@@ -86,10 +85,18 @@ def read_source(function: Callable[..., Any]) -> Source:
         node,
         outer_names(function),
         default_values(function),
-        file,
+        place.file,
         tuple(line.rstrip("\r\n") for line in lines),
         first_line,
     )
+
+
+def place_of(function: Callable[..., Any]) -> Span:
+    """The place where a function begins, decorators included.  Raises CompileError without one."""
+    assert isinstance(function, types.FunctionType)
+    lines, first_line = _lines(function)
+    file = display_path(inspect.getsourcefile(function) or "<unknown>")
+    return Span(file, function.__name__, first_line, 0, len(lines[0].rstrip()), lines[0])
 
 
 def _lines(function: types.FunctionType) -> tuple[list[str], int]:

@@ -14,12 +14,23 @@ from typing import Final
 import llvmlite.binding as llvm
 
 from ferrule.compiler import targets
-from ferrule.compiler.messages.support import support_text
+from ferrule.compiler.checker.machine import define_check
+from ferrule.compiler.messages.support import define_support
+from ferrule.runtime.llvm.emitter import Emitter
 
 _DROPPED: Final = re.compile(
     r'^\s*\.(globl|file|ident|addrsig|addrsig_sym|section\s+"?\.note\.GNU-stack)\b.*\n', re.M
 )
 _LABEL: Final = re.compile(r"\.L(?=\w)")
+
+
+@cache
+def support_text() -> str:
+    """The support code as an LLVM module.  Pure: it depends on nothing."""
+    emitter = Emitter("ferrule.support")
+    define_support(emitter)
+    define_check(emitter)
+    return emitter.text()
 
 
 @cache

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from ferrule.compiler.artefacts import Fault, Location
-from ferrule.compiler.messages.parts import Message, Part, Text, Value
+from ferrule.compiler.messages.parts import Message, Part, Text, Trace, Value
 
 Filling: TypeAlias = "str | int | Part | tuple[Part, ...]"
 """What a field of a template can be."""
@@ -39,18 +39,19 @@ class Entry:
         common: Mapping[str, Filling] = MappingProxyType({}),
         /,
         *,
-        location: Location | None = None,
+        location: Location | Trace | None = None,
         **own: Filling,
     ) -> Message:
         """The message with these fields; `common` are those that many messages share."""
         fields = {**common, **own}
+        trace = location if isinstance(location, Trace) else trace_of(location)
         parts: list[Part] = []
         for text, name in self.pieces:
             if text:
                 parts.append(Text(text))
             if name is not None:
                 parts.extend(_as_parts(fields[name]))
-        return Message(self.code, self.error, tuple(parts), trace_of(location))
+        return Message(self.code, self.error, tuple(parts), trace)
 
 
 def _as_parts(filling: Filling) -> tuple[Part, ...]:
@@ -80,7 +81,7 @@ def body_fault(fault: Fault) -> Message:
     return Message("BODY", fault.kind, shown, trace_of(fault.location))
 
 
-_ON: Final = "on argument #{argument} when calling: `{signature}`, "
+_ON: Final = "on {argument} when calling: `{signature}`, "
 
 NUM_ARGS: Final = Entry(
     "CALL01",
@@ -93,6 +94,31 @@ TYPE: Final = Entry(
     "TypeError",
     "Mismatched type " + _ON + "expected {expected}, but got {actual}",
     "An argument is of another kind than its parameter takes.",
+)
+TYPE_KEY: Final = Entry(
+    "CALL03",
+    "TypeError",
+    "Mismatched type " + _ON + "expected {expected}, which is no registered type here, "
+    "but got {actual}",
+    "A parameter takes an object of a type that this process does not have.",
+)
+ELEMENT_TYPE: Final = Entry(
+    "CALL04",
+    "TypeError",
+    "Invalid shape element type {what} " + _ON + "expected int, but got {actual}",
+    "An element of a tuple of sizes is no int.",
+)
+TUPLE_SIZE: Final = Entry(
+    "CALL05",
+    "ValueError",
+    "Mismatched tuple size " + _ON + "expected tuple size={expected}, but got tuple size={actual}",
+    "A tuple has another number of items.",
+)
+SHAPE_SIZE: Final = Entry(
+    "CALL06",
+    "ValueError",
+    "Mismatched Shape " + _ON + "expected shape size={expected}, but got shape size={actual}",
+    "A tuple of sizes has another number of elements.",
 )
 NDIM: Final = Entry(
     "CALL11",
@@ -111,6 +137,18 @@ DEVICE: Final = Entry(
     "ValueError",
     "Mismatched Tensor " + _ON + "expected device_type={expected}, but got device={actual}",
     "A tensor is on a device of another type.",
+)
+DEVICE_ID: Final = Entry(
+    "CALL14",
+    "ValueError",
+    "Mismatched device index " + _ON + "expected to be {expected}, but got {actual}",
+    "A tensor is on another device of the right type.",
+)
+SAME_DEVICE: Final = Entry(
+    "CALL15",
+    "ValueError",
+    "Mismatched device index " + _ON + "expected to match {owner} = {expected}, but got {actual}",
+    "The tensors of a call that are not on the CPU are on different devices.",
 )
 EXACT: Final = Entry(
     "CALL21",
@@ -157,6 +195,18 @@ BOOLEAN: Final = Entry(
     "Invalid value " + _ON + "expected True, False, 0 or 1, but got {actual}",
     "An int other than 0 and 1 was given for a bool.",
 )
+CONSTANT: Final = Entry(
+    "CALL28",
+    "ValueError",
+    "Mismatched constant value " + _ON + "expected {expected}, but got {actual}",
+    "An argument that was known when the function was compiled has another value.",
+)
+NAMED_VALUE: Final = Entry(
+    "CALL29",
+    "ValueError",
+    "Invalid value " + _ON + "expected the name of a {expected}, but got {actual}",
+    "A text that stands for a dtype or a device is the name of none.",
+)
 ALIGNMENT: Final = Entry(
     "CALL31",
     "ValueError",
@@ -170,6 +220,24 @@ NULL_DATA: Final = Entry(
     "ValueError",
     "Invalid Tensor data " + _ON + "expected the address of the elements, but got a null pointer",
     "A tensor has elements, but its data pointer is null.",
+)
+NULL_SHAPE: Final = Entry(
+    "CALL33",
+    "ValueError",
+    "Invalid Tensor shape " + _ON + "expected the sizes, but got a null pointer",
+    "A tensor has dims, but the pointer to its sizes is null.",
+)
+POINTER_ALIGNMENT: Final = Entry(
+    "CALL34",
+    "ValueError",
+    "Misaligned pointer " + _ON + "expected alignment={expected} bytes, but got address {actual}",
+    "An address is no multiple of the parameter's alignment.",
+)
+NULL_POINTER: Final = Entry(
+    "CALL35",
+    "ValueError",
+    "Invalid value " + _ON + "expected an address, but got a null pointer",
+    "None or a null pointer was given where the parameter needs an address.",
 )
 RELATION: Final = Entry(
     "CALL41",
@@ -189,9 +257,15 @@ RELATION_UNDEFINED: Final = Entry(
 CATALOGUE: Final[tuple[Entry, ...]] = (
     NUM_ARGS,
     TYPE,
+    TYPE_KEY,
+    ELEMENT_TYPE,
+    TUPLE_SIZE,
+    SHAPE_SIZE,
     NDIM,
     DTYPE,
     DEVICE,
+    DEVICE_ID,
+    SAME_DEVICE,
     EXACT,
     MATCH,
     RELATED,
@@ -199,8 +273,13 @@ CATALOGUE: Final[tuple[Entry, ...]] = (
     DIVISIBLE,
     BOUNDS,
     BOOLEAN,
+    CONSTANT,
+    NAMED_VALUE,
     ALIGNMENT,
     NULL_DATA,
+    NULL_SHAPE,
+    POINTER_ALIGNMENT,
+    NULL_POINTER,
     RELATION,
     RELATION_UNDEFINED,
 )

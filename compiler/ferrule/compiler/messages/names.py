@@ -12,8 +12,12 @@ from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.emitter import COLD, Emitter
 from ferrule.runtime.llvm.layouts import BYTE_ARRAY, I1, I32, I64, PTR, Field, Layout
 from ferrule.specs import ALL_DTYPES, DEVICE_NAMES
+from ferrule.specs.params import PACKED_NAME
 
-TYPE_NAMES: Final[dict[TypeIndex, str]] = {
+BIG_INT: Final = 78
+"""The type index of ints that do not fit 64 bits; tvm-ffi has it from 0.1.14 on."""
+
+TYPE_NAMES: Final[dict[int, str]] = {
     TypeIndex.NONE: "None",
     TypeIndex.INT: "int",
     TypeIndex.BOOL: "bool",
@@ -40,7 +44,10 @@ TYPE_NAMES: Final[dict[TypeIndex, str]] = {
     TypeIndex.OPAQUE_PY_OBJECT: "a Python object of another kind",
     TypeIndex.LIST: "List",
     TypeIndex.DICT: "Dict",
+    BIG_INT: "an int of more than 64 bits",
 }
+PACKED_DTYPE: Final = 0x00020411
+"""Two 4-bit floats in a byte, as DLPack writes it."""
 
 
 class Group(IntEnum):
@@ -63,6 +70,7 @@ def name_key(group: Group, number: int) -> int:
 def _names() -> dict[int, str]:
     names = {name_key(Group.TYPE, index): name for index, name in TYPE_NAMES.items()}
     names |= {name_key(Group.DTYPE, dtype.dlpack): dtype.name for dtype in ALL_DTYPES}
+    names[name_key(Group.DTYPE, PACKED_DTYPE)] = PACKED_NAME
     names |= {name_key(Group.DEVICE, code): name for code, name in DEVICE_NAMES.items()}
     return names
 

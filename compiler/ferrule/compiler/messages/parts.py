@@ -1,15 +1,13 @@
 """What a message is made of: fixed text, and parts that are read from the call when it fails.
 
-A closed union of frozen dataclasses.  `argument` is the position of an argument; parts that need a
-tensor there may stand only in messages of checks behind the one for its kind.
+A closed union of frozen dataclasses.  Parts that speak of where the checker is read `context`; they
+stand in the messages of the checker alone.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
-
-Order = Literal["row-major", "column-major"]
+from typing import TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,94 +30,113 @@ class NumArgs:
 
 
 @dataclass(frozen=True, slots=True)
-class TypeOf:
-    """The kind of an argument, as a Python user names it: None, int, Tensor."""
-
-    argument: int
+class Signature:
+    """The signature of the function, as its program has it."""
 
 
 @dataclass(frozen=True, slots=True)
-class IntOf:
-    """The value of an argument that is an int or a bool."""
-
-    argument: int
+class Trace:
+    """Where the function comes from, as its program has it."""
 
 
 @dataclass(frozen=True, slots=True)
-class NdimOf:
-    """The number of dims of a tensor."""
+class Name:
+    """The name of the argument that the checker is at; `nested`: only if it is inside of it."""
 
-    argument: int
-
-
-@dataclass(frozen=True, slots=True)
-class DTypeOf:
-    """The dtype of a tensor by ferrule's name, else its code, bits and lanes."""
-
-    argument: int
+    nested: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceOf:
-    """The device of a tensor: `cuda:1`."""
+class Suffix:
+    """Where in the argument the checker is: `[1]`.  Nothing for a symbol, unless `nested`."""
 
-    argument: int
-
-
-@dataclass(frozen=True, slots=True)
-class SizeOf:
-    """One size of a tensor."""
-
-    argument: int
-    axis: int
+    nested: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class StrideOf:
-    """One stride of a tensor in elements; of a compact tensor, where it came without strides."""
-
-    argument: int
-    axis: int
+class Inside:
+    """The words ` in ` where the checker is inside of an argument."""
 
 
 @dataclass(frozen=True, slots=True)
-class AddressOf:
-    """The address of a tensor's first element, in hexadecimal."""
-
-    argument: int
+class ArgumentNumber:
+    """The position of the argument that the checker is at."""
 
 
 @dataclass(frozen=True, slots=True)
-class OneOf:
-    """The text whose place among `texts` is the number in a slot of the buffer of values."""
+class Element:
+    """The size, stride or element that the checker is at: `.shape[0]`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The text of the program that the checker chose as what it expects."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The text of the program that says where a symbol got its value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unsigned:
+    """A number in the buffer of values, in decimal and without a sign."""
 
     slot: int
-    texts: tuple[Text, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Hint:
-    """Words that are shown only where a tensor's strides look like those of an order."""
+class Hexadecimal:
+    """A number in the buffer of values, as an address."""
 
-    argument: int
-    order: Order
-    text: Text
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class TypeHere:
+    """The kind of the value that the checker is at."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValueHere:
+    """The value that the checker is at: a bool, int or float, or a text in quotes."""
+
+
+@dataclass(frozen=True, slots=True)
+class DTypeHere:
+    """The dtype of the tensor that the checker is at."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceHere:
+    """The device of the tensor that the checker is at."""
+
+
+@dataclass(frozen=True, slots=True)
+class HintHere:
+    """The hint for the strides that the checker is at, where they look like its order."""
 
 
 Part: TypeAlias = (
     Text
+    | Signature
+    | Trace
+    | Name
+    | Suffix
+    | Inside
+    | ArgumentNumber
+    | Element
+    | Expected
+    | Owner
+    | Unsigned
+    | Hexadecimal
+    | TypeHere
+    | ValueHere
+    | DTypeHere
+    | DeviceHere
+    | HintHere
     | Value
     | NumArgs
-    | TypeOf
-    | IntOf
-    | NdimOf
-    | DTypeOf
-    | DeviceOf
-    | SizeOf
-    | StrideOf
-    | AddressOf
-    | OneOf
-    | Hint
 )
 
 
@@ -130,4 +147,4 @@ class Message:
     code: str
     error: str
     parts: tuple[Part, ...]
-    trace: str = ""
+    trace: str | Trace = ""

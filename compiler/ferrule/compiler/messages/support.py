@@ -3,91 +3,33 @@
 The same LLVM module for every object; what differs is the table of messages that each wrapper
 hands over.  Nothing here is on the way of a call that succeeds.
 
-* `i1 ferrule_moot(ptr shape, i32 ndim, i32 axis)`: whether the stride of this dim means nothing,
-  because its size is 0 or 1 or another size is 0; axis -1 asks whether there are no elements.
-* `void ferrule_compact(ptr shape, i32 ndim, ptr strides)`: row-major strides.
 * `void ferrule_raise(ptr table, i32 id, ptr args, i32 num_args, ptr values)`: set the error.
+* `i32 ferrule_check(ptr table, ptr program, ptr args, i32 num_args, ptr values, ptr out)`: run a
+  check program over the arguments; 0 and their leaves in `out`, or -1 and the error is set.  It is
+  defined by `ferrule.compiler.checker`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import TypeAlias
 
 from llvmlite import ir
 
-from ferrule.compiler.messages.segments import HEADER_LAYOUT, ROW_LAYOUT, SCRATCH, define_part
+from ferrule.compiler.messages.reader import HEADER_LAYOUT, ROW_LAYOUT, SCRATCH
+from ferrule.compiler.messages.segments import define_part
 from ferrule.runtime.llvm.emitter import COLD, Emitter
-from ferrule.runtime.llvm.layouts import BYTE_ARRAY, I1, I8, I32, I64, PTR, VOID
+from ferrule.runtime.llvm.layouts import BYTE_ARRAY, I8, I32, I64, PTR, VOID
 
 _Read: TypeAlias = "Callable[[ir.Value, ir.Value], ir.Value]"
 
-MOOT = ir.FunctionType(I1, [PTR, I32, I32])
-COMPACT = ir.FunctionType(VOID, [PTR, I32, PTR])
 RAISE = ir.FunctionType(VOID, [PTR, I32, PTR, I32, PTR])
+CHECK = ir.FunctionType(I32, [PTR, PTR, PTR, I32, PTR, PTR])
 
 
-GENTLE = "preserve_mostcc"
-"""The calling convention of functions that return to the hot way: they keep its registers."""
-
-
-def cold_function(emitter: Emitter, name: str, kind: ir.FunctionType) -> ir.Function:
-    """A function of the support code, declared so that LLVM moves its callers out of the way."""
-    function = emitter.symbol(name, kind)
-    function.attributes.add("cold")
-    return function
-
-
-def cold_helper(emitter: Emitter, name: str, kind: ir.FunctionType) -> ir.Function:
-    """The same for one that a cold block calls before it returns to the hot way."""
-    function = cold_function(emitter, name, kind)
-    function.calling_convention = GENTLE
-    return function
-
-
-@cache
-def support_text() -> str:
-    """The module as LLVM assembly.  Pure: it depends on nothing."""
-    emitter = Emitter("ferrule.support")
-    _define_moot(emitter)
-    _define_compact(emitter)
+def define_support(emitter: Emitter) -> None:
+    """All but the checker."""
     _define_raise(emitter, define_part(emitter))
-    return emitter.text()
-
-
-def _define_moot(emitter: Emitter) -> None:
-    names = ("shape", "ndim", "axis")
-    with emitter.define("ferrule_moot", I1, MOOT.args, names=names, attributes=COLD) as function:
-        function.calling_convention = GENTLE
-        shape, ndim, axis = function.args
-        build = emitter.builder
-        with emitter.loop(ndim) as i:
-            size = emitter.load(emitter.index(shape, I64, build.sext(i, I64)), I64)
-            shift = build.zext(build.icmp_signed("==", i, axis), I64)
-            none = build.icmp_signed("==", build.ashr(size, shift), emitter.const_i64(0))
-            with emitter.if_then(none):
-                emitter.ret(ir.Constant(I1, 1))
-        emitter.ret(ir.Constant(I1, 0))
-
-
-def _define_compact(emitter: Emitter) -> None:
-    names = ("shape", "ndim", "strides")
-    with emitter.define(
-        "ferrule_compact", VOID, COMPACT.args, names=names, attributes=COLD
-    ) as function:
-        function.calling_convention = GENTLE
-        shape, ndim, strides = function.args
-        build = emitter.builder
-        running = emitter.alloca(I64, name="running")
-        emitter.store(emitter.const_i64(1), running)
-        with emitter.loop(ndim) as i:
-            back = build.sext(build.sub(build.sub(ndim, i), emitter.const_i32(1)), I64)
-            stride = emitter.load(running, I64)
-            emitter.store(stride, emitter.index(strides, I64, back))
-            size = emitter.load(emitter.index(shape, I64, back), I64)
-            emitter.store(build.mul(stride, size), running)
-        emitter.ret()
 
 
 def _define_raise(emitter: Emitter, part: ir.Function) -> None:

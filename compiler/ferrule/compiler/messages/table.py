@@ -2,8 +2,8 @@
 
 Little-endian.  A header (where the segments begin, where the texts begin), a row for each message
 (first segment, number of segments, the segments of the error's class and of its backtrace), the
-segments (operation, axis, argument or length, offset into the texts or number of a segment), and
-the texts, each once.  `support` reads it; the layouts below are what both agree on.
+segments (operation, operand or length, offset into the texts), and the texts, each once.
+`support` reads it; the layouts below are what both agree on.
 
 Invariant: the id of a message is its place in the order of `add`.
 """
@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import struct
 from enum import IntEnum
+from types import MappingProxyType
+from typing import Final
 
 from ferrule.compiler.messages import parts
 from ferrule.compiler.messages.parts import Message, Part, Text
 
 HEADER = struct.Struct("<II")
 ROW = struct.Struct("<IIII")
-SEGMENT = struct.Struct("<BBHI")
+SEGMENT = struct.Struct("<BxHI")
 LONGEST_TEXT = (1 << 16) - 1
 
 
@@ -28,17 +30,23 @@ class Op(IntEnum):
     TEXT = 0
     VALUE = 1
     NUM_ARGS = 2
-    INT = 3
-    TYPE = 4
-    NDIM = 5
-    DTYPE = 6
-    DEVICE = 7
-    SIZE = 8
-    STRIDE = 9
-    ADDRESS = 10
-    ONE_OF = 11
-    HINT_ROW_MAJOR = 12
-    HINT_COLUMN_MAJOR = 13
+    SIGNATURE = 3
+    TRACE = 4
+    NAME = 5
+    SUFFIX = 6
+    INSIDE = 7
+    ARGUMENT_NUMBER = 8
+    ELEMENT = 9
+    EXPECTED = 10
+    OWNER = 11
+    UNSIGNED = 12
+    HEXADECIMAL = 13
+    TYPE = 14
+    QUOTE = 15
+    VALUE_HERE = 16
+    DTYPE = 17
+    DEVICE = 18
+    HINT = 19
 
 
 class Table:
@@ -57,7 +65,7 @@ class Table:
     def add(self, message: Message) -> int:
         """Take in a message; its id."""
         kind = self._shared(self._text(message.error))
-        trace = self._shared(self._text(message.trace))
+        trace = self._shared(self._trace(message.trace))
         encoded = [segment for part in message.parts for segment in self._encode(part)]
         self._rows.append((len(self._segments), len(encoded), kind, trace))
         self._segments += encoded
@@ -78,9 +86,16 @@ class Table:
             data = text.encode()
             if len(data) > LONGEST_TEXT:
                 raise ValueError(f"{len(data)} bytes of text do not fit one segment of a message")
-            known = self._packed[text] = SEGMENT.pack(Op.TEXT, 0, len(data), len(self._texts))
+            known = self._packed[text] = SEGMENT.pack(Op.TEXT, len(data), len(self._texts))
             self._texts += data
         return known
+
+    def _trace(self, trace: str | parts.Trace) -> bytes:
+        match trace:
+            case str():
+                return self._text(trace)
+            case _:
+                return SEGMENT.pack(Op.TRACE, 0, 0)
 
     def _shared(self, segment: bytes) -> int:
         """The number of a segment that other segments and rows refer to."""
@@ -90,10 +105,6 @@ class Table:
             self._segments.append(segment)
         return place
 
-    def _block(self, segments: list[bytes]) -> int:
-        self._segments += segments
-        return len(self._segments) - len(segments)
-
     def _encode(self, part: Part) -> list[bytes]:
         match part:
             case Text(text) if len(text) <= LONGEST_TEXT // 4:  # bytes of a character, at most
@@ -101,51 +112,65 @@ class Table:
             case Text(text):
                 step = LONGEST_TEXT // 4
                 return [self._text(text[i : i + step]) for i in range(0, len(text), step)]
-            case parts.OneOf(slot, texts):
-                first = self._block([self._text(each.text) for each in texts])
-                return [SEGMENT.pack(Op.ONE_OF, 0, slot, first)]
-            case parts.Hint(argument, order, Text(text)):
-                op = Op.HINT_ROW_MAJOR if order == "row-major" else Op.HINT_COLUMN_MAJOR
-                return [SEGMENT.pack(op, 0, argument, self._shared(self._text(text)))]
+            case parts.ValueHere():
+                quote = SEGMENT.pack(Op.QUOTE, 0, 0)
+                return [quote, SEGMENT.pack(Op.VALUE_HERE, 0, 0), quote]
             case _:
-                op, argument, axis = _plain(part)
-                return [SEGMENT.pack(op, axis, argument, 0)]
+                op, operand = _plain(part)
+                return [SEGMENT.pack(op, operand, 0)]
 
 
 _Plain = (
     parts.Value
     | parts.NumArgs
-    | parts.TypeOf
-    | parts.IntOf
-    | parts.NdimOf
-    | parts.DTypeOf
-    | parts.DeviceOf
-    | parts.SizeOf
-    | parts.StrideOf
-    | parts.AddressOf
+    | parts.Signature
+    | parts.Trace
+    | parts.Name
+    | parts.Suffix
+    | parts.Inside
+    | parts.ArgumentNumber
+    | parts.Element
+    | parts.Expected
+    | parts.Owner
+    | parts.Unsigned
+    | parts.Hexadecimal
+    | parts.TypeHere
+    | parts.DTypeHere
+    | parts.DeviceHere
+    | parts.HintHere
 )
 
 
-def _plain(part: _Plain) -> tuple[Op, int, int]:
-    """Operation, argument and axis of a part that refers to nothing else."""
+def _plain(part: _Plain) -> tuple[Op, int]:
+    """Operation and operand of a part that is one segment."""
     match part:
         case parts.Value(slot):
-            return Op.VALUE, slot, 0
-        case parts.NumArgs():
-            return Op.NUM_ARGS, 0, 0
-        case parts.TypeOf(argument):
-            return Op.TYPE, argument, 0
-        case parts.IntOf(argument):
-            return Op.INT, argument, 0
-        case parts.NdimOf(argument):
-            return Op.NDIM, argument, 0
-        case parts.DTypeOf(argument):
-            return Op.DTYPE, argument, 0
-        case parts.DeviceOf(argument):
-            return Op.DEVICE, argument, 0
-        case parts.SizeOf(argument, axis):
-            return Op.SIZE, argument, axis
-        case parts.StrideOf(argument, axis):
-            return Op.STRIDE, argument, axis
-        case parts.AddressOf(argument):
-            return Op.ADDRESS, argument, 0
+            return Op.VALUE, slot
+        case parts.Unsigned(slot):
+            return Op.UNSIGNED, slot
+        case parts.Hexadecimal(slot):
+            return Op.HEXADECIMAL, slot
+        case parts.Name(nested):
+            return Op.NAME, int(nested)
+        case parts.Suffix(nested):
+            return Op.SUFFIX, int(nested)
+        case _:
+            return _FIXED[type(part)], 0
+
+
+_FIXED: Final = MappingProxyType(
+    {
+        parts.NumArgs: Op.NUM_ARGS,
+        parts.Signature: Op.SIGNATURE,
+        parts.Trace: Op.TRACE,
+        parts.Inside: Op.INSIDE,
+        parts.ArgumentNumber: Op.ARGUMENT_NUMBER,
+        parts.Element: Op.ELEMENT,
+        parts.Expected: Op.EXPECTED,
+        parts.Owner: Op.OWNER,
+        parts.TypeHere: Op.TYPE,
+        parts.DTypeHere: Op.DTYPE,
+        parts.DeviceHere: Op.DEVICE,
+        parts.HintHere: Op.HINT,
+    }
+)

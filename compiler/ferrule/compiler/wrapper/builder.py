@@ -4,36 +4,43 @@ The generated function is `i32 (ptr handle, ptr args, i32 num_args, ptr result)`
 checks every argument, makes the call of the convention, leaves `result` alone (None) and returns
 0; or it sets an error and returns -1.  The body never runs unless every argument passed.
 
-Errors come in this order: the number of arguments; kind, ndim, dtype and device of each parameter
-from left to right; sizes, strides, alignment, data and ranges of each parameter from left to
-right; relations between sizes that the body needs; faults of the body.
+There are two ways to the call.  The hot path is generated for the signature: it accepts what is
+plainly right, without messages and calls.  Whatever else comes goes to `ferrule_check`, which is
+the same in every object: it runs the signature's check program, in the order in which errors are
+reported, and either sets the error or finds that the call is right after all.  Both leave the
+values in the same slots.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import TypeAlias
-
-from llvmlite import ir
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from ferrule.compiler.artefacts import Fault, Relation
+from ferrule.compiler.checker.program import build_program
 from ferrule.compiler.conventions import CallingConvention
 from ferrule.compiler.messages import catalogue
-from ferrule.compiler.messages.parts import NumArgs, Value
-from ferrule.compiler.messages.support import RAISE, cold_function
 from ferrule.compiler.messages.table import Table
-from ferrule.compiler.wrapper.checks import Checks, Target
-from ferrule.compiler.wrapper.decoded import Decoded, DecodedCall
-from ferrule.compiler.wrapper.scalars import ScalarArgument
-from ferrule.compiler.wrapper.tensors import TensorArgument
-from ferrule.compiler.wrapper.values import Values
+from ferrule.compiler.wrapper.accept import accept_arguments
+from ferrule.compiler.wrapper.decoded import DecodedCall
+from ferrule.compiler.wrapper.hot import Hot, Unfit
+from ferrule.compiler.wrapper.leaves import Slots
+from ferrule.compiler.wrapper.streams import env_streams
 from ferrule.runtime.abi import SYMBOL_PREFIX
-from ferrule.runtime.llvm.emitter import Emitter
-from ferrule.runtime.llvm.layouts import ANY, I32, PTR
-from ferrule.specs import Param, Scalar, Signature, Tensor
+from ferrule.runtime.llvm.writer import Block, Value, Writer, i32
+from ferrule.specs import Signature
 
-_Argument: TypeAlias = TensorArgument | ScalarArgument
+VALUE_SLOTS: Final = 8
+"""Room in the buffer of values that messages show."""
+
+_HANDLE, _ARGS, _NUM_ARGS, _RESULT = (
+    Value(kind, f"%{name}")
+    for kind, name in (("ptr", "handle"), ("ptr", "args"), ("i32", "num_args"), ("ptr", "result"))
+)
+# LLVM's optimising instruction selection takes five times as long, for code that is as fast:
+# there is nothing in a wrapper to optimise.
+_ATTRIBUTES: Final = "noinline optnone"
 
 
 def build_wrapper(
@@ -41,153 +48,94 @@ def build_wrapper(
     convention: CallingConvention,
     relations: Sequence[Relation] = (),
     faults: Sequence[Fault] = (),
+    *,
+    hot: bool = True,
 ) -> str:
     """The wrapper as LLVM text.
 
     `relations` are checked behind the parameters.  `faults` are what a status of the convention
-    other than 0 means.  Raises NotImplementedError for a parameter that no wrapper decodes yet.
+    other than 0 means.  Without `hot` every call is the checker's.
     """
-    return _Wrapper(signature).build(convention, relations, faults)
+    messages = Table()
+    program = build_program(signature, relations, messages).data
+    numbers = [messages.add(catalogue.body_fault(fault)) for fault in faults]
+    wrapper = _Wrapper(
+        signature, convention, tuple(relations), program, messages.data(), numbers[:1]
+    )
+    if hot:
+        try:
+            return wrapper.build(hot=True)
+        except Unfit:
+            pass
+    return wrapper.build(hot=False)
 
 
+@dataclass(frozen=True, slots=True)
 class _Wrapper:
-    def __init__(self, signature: Signature) -> None:
-        self.signature = signature
-        self.text = str(signature)
-        self.emitter = Emitter(f"ferrule.wrapper.{signature.name}")
-        self.messages = Table()
+    """What a wrapper is built from; `fault` holds the number of the first fault's message."""
 
-    def build(
-        self,
-        convention: CallingConvention,
-        relations: Sequence[Relation],
-        faults: Sequence[Fault],
-    ) -> str:
-        emitter = self.emitter
-        name, names = SYMBOL_PREFIX + self.signature.name, ("handle", "args", "num_args", "result")
-        with emitter.define(name, I32, (PTR, PTR, I32, PTR), names=names) as function:
-            checks = Checks(emitter, self.messages)
-            with self._raising(function, checks):
-                call = self._decode(function, checks)
-                self._check_relations(checks, call, relations)
-                self._finish(checks, convention.emit(emitter, call), faults)
-        return emitter.text()
+    signature: Signature
+    convention: CallingConvention
+    relations: tuple[Relation, ...]
+    program: bytes
+    table: bytes
+    fault: Sequence[int]
 
-    @contextmanager
-    def _raising(self, function: ir.Function, checks: Checks) -> Iterator[None]:
-        """Failures inside set the error of their message and return -1."""
-        emitter = self.emitter
-        block = checks.cold_block("raise")
-        with checks.failing_to(block) as target:
-            yield
-        emitter.at(block)
-        number = _joined(emitter, target)
-        table = emitter.bytes_constant(self.messages.data(), align=8)
-        arguments = [table, number, *function.args[1:3], checks.values]
-        emitter.call(cold_function(emitter, "ferrule_raise", RAISE), arguments)
-        emitter.ret(emitter.const_i32(-1))
-        checks.cold_blocks.append(checks.cold_blocks.pop(0))
-        function.blocks[:] = [b for b in function.blocks if b not in checks.cold_blocks]
-        function.blocks += checks.cold_blocks
-
-    def _decode(self, function: ir.Function, checks: Checks) -> DecodedCall:
-        self._check_count(function, checks)
-        arguments = self._check_kinds(function, checks)
-        tensors = {a.spec.name: a for a in arguments if isinstance(a, TensorArgument)}
-        values = Values(self.signature, checks, tensors)
-        values.bind()
-        decoded = {argument.spec.name: _check_values(values, argument) for argument in arguments}
-        return DecodedCall(decoded, values.symbols, values.sizes, checks.values)
-
-    def _check_count(self, function: ir.Function, checks: Checks) -> None:
-        count = len(self.signature.params)
-        wanted = self.emitter.const_i32(count)
-        ok = self.emitter.builder.icmp_signed("==", function.args[2], wanted)
-        noun = "1 parameter" if count == 1 else f"{count} parameters"
-        message = catalogue.NUM_ARGS.fill(signature=self.text, count=noun, actual=NumArgs())
-        checks.check(ok, message)
-
-    def _check_kinds(self, function: ir.Function, checks: Checks) -> list[_Argument]:
-        arguments = []
-        for position, param in enumerate(self.signature.params):
-            at = self.emitter.index(function.args[1], ANY, position)
-            arguments.append(_check_kind(self.text, checks, position, param, at))
-        return arguments
-
-    def _check_relations(
-        self, checks: Checks, call: DecodedCall, relations: Sequence[Relation]
-    ) -> None:
-        for relation in relations:
-            self._check_relation(checks, call, relation)
-
-    def _check_relation(self, checks: Checks, call: DecodedCall, relation: Relation) -> None:
-        build = self.emitter.builder
-        left, right = call.sizes.lower(relation.left), call.sizes.lower(relation.right)
-        for flag in (left.undefined, right.undefined):
-            if flag is not None:
-                message = catalogue.RELATION_UNDEFINED.fill(
-                    location=relation.location,
-                    signature=self.text,
-                    what=relation.left_name,
-                    left=self.signature.format(relation.left),
-                    right=self.signature.format(relation.right),
-                )
-                checks.check(build.not_(flag), message)
-        message = catalogue.RELATION.fill(
-            location=relation.location,
-            signature=self.text,
-            what=relation.left_name,
-            owner=relation.right_name,
-            expected=Value(0),
-            actual=Value(1),
-        )
-        equal = build.icmp_signed("==", left.value, right.value)
-        checks.check(equal, message, shown=[lambda: right.value, lambda: left.value])
-
-    def _finish(self, checks: Checks, status: ir.Value, faults: Sequence[Fault]) -> None:
-        emitter = self.emitter
-        if faults:
-            numbers = [self.messages.add(catalogue.body_fault(fault)) for fault in faults]
-            zero = emitter.const_i32(0)
-            failed = emitter.builder.icmp_signed("!=", status, zero)
-            cold, behind = checks.cold_block("fault"), emitter.block("done")
-            emitter.cond_branch(failed, cold, behind)
-            emitter.at(cold)
-            checks.fail(emitter.builder.add(status, emitter.const_i32(numbers[0] - 1)))
-            emitter.at(behind)
-        emitter.ret(emitter.const_i32(0))
-
-
-def _joined(emitter: Emitter, target: Target) -> ir.Value:
-    """The number of the message with which a failure target was reached."""
-    number = emitter.builder.phi(I32, name="message")
-    for value, block in target.reached:
-        number.add_incoming(value, block)
-    return number
-
-
-def _check_kind(
-    signature: str, checks: Checks, position: int, param: Param, at: ir.Value
-) -> _Argument:
-    match param:
-        case Tensor():
-            tensor = TensorArgument(signature, checks, position, param, at)
-            tensor.check_header()
-            return tensor
-        case Scalar():
-            scalar = ScalarArgument(signature, checks, position, param, at)
-            scalar.check_kind()
-            return scalar
-        case _:
-            raise NotImplementedError(
-                f"no wrapper decodes a {type(param).__name__} yet, "
-                f"which the parameter {param.name} is"
+    def build(self, *, hot: bool) -> str:
+        writer = Writer()
+        parameters = (_HANDLE, _ARGS, _NUM_ARGS, _RESULT)
+        with writer.define(SYMBOL_PREFIX + self.signature.name, "i32", parameters, _ATTRIBUTES):
+            values, slots = (
+                writer.alloca("i64", VALUE_SLOTS, name="values"),
+                Slots(self.signature, writer),
             )
+            with writer.apart() as behind:
+                accepted = writer.block("accepted")
+                writer.at(accepted)
+                self._call(writer, values, slots)
+                slow = writer.block("slow")
+                writer.at(slow)
+                self._check(writer, values, slots, accepted)
+            if hot:
+                self._accept(Hot(writer, slots, slow))
+                writer.branch(accepted)
+            else:
+                writer.branch(slow)
+            writer.arrange(behind)
+        return writer.text()
 
+    def _accept(self, hot: Hot) -> None:
+        hot.require_that(_NUM_ARGS, "eq", len(self.signature.arguments))
+        accept_arguments(hot, self.signature, _ARGS)
+        for relation in self.relations:
+            if not (hot.knows(relation.left) and hot.knows(relation.right)):
+                raise Unfit
+            left, right = hot.sizes.lower(relation.left), hot.sizes.lower(relation.right)
+            hot.require_that(left.value, "eq", right.value)
 
-def _check_values(values: Values, argument: _Argument) -> Decoded:
-    match argument:
-        case TensorArgument():
-            return values.check(argument)
-        case ScalarArgument():
-            return argument.check_value()
+    def _check(self, writer: Writer, values: Value, slots: Slots, accepted: Block) -> None:
+        """Let the checker decide."""
+        table, program = writer.bytes_constant(self.table), writer.bytes_constant(self.program)
+        arguments = [table, program, _ARGS, _NUM_ARGS, values, slots.base]
+        status = writer.call("ferrule_check", "i32", arguments, "cold")
+        refused = writer.block("refused")
+        writer.cond_branch(writer.icmp("eq", status, i32(0)), accepted, refused)
+        writer.at(refused)
+        writer.ret(i32(-1))
+
+    def _call(self, writer: Writer, values: Value, slots: Slots) -> None:
+        """Make the call; a status other than 0 becomes the error of its fault."""
+        streams = env_streams(writer, self.signature, _ARGS)
+        call = DecodedCall(self.signature, values, slots, streams)
+        status = self.convention.emit(writer, call)
+        if self.fault:
+            fault, done = writer.block("fault"), writer.block("done")
+            writer.cond_branch(writer.icmp("ne", status, i32(0)), fault, done)
+            writer.at(fault)
+            number = writer.binary("add", status, i32(self.fault[0] - 1))
+            table = writer.bytes_constant(self.table)
+            arguments = [table, number, _ARGS, _NUM_ARGS, values]
+            writer.call_void("ferrule_raise", arguments, "cold")
+            writer.ret(i32(-1))
+            writer.at(done)
+        writer.ret(i32(0))

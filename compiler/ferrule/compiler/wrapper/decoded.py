@@ -2,45 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TypeAlias
-
-from llvmlite import ir
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from ferrule.compiler.sizes import Sizes
-from ferrule.specs import Scalar, Sym, Tensor
+from ferrule.compiler.wrapper.leaves import Slots
+from ferrule.runtime.llvm.writer import Value
+from ferrule.specs import Param, Signature, Sym
 
 
 @dataclass(frozen=True, slots=True)
-class DecodedTensor:
-    """A tensor that was accepted: its DLTensor and the address of its first element."""
+class _SymbolSlots(Mapping[Sym, Value]):
+    slots: Slots
 
-    spec: Tensor
-    dl: ir.Value
-    data: ir.Value
+    def __getitem__(self, symbol: Sym) -> Value:
+        return self.slots.load_symbol(symbol)
 
+    def __iter__(self) -> Iterator[Sym]:
+        return iter(self.slots.signature.symbols)
 
-@dataclass(frozen=True, slots=True)
-class DecodedScalar:
-    """A number that was accepted: bool as i8, intN as iN, float32 as float, float64 as double."""
-
-    spec: Scalar
-    value: ir.Value
-
-
-Decoded: TypeAlias = DecodedTensor | DecodedScalar
+    def __len__(self) -> int:
+        return len(self.slots.signature.symbols)
 
 
 @dataclass(frozen=True, slots=True)
 class DecodedCall:
-    """All parameters by name, in their order; every symbol's value as i64.
+    """A call that was accepted.
 
-    `sizes` lowers any expression over the symbols.  `values` is the buffer in which a callee
-    leaves the numbers that the message of its fault shows.
+    Leaves and symbols are read where they are asked for, and only what a convention asks for is
+    kept on the way to it.  `sizes` lowers any expression over the symbols.  `values` is the buffer
+    in which a callee leaves the numbers that the message of its fault shows.
     """
 
-    params: Mapping[str, Decoded]
-    symbols: Mapping[Sym, ir.Value]
-    sizes: Sizes
-    values: ir.Value
+    signature: Signature
+    values: Value
+    slots: Slots
+    streams: Mapping[str, Value]
+    sizes: Sizes[Value] = field(init=False)
+
+    def __post_init__(self) -> None:
+        sizes = Sizes(self.slots.writer, _SymbolSlots(self.slots))
+        object.__setattr__(self, "sizes", sizes)
+
+    def leaves(self, param: Param) -> list[Value]:
+        """The leaves of a parameter, with the types that `artefacts.Body` documents."""
+        stream = self.streams.get(param.name)
+        return list(self.slots.load_leaves(param)) if stream is None else [stream]
+
+    def symbol(self, symbol: Sym) -> Value:
+        """The value of a symbol, with its own width."""
+        value = self.slots.load_symbol(symbol)
+        return self.slots.writer.cast("trunc", value, f"i{symbol.width}")

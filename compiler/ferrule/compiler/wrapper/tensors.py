@@ -1,188 +1,220 @@
-"""Tensor parameters: decoding a DLTensor and checking it against its spec.
+"""Tensors on the hot path: the DLTensor, its header, sizes, strides and data.
 
-The first of two passes is here (kind, ndim, dtype, device); the second (sizes, strides, alignment,
-data) is in `values`, because it needs every symbol's value.
+Strides of dims of size 0 or 1 mean nothing, and neither do those of a tensor without elements;
+what looks wrong for that reason alone is the checker's.  A stride gives a symbol its value only
+where it means something.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
 
-from llvmlite import ir
-
-from ferrule.compiler.messages import catalogue
-from ferrule.compiler.messages.catalogue import Filling
-from ferrule.compiler.messages.parts import DeviceOf, DTypeOf, Message, NdimOf, TypeOf
-from ferrule.compiler.messages.support import COMPACT, MOOT, cold_helper
-from ferrule.compiler.wrapper.checks import Checks
+from ferrule.compiler.wrapper.hot import DEVICE_INDEX, Hot
+from ferrule.compiler.wrapper.items import Item, Level
 from ferrule.runtime.abi import TypeIndex
-from ferrule.runtime.llvm.emitter import Emitter
-from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I1, I8, I32, I64, PTR, TENSOR_OBJECT
-from ferrule.specs import DEVICE_CODES, Int8, Tensor, Uint8
+from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I64, TENSOR_OBJECT
+from ferrule.runtime.llvm.writer import NULL, Value, Writer, i32, i64
+from ferrule.specs import DEVICE_CODES, Dim, Int8, Sym, Tensor, Uint8
 
 # One load reads both.
 assert DLTENSOR.offset("dtype") == DLTENSOR.offset("ndim") + 4
 
+PACKED_LANES = 2
 
-class TensorArgument:
-    """Decodes one tensor parameter.  Sizes and strides are loaded when first asked for."""
 
-    def __init__(
-        self, signature: str, checks: Checks, position: int, spec: Tensor, at: ir.Value
-    ) -> None:
-        self.spec = spec
-        self.position = position
-        self.dl: ir.Value = None
-        self._checks = checks
-        self._at = at
-        self._place: Mapping[str, Filling] = {"argument": position, "signature": signature}
-        self._shape: ir.Value = None
-        self._strides: ir.Value = None
-        self._elements: ir.Value = None
-        self._sizes: dict[int, ir.Value] = {}
-        self._steps: dict[int, ir.Value] = {}
+def accept_tensor(hot: Hot, level: Level, item: Item, spec: Tensor) -> None:
+    """Decode a tensor and check all of it."""
+    dl = _decode(hot, item, spec)
+    _require_header(hot, spec, dl)
+    _require_device(hot, spec, dl)
+    shape, strides = _arrays(hot, spec, dl)
+    extents = _Extents(hot, level, spec, shape, strides)
+    extents.require_sizes()
+    for axis in _checked_strides(spec):
+        extents.require_stride(axis)
+    _accept_data(hot, item, spec, dl)
 
-    @property
-    def _emitter(self) -> Emitter:
-        return self._checks.emitter
 
-    # ---- first pass ----
+def dltensor(writer: Writer, at: Value) -> Value:
+    """The DLTensor of a tensor that was accepted."""
+    index = writer.load_field(at, ANY, "type_index")
+    is_object = writer.icmp("eq", index, i32(TypeIndex.TENSOR))
+    offset = writer.select(is_object, i64(TENSOR_OBJECT.offset("dl")), i64(0))
+    payload = writer.load_field(at, ANY, "v_int64")
+    return writer.cast("inttoptr", writer.binary("add", payload, offset), "ptr")
 
-    def check_header(self) -> None:
-        """Refuse what is no tensor, or one of another ndim, dtype or device."""
-        self._decode()
-        self._check_ndim_and_dtype()
-        self._check_device()
 
-    def _decode(self) -> None:
-        """Find the DLTensor: inside a Tensor object, or what a DLTensor pointer points to."""
-        emitter, build = self._emitter, self._emitter.builder
-        index = emitter.load_field(self._at, ANY, "type_index")
-        payload = emitter.load_field(self._at, ANY, "v_ptr")
-        inside = emitter.field_ptr(payload, TENSOR_OBJECT, "dl")
-        is_object = build.icmp_signed("==", index, emitter.const_i32(int(TypeIndex.TENSOR)))
-        start = build.block
-        view, behind = emitter.block("view"), emitter.block("tensor")
-        emitter.cond_branch(is_object, behind, view)
-        emitter.at(view)
-        is_view = build.icmp_signed("==", index, emitter.const_i32(int(TypeIndex.DLTENSOR_PTR)))
-        self._checks.check(is_view, self._no_tensor(TypeOf(self.position)))
-        given = build.icmp_unsigned("!=", payload, emitter.null())
-        self._checks.check(given, self._no_tensor("a null DLTensor pointer"))
-        end = build.block
-        emitter.branch(behind)
-        emitter.at(behind)
-        self.dl = build.phi(PTR, name=self.spec.name)
-        self.dl.add_incoming(inside, start)
-        self.dl.add_incoming(payload, end)
+def _decode(hot: Hot, item: Item, spec: Tensor) -> Value:
+    """The DLTensor: inside a Tensor object, or what a DLTensor pointer points to."""
+    writer, name = hot.writer, spec.name
+    if spec.owning:
+        return writer.offset(item.object(hot, TypeIndex.TENSOR), TENSOR_OBJECT.offset("dl"), name)
+    index, payload = item.index(hot), item.payload(hot, "ptr")
+    inside = writer.offset(payload, TENSOR_OBJECT.offset("dl"))
+    is_object = writer.icmp("eq", index, i32(TypeIndex.TENSOR))
+    start, view = writer.here, writer.block("view")
+    with writer.apart() as last:
+        behind = writer.block("tensor")
+    writer.cond_branch(is_object, behind, view)
+    writer.at(view)
+    hot.require_that(index, "eq", int(TypeIndex.DLTENSOR_PTR))
+    end = writer.here
+    writer.cond_branch(writer.icmp("ne", payload, NULL), behind, hot.slow)
+    writer.arrange(last)
+    writer.at(behind)
+    return writer.phi("ptr", [(inside, start), (payload, end)], name)
 
-    def _no_tensor(self, actual: Filling) -> Message:
-        return catalogue.TYPE.fill(self._place, expected="Tensor", actual=actual)
 
-    def _check_ndim_and_dtype(self) -> None:
-        emitter, build, spec = self._emitter, self._emitter.builder, self.spec
-        both = emitter.load(emitter.field_ptr(self.dl, DLTENSOR, "ndim"), I64, name="kind")
-        wanted = len(spec.shape) | spec.dtype.dlpack << 32
-        found = both
-        if spec.dtype in (Int8, Uint8):  # either is accepted for the other
-            found, wanted = build.or_(both, emitter.const_i64(1 << 32)), wanted | 1 << 32
-        ndim = catalogue.NDIM.fill(
-            self._place, expected=len(spec.shape), actual=NdimOf(self.position)
-        )
-        dtype = catalogue.DTYPE.fill(
-            self._place, expected=spec.dtype.name, actual=DTypeOf(self.position)
-        )
-        ok = build.icmp_signed("==", found, emitter.const_i64(wanted))
-        self._checks.check_both(ok, (lambda: self._has_ndim(both), ndim), dtype)
+def _require_header(hot: Hot, spec: Tensor, dl: Value) -> None:
+    """The right ndim and dtype, in one compare."""
+    writer = hot.writer
+    found = writer.load(writer.offset(dl, DLTENSOR.offset("ndim")), "i64", "kind")
+    wanted = len(spec.shape) | dlpack_dtype(spec) << 32
+    if spec.dtype in (Int8, Uint8):  # either is accepted for the other
+        found, wanted = writer.binary("or", found, i64(1 << 32)), wanted | 1 << 32
+    hot.require_that(found, "eq", wanted)
 
-    def _has_ndim(self, both: ir.Value) -> ir.Value:
-        build = self._emitter.builder
-        wanted = self._emitter.const_i32(len(self.spec.shape))
-        return build.icmp_signed("==", build.trunc(both, I32), wanted)
 
-    def _check_device(self) -> None:
-        emitter = self._emitter
-        device = self.spec.device
-        if device is None:
-            raise ValueError(f"the device type of the parameter {self.spec.name} is not decided")
-        code = emitter.load_field(self.dl, DLTENSOR, "device_type")
-        ok = emitter.builder.icmp_signed("==", code, emitter.const_i32(DEVICE_CODES[device]))
-        message = catalogue.DEVICE.fill(
-            self._place, expected=device, actual=DeviceOf(self.position)
-        )
-        self._checks.check(ok, message)
+def dlpack_dtype(spec: Tensor) -> int:
+    """The 4 bytes of the DLDataType that a call has."""
+    return spec.dtype.dlpack + (PACKED_LANES - 1 << 16 if spec.packed else 0)
 
-    # ---- sizes and strides as they came ----
 
-    def shape(self) -> ir.Value:
-        """The address of the sizes."""
-        if self._shape is None:
-            self._shape = self._emitter.load_field(self.dl, DLTENSOR, "shape")
-        return self._shape
+def _require_device(hot: Hot, spec: Tensor, dl: Value) -> None:
+    if spec.device is None:
+        raise ValueError(f"the device type of the parameter {spec.name} is not decided")
+    code = DEVICE_CODES[spec.device]
+    if spec.device_id is not None:
+        device = hot.writer.load_field(dl, DLTENSOR, "device")
+        hot.require_that(device, "eq", code | spec.device_id << 32)
+    else:
+        hot.require_that(hot.writer.load_field(dl, DLTENSOR, "device_type"), "eq", code)
+    if spec.device != "cpu":
+        hot.agree(DEVICE_INDEX, hot.writer.load_field(dl, DLTENSOR, "device_id"))
 
-    def size(self, axis: int) -> ir.Value:
-        """A size, i64."""
-        if axis not in self._sizes:
-            at = self._emitter.index(self.shape(), I64, axis)
-            self._sizes[axis] = self._emitter.load(at, I64, name=f"{self.spec.name}.n{axis}")
-        return self._sizes[axis]
 
-    def stride(self, axis: int) -> ir.Value:
-        """A stride in elements, i64; computed where the tensor came without strides."""
-        if axis not in self._steps:
-            at = self._emitter.index(self.strides(), I64, axis)
-            self._steps[axis] = self._emitter.load(at, I64, name=f"{self.spec.name}.s{axis}")
-        return self._steps[axis]
+def _checked_strides(spec: Tensor) -> Sequence[int]:
+    """The axes whose strides mean something at some call."""
+    if 0 in spec.shape:
+        return ()
+    return [axis for axis, size in enumerate(spec.shape) if size != 1]
 
-    def strides(self) -> ir.Value:
-        """The address of the strides; a cold block writes row-major ones where there are none."""
-        if self._strides is not None:
-            return self._strides
-        emitter = self._emitter
-        given = emitter.load_field(self.dl, DLTENSOR, "strides")
-        shape = self.shape()
-        start = emitter.builder.block
-        missing = emitter.builder.icmp_unsigned("==", given, emitter.null())
-        cold, behind = self._checks.cold_block("compact"), emitter.block("strides")
-        emitter.cond_branch(missing, cold, behind)
-        with emitter.within(cold):
-            room = emitter.alloca(I64, len(self.spec.shape), name="compact.strides")
-            ndim = emitter.const_i32(len(self.spec.shape))
-            emitter.call(cold_helper(emitter, "ferrule_compact", COMPACT), [shape, ndim, room])
-            emitter.branch(behind)
-        emitter.at(behind)
-        self._strides = emitter.builder.phi(PTR, name=f"{self.spec.name}.strides")
-        self._strides.add_incoming(given, start)
-        self._strides.add_incoming(room, cold)
-        return self._strides
 
-    def has_elements(self) -> ir.Value:
-        """Whether no size is 0, i1, for the hot way."""
-        if self._elements is None:
-            build, zero = self._emitter.builder, self._emitter.const_i64(0)
-            self._elements = ir.Constant(I1, 1)
-            for axis, dim in enumerate(self.spec.shape):
-                if not (isinstance(dim, int) and dim > 0):
-                    some = build.icmp_unsigned("!=", self.size(axis), zero)
-                    self._elements = build.and_(self._elements, some)
-        return self._elements
+def _arrays(hot: Hot, spec: Tensor, dl: Value) -> tuple[Value, Value]:
+    """The addresses of the sizes and strides that are needed; none is null."""
+    writer = hot.writer
+    if not spec.shape:
+        return NULL, NULL
+    shape = writer.load_field(dl, DLTENSOR, "shape")
+    if not _checked_strides(spec):
+        hot.require(writer.icmp("ne", shape, NULL))
+        return shape, NULL
+    strides = writer.load_field(dl, DLTENSOR, "strides")
+    # Two addresses in one process have a bit in common; two that have not are the checker's.
+    first, second = (writer.cast("ptrtoint", each, "i64") for each in (shape, strides))
+    hot.require_that(writer.binary("and", first, second), "ne", 0)
+    return shape, strides
 
-    def is_moot(self, axis: int) -> ir.Value:
-        """Whether this dim's stride means nothing, i1, to be asked for in a cold block.
 
-        Axis -1 asks whether the tensor has no elements.
-        """
-        emitter = self._emitter
-        ndim = emitter.const_i32(len(self.spec.shape))
-        moot = cold_helper(emitter, "ferrule_moot", MOOT)
-        return emitter.call(moot, [self.shape(), ndim, emitter.const_i32(axis)])
+@dataclass(slots=True)
+class _Extents:
+    """Sizes and strides of one tensor."""
 
-    def base(self) -> ir.Value:
-        """The data pointer as it came."""
-        return self._emitter.load_field(self.dl, DLTENSOR, "data")
+    hot: Hot
+    level: Level
+    spec: Tensor
+    shape: Value
+    strides: Value
+    unit: int = field(init=False)
+    _many: set[int] = field(init=False, default_factory=set)
+    _some: set[int] = field(init=False, default_factory=set)
+    _read: dict[int, Value] = field(init=False, default_factory=dict)
 
-    def address(self, data: ir.Value) -> ir.Value:
-        """The address of the first element, from the data pointer."""
-        emitter = self._emitter
-        offset = emitter.load_field(self.dl, DLTENSOR, "byte_offset")
-        return emitter.builder.gep(data, [offset], name=f"{self.spec.name}.data", source_etype=I8)
+    def __post_init__(self) -> None:
+        self.unit = self.spec.strides.index(1) if self.spec.packed else -1
+
+    # ---- sizes ----
+
+    def size(self, axis: int) -> Value:
+        """A size in elements, i64."""
+        if axis in self._read:
+            return self._read[axis]
+        at = self.hot.writer.index(self.shape, I64, axis)
+        value = self.hot.writer.load(at, "i64", f"{self.spec.name}.n{axis}")
+        return self._doubled(value) if axis == self.unit else value
+
+    def _doubled(self, value: Value) -> Value:
+        """Two elements in each."""
+        writer = self.hot.writer
+        doubled = writer.binary("shl", value, i64(1))
+        self.hot.require_that(writer.binary("ashr", doubled, i64(1)), "eq", value)
+        return doubled
+
+    def require_sizes(self) -> None:
+        """Symbols that are met first bind, everything else must match."""
+        found: dict[Sym, Value] = {}
+        bound: set[int] = set()
+        for axis, dim in enumerate(self.spec.shape):
+            self.level.sizes.setdefault((id(self.spec), axis), partial(self.size, axis))
+            if isinstance(dim, Sym) and dim not in found and not self.hot.knows(dim):
+                found[dim] = self._read[axis] = self.size(axis)
+                bound.add(axis)
+        self.hot.bind(list(found.items()), signed=False)
+        for axis, dim in enumerate(self.spec.shape):
+            if axis not in bound:
+                self.level.require_dim(self.hot, dim, partial(self.size, axis), signed=False)
+
+    # ---- strides ----
+
+    def stride(self, axis: int) -> Value:
+        """A stride in elements, i64."""
+        at = self.hot.writer.index(self.strides, I64, axis)
+        value = self.hot.writer.load(at, "i64", f"{self.spec.name}.s{axis}")
+        doubled = self.spec.packed and self.spec.strides[axis] != 1
+        return self._doubled(value) if doubled else value
+
+    def require_stride(self, axis: int) -> None:
+        """A symbol that stands in strides alone binds, everything else must match."""
+        dim = self.spec.strides[axis]
+        if isinstance(dim, Sym) and not self.hot.knows(dim):
+            if self.hot.binds_at_strides(dim):
+                self._bind_stride(axis, dim)
+            else:
+                self.level.later.append((dim, partial(self._require_late, axis, dim)))
+            return
+        self.level.require_dim(self.hot, dim, partial(self.stride, axis), signed=True)
+
+    def _require_late(self, axis: int, dim: Sym) -> None:
+        if self.hot.knows(dim):
+            self.level.require_dim(self.hot, dim, partial(self.stride, axis), signed=True)
+        else:
+            self._bind_stride(axis, dim)
+
+    def _bind_stride(self, axis: int, symbol: Sym) -> None:
+        """The stride must mean something: its dim has many elements, the others have some."""
+        self._require_above(axis, 1, self._many)
+        for other in range(len(self.spec.shape)):
+            if other not in self._many:
+                self._require_above(other, 0, self._some)
+        self.hot.bind([(symbol, self.stride(axis))], signed=True)
+
+    def _require_above(self, axis: int, low: int, proved: set[int]) -> None:
+        dim: Dim = self.spec.shape[axis]
+        if axis not in proved and not (isinstance(dim, int) and dim > low):
+            self.hot.require_that(self.size(axis), "sgt", low)
+        proved.add(axis)
+
+
+def _accept_data(hot: Hot, item: Item, spec: Tensor, dl: Value) -> None:
+    """An address where there are elements, aligned with the offset of the first."""
+    writer = hot.writer
+    base = writer.load(dl, "i64", "data")
+    if 0 not in spec.shape:
+        hot.require_that(base, "ne", 0)
+    offset = writer.load_field(dl, DLTENSOR, "byte_offset")
+    address = writer.binary("add", base, offset, f"{spec.name}.data")
+    if spec.align > 1:
+        hot.require_multiple(address, spec.align)
+    item.keep(hot, address)

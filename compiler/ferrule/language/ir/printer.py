@@ -48,7 +48,7 @@ class _Printer:
     def __init__(self, symbols: dict[Sym, str]) -> None:
         self.symbols = symbols
         self.names: dict[ops.Value, str] = {}
-        self.taken: set[str] = set()
+        self.taken: dict[str, int] = {}
         self.lines: list[str] = []
         self.depth = 1
 
@@ -67,11 +67,11 @@ class _Printer:
 
     def define(self, value: ops.Value) -> str:
         hint = value.hint or "v"
-        name, count = hint, 0
+        name = hint
         while name in self.taken:
-            count += 1
-            name = f"{hint}_{count}"
-        self.taken.add(name)
+            self.taken[hint] += 1
+            name = f"{hint}_{self.taken[hint]}"
+        self.taken[name] = 0
         self.names[value] = f"%{name}"
         return self.names[value]
 

@@ -45,6 +45,8 @@ def evaluate(low: Lowering, node: ast.expr) -> Any:
         case ast.Tuple(elts=elts) | ast.List(elts=elts):
             items = _items(low, elts)
             return tuple(items) if isinstance(node, ast.Tuple) else items
+        case ast.Dict(keys=keys, values=values):
+            return _dict(low, keys, values)
         case ast.Lambda():
             return close(low, node)
         case ast.ListComp() | ast.GeneratorExp():
@@ -75,6 +77,20 @@ def _items(low: Lowering, nodes: Iterable[ast.expr]) -> list[Any]:
         else:
             items.append(low.evaluate(node))
     return items
+
+
+def _dict(low: Lowering, keys: list[ast.expr | None], values: list[ast.expr]) -> dict[Any, Any]:
+    result: dict[Any, Any] = {}
+    for key, node in zip(keys, values, strict=True):
+        name = None if key is None else low.evaluate(key)
+        value = low.evaluate(node)
+        if key is None:
+            result |= operators.at_compile_time(low, node, partial(dict, value))
+        elif is_run_time(name):
+            low.fail(key, f"{operators.describe(name)} cannot be the key of a dict")
+        else:
+            operators.at_compile_time(low, key, partial(result.__setitem__, name, value))
+    return result
 
 
 def _as_python(low: Lowering, node: ast.expr) -> Any:

@@ -52,7 +52,7 @@ def const(kind: str, value: int) -> Value:
     bits = int(kind[1:])
     if not -(1 << (bits - 1)) <= value < 1 << bits:
         raise OverflowError(f"{value} does not fit {kind}")
-    return Value(kind, str(value - (1 << bits) if value >= 1 << (bits - 1) else value))
+    return Value(kind, str(value - (1 << bits) if value >= 1 << (bits - 1) else int(value)))
 
 
 def i32(value: int) -> Value:

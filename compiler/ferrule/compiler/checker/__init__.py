@@ -1,0 +1,6 @@
+"""The checker: decides about every call that the hot path of a wrapper did not accept at once.
+
+`program` turns a signature into a check program, constant bytes; `machine` is the interpreter of
+such programs, LLVM code that is compiled once and stands in every object.  The two agree on
+`format`.
+"""

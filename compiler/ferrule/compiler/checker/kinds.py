@@ -1,0 +1,180 @@
+"""The first part of a program: kind, ndim, dtype and device of each parameter, left to right.
+
+Behind it every value is what its parameter takes, as far as its type says, so that the second part
+can read it.  Leaves that need no more than that are filled here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from typing_extensions import assert_never
+
+from ferrule.compiler.checker.code import Code, mask_of
+from ferrule.compiler.checker.format import Op
+from ferrule.compiler.checker.loops import over_elements
+from ferrule.compiler.checker.nodes import JUST_NONE, Node, leaf_count
+from ferrule.compiler.messages.names import PACKED_DTYPE
+from ferrule.specs import DEVICE_CODES, Int8, Uint8
+from ferrule.specs.params import (
+    PACKED_NAME,
+    AnyValue,
+    Array,
+    Bytes,
+    Constant,
+    DataType,
+    Device,
+    Dict,
+    EnvStream,
+    Function,
+    List,
+    Map,
+    Module,
+    NoneValue,
+    Object,
+    Optional,
+    Param,
+    Pointer,
+    Scalar,
+    Shape,
+    Stream,
+    String,
+    Tensor,
+    Tuple,
+    Union,
+    type_indices,
+)
+
+_WORDS: Final[dict[type, tuple[str, ...]]] = {
+    Tensor: ("Tensor",),
+    Shape: ("Shape", "tuple or list"),
+    Stream: ("a stream", "int", "None"),
+    EnvStream: (),
+    Tuple: ("tuple or list",),
+    String: ("str",),
+    Bytes: ("bytes",),
+    DataType: ("dtype", "str"),
+    Device: ("Device", "str"),
+    NoneValue: ("None",),
+    Function: ("Function",),
+    Array: ("tuple or list",),
+    List: ("List",),
+    Map: ("dict",),
+    Dict: ("Dict",),
+    Module: ("Module",),
+    AnyValue: ("Any",),
+}
+
+
+def words_of(param: Param) -> tuple[str, ...]:
+    """What messages call the values that a parameter takes."""
+    match param:
+        case Scalar(dtype=dtype):
+            return ("int" if dtype.is_integer else dtype.kind,)
+        case Pointer(nullable=nullable):
+            return ("a pointer", "int", "None") if nullable else ("a pointer", "int")
+        case Optional(item=item):
+            return (*words_of(item), "None")
+        case Union(members=members):
+            return tuple(dict.fromkeys(word for each in members for word in words_of(each)))
+        case Constant(value=value):
+            return (type(value).__name__,)
+        case Object(type_key=type_key):
+            return (type_key,)
+    return _WORDS[type(param)]
+
+
+def check_kinds(code: Code, node: Node, also: tuple[str, ...] = ()) -> None:
+    """Rows that check the kind of a value; `also` are words for what else may stand there."""
+    expected = code.text(" or ".join((*words_of(node.param), *also)))
+    code.at(node.at)
+    match node.param:
+        case Tensor():
+            _check_type(code, node, expected)
+            _check_tensor(code, node.param, node, expected)
+        case Scalar() | NoneValue() | Constant() | DataType() | Device():
+            _check_type(code, node, expected)
+        case Pointer() | Stream():
+            code.row(Op.TYPE, a=expected, **mask_of({0, 1, 4}).operands())
+        case Shape(dims=dims):
+            _check_type(code, node, expected)
+            code.row(Op.SHAPE, a=expected, b=len(dims))
+        case Tuple(items=items):
+            _check_type(code, node, expected)
+            code.row(Op.SEQUENCE, a=expected, b=len(items))
+            for child in node.children:
+                check_kinds(code, child)
+        case Optional():
+            _check_optional(code, node, also)
+        case Union():
+            _check_union(code, node, expected)
+        case String() | Bytes():
+            _check_type(code, node, expected)
+            inside = node.leaf < 0
+            code.row(Op.TEXT, kind=int(inside), axis=max(node.leaf, 0), a=expected)
+        case Function() | Module() | Array() | List() | Map() | Dict():
+            _check_type(code, node, expected)
+            _store_handle(code, node, Op.PAYLOAD)
+            over_elements(code, node, check_kinds)
+        case Object(type_key=type_key):
+            code.row(Op.OBJECT, a=code.text(type_key), b=expected)
+            _store_handle(code, node, Op.PAYLOAD)
+        case AnyValue():
+            _store_handle(code, node, Op.ANY)
+        case EnvStream():
+            raise ValueError("an env stream is no argument")
+        case _:
+            assert_never(node.param)
+
+
+def _check_type(code: Code, node: Node, expected: int) -> None:
+    code.row(Op.TYPE, a=expected, **mask_of(type_indices(node.param)).operands())
+
+
+def _store_handle(code: Code, node: Node, op: Op) -> None:
+    if node.leaf >= 0:
+        code.row(op)
+        code.row(Op.STORE, a=node.leaf)
+
+
+def _check_tensor(code: Code, spec: Tensor, node: Node, expected: int) -> None:
+    if spec.device is None:
+        raise ValueError(f"the device type of the parameter {spec.name} is not decided")
+    code.row(Op.DLTENSOR, a=expected)
+    code.row(Op.NDIM, b=len(spec.shape))
+    name = PACKED_NAME if spec.packed else spec.dtype.name
+    dtype = PACKED_DTYPE if spec.packed else spec.dtype.dlpack
+    code.row(Op.DTYPE, kind=int(spec.dtype in (Int8, Uint8)), a=code.text(name), b=dtype)
+    code.row(Op.DEVICE, a=code.text(spec.device), b=DEVICE_CODES[spec.device])
+    if spec.device_id is not None:
+        code.row(Op.DEVICE_ID, b=spec.device_id)
+    if spec.device != "cpu":
+        code.row(Op.SAME_DEVICE, a=code.text(f"{node.at.first}.device.index"))
+
+
+def _check_optional(code: Code, node: Node, also: tuple[str, ...]) -> None:
+    present = code.row(Op.UNLESS, **JUST_NONE.operands())
+    if node.leaf >= 0:
+        code.row(Op.CLEAR, a=node.leaf, b=leaf_count(node.param))
+    absent = code.row(Op.JUMP)
+    code.here(present)
+    if node.leaf >= 0:
+        code.row(Op.FIELD, a=node.leaf, b=1)
+    check_kinds(code, node.children[0], (*also, "None"))
+    code.here(absent)
+
+
+def _check_union(code: Code, node: Node, expected: int) -> None:
+    _check_type(code, node, expected)
+    if node.leaf >= 0:
+        code.row(Op.CLEAR, a=node.leaf, b=leaf_count(node.param))
+    done = []
+    for position, child in enumerate(node.children):
+        code.at(node.at)
+        other = code.row(Op.UNLESS, **child.guards[-1][1].operands())
+        if node.leaf >= 0:
+            code.row(Op.FIELD, a=node.leaf, b=position)
+        check_kinds(code, child)
+        done.append(code.row(Op.JUMP))
+        code.here(other)
+    code.here(*done)

@@ -1,0 +1,47 @@
+"""Loops of a program over what a container holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from ferrule.compiler.checker.code import Code
+from ferrule.compiler.checker.format import Op
+from ferrule.compiler.checker.nodes import Node
+from ferrule.specs.params import AnyValue, Array, Dict, List, Map
+
+Visit: TypeAlias = "Callable[[Code, Node], None]"
+
+
+def over_elements(code: Code, node: Node, visit: Visit) -> None:
+    """Rows that `visit` gives for an element, run for each one; none where it gives none."""
+    children = [child for child in node.children if not isinstance(child.param, AnyValue)]
+    match node.param:
+        case Array() | List() if children:
+            _over_sequence(code, node, children[0], visit)
+        case Map() | Dict() if children:
+            _over_pairs(code, node, children, visit)
+
+
+def _over_sequence(code: Code, node: Node, child: Node, visit: Visit) -> None:
+    level = node.loops
+    code.row(Op.RESET, kind=level)
+    head = code.head()
+    code.at(node.at)
+    end = code.row(Op.EACH, kind=level)
+    visit(code, child)
+    code.row(Op.NEXT, kind=level, a=head)
+    code.here(end)
+
+
+def _over_pairs(code: Code, node: Node, children: list[Node], visit: Visit) -> None:
+    level = node.loops
+    code.at(node.at)
+    code.row(Op.PAIRS, kind=level, axis=int(isinstance(node.param, Dict)))
+    head = code.head()
+    code.at(node.at)
+    end = code.row(Op.PAIR, kind=level)
+    for child in children:
+        visit(code, child)
+    code.row(Op.NEXT, kind=level, a=head)
+    code.here(end)

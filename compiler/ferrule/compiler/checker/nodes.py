@@ -1,0 +1,158 @@
+"""The parameters of a signature as a tree: where each value is in a call, and its leaves.
+
+Invariant: what stands inside of a container has no leaf; everything else has its leaves in the
+order that `artefacts.Body` documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ferrule.compiler.checker.code import At, Mask, mask_of
+from ferrule.specs.params import (
+    DYNAMIC,
+    AnyValue,
+    Array,
+    Bytes,
+    Constant,
+    DataType,
+    Device,
+    Dict,
+    EnvStream,
+    Function,
+    List,
+    Map,
+    Module,
+    NoneValue,
+    Object,
+    Optional,
+    Param,
+    Pointer,
+    Scalar,
+    Shape,
+    Stream,
+    String,
+    Tensor,
+    Tuple,
+    Union,
+    type_indices,
+)
+from ferrule.specs.signature import Signature
+
+Guard = tuple[At, Mask]
+"""A value is there if the type index of what stands here is in the mask."""
+
+NOT_NONE = mask_of([*range(1, 80), DYNAMIC])
+JUST_NONE = mask_of([0])
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A parameter at its place in a call.
+
+    `path` is the position in the signature, then of items; `leaf` the first of its leaves, -1 for
+    what has none; `loops` the number of loops around it; `guards` must hold where it is there.
+    """
+
+    param: Param
+    at: At
+    path: tuple[int, ...]
+    leaf: int
+    loops: int
+    guards: tuple[Guard, ...]
+    children: tuple[Node, ...] = ()
+
+    def walk(self) -> Iterator[Node]:
+        """This one and all inside of it."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+def leaf_count(param: Param) -> int:
+    """How many leaves a parameter has."""
+    match param:
+        case Shape() | NoneValue() | Constant():
+            return 0
+        case Tuple(items=items):
+            return sum(map(leaf_count, items))
+        case Optional(item=item):
+            return 1 + leaf_count(item)
+        case Union(members=members):
+            return 1 + sum(map(leaf_count, members))
+        case String() | Bytes():
+            return 2
+        case _:
+            return 1
+
+
+def nodes_of(signature: Signature) -> tuple[Node, ...]:
+    """The parameters that a call gives, each with its leaves."""
+    nodes, leaf, argument = [], 0, 0
+    for position, param in enumerate(signature.params):
+        if not isinstance(param, EnvStream):
+            at = At(argument, param.name)
+            nodes.append(_node(Node(param, at, (position,), leaf, 0, ())))
+            argument += 1
+        leaf += leaf_count(param)
+    return tuple(nodes)
+
+
+def _node(node: Node) -> Node:
+    """The same with its children."""
+    return Node(node.param, node.at, node.path, node.leaf, node.loops, node.guards, _children(node))
+
+
+def _children(node: Node) -> tuple[Node, ...]:
+    match node.param:
+        case Tuple(items=items):
+            return _items(node, items)
+        case Optional(item=item):
+            guards = (*node.guards, (node.at, NOT_NONE))
+            return (_same_place(node, item, node.leaf + 1, guards),)
+        case Union(members=members):
+            return _members(node, members)
+        case Array(item=item) | List(item=item) if item is not None:
+            return (_inside(node, item, node.at.running(node.loops)),)
+        case Map(key=key, value=value) | Dict(key=key, value=value):
+            places = ((key, node.at.key), (value, node.at.value))
+            return tuple(
+                _inside(node, inner, at(node.loops)) for inner, at in places if inner is not None
+            )
+        case (
+            Tensor() | Scalar() | Shape() | Pointer() | Stream() | EnvStream() | String() | Bytes()
+        ):
+            return ()
+        case DataType() | Device() | NoneValue() | Constant() | Function() | Object() | Module():
+            return ()
+        case AnyValue() | Array() | List():
+            return ()
+
+
+def _items(node: Node, items: tuple[Param, ...]) -> tuple[Node, ...]:
+    children, leaf = [], node.leaf
+    for i, item in enumerate(items):
+        at, path = node.at.item(i), (*node.path, i)
+        children.append(_node(Node(item, at, path, leaf, node.loops, node.guards)))
+        leaf = leaf if leaf < 0 else leaf + leaf_count(item)
+    return tuple(children)
+
+
+def _members(node: Node, members: tuple[Param, ...]) -> tuple[Node, ...]:
+    children, leaf, taken = [], node.leaf + 1, frozenset[int]()
+    for member in members:
+        mask = mask_of(type_indices(member) - taken)
+        taken |= type_indices(member)
+        children.append(_same_place(node, member, leaf, (*node.guards, (node.at, mask))))
+        leaf += leaf_count(member)
+    return tuple(children)
+
+
+def _same_place(node: Node, param: Param, leaf: int, guards: tuple[Guard, ...]) -> Node:
+    leaf = -1 if node.leaf < 0 else leaf
+    return _node(Node(param, node.at, node.path, leaf, node.loops, guards))
+
+
+def _inside(node: Node, param: Param, at: At) -> Node:
+    return _node(Node(param, at, node.path, -1, node.loops + 1, node.guards))

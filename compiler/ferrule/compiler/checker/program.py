@@ -1,0 +1,102 @@
+"""From a signature to its check program: what `ferrule_check` runs over the arguments of a call.
+
+The order of the rows is the order of the errors: the number of arguments; kind, ndim, dtype and
+device of each parameter from left to right; then symbols get their values; sizes, strides,
+alignment and values of each parameter from left to right; the relations that the body needs.
+
+Some rules of kinds that are decided here:
+
+* an int constant takes an int, or a bool that is equal to it;
+* a pointer that must not be null refuses None, a null pointer and 0 with a ValueError, as values;
+* an int of more than 64 bits is another kind than an int, except for uint64;
+* the elements of containers have no leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ferrule.compiler.artefacts import Location, Relation
+from ferrule.compiler.checker.code import Code
+from ferrule.compiler.checker.format import Op
+from ferrule.compiler.checker.kinds import check_kinds
+from ferrule.compiler.checker.nodes import leaf_count, nodes_of
+from ferrule.compiler.checker.sizes import SizeRows
+from ferrule.compiler.checker.values import ValueRows
+from ferrule.compiler.messages import catalogue
+from ferrule.compiler.messages.parts import Value
+from ferrule.compiler.messages.table import Table
+from ferrule.specs.signature import Signature
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A check program, to stand in an object as a constant aligned to 8 bytes.
+
+    `leaves` is the number of slots of `out` before those of the signature's symbols.
+    """
+
+    data: bytes
+    leaves: int
+
+
+def build_program(
+    signature: Signature,
+    relations: Sequence[Relation],
+    table: Table,
+    location: Location | None = None,
+) -> Program:
+    """The program of a signature; messages of relations go to `table`.
+
+    `location` is where the function comes from, for the traceback of an error.  Raises ValueError
+    where the device of a tensor is not decided.
+    """
+    code, nodes = Code(), nodes_of(signature)
+    sizes = SizeRows(code, signature, nodes)
+    values = ValueRows(code, sizes)
+    _check_count(code, len(nodes))
+    for node in nodes:
+        check_kinds(code, node)
+    sizes.bind()
+    for node in nodes:
+        values.check(node)
+    for relation in relations:
+        _check_relation(sizes, signature, relation, table)
+    code.row(Op.END)
+    leaves = sum(map(leaf_count, signature.params))
+    data = code.data(
+        signature=str(signature),
+        trace=catalogue.trace_of(location),
+        leaves=leaves,
+        symbols=len(signature.symbols),
+        stack=sizes.stack,
+    )
+    return Program(data, leaves)
+
+
+def _check_count(code: Code, count: int) -> None:
+    words = "1 parameter" if count == 1 else f"{count} parameters"
+    code.row(Op.COUNT, a=code.text(words), b=count)
+
+
+def _check_relation(
+    sizes: SizeRows, signature: Signature, relation: Relation, table: Table
+) -> None:
+    undefined = catalogue.RELATION_UNDEFINED.fill(
+        location=relation.location,
+        signature=str(signature),
+        what=relation.left_name,
+        left=signature.format(relation.left),
+        right=signature.format(relation.right),
+    )
+    different = catalogue.RELATION.fill(
+        location=relation.location,
+        signature=str(signature),
+        what=relation.left_name,
+        owner=relation.right_name,
+        expected=Value(0),
+        actual=Value(1),
+    )
+    sizes.formula(relation.left, relation.right)
+    sizes.code.row(Op.RELATION, a=table.add(different), b=table.add(undefined))

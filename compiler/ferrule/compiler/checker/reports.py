@@ -1,0 +1,149 @@
+"""The messages of the checker: those of the catalogue, filled with where the checker is.
+
+They are the same for every function, so they stand once, in the support code, as a table of their
+own; what differs from function to function is in its program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, auto
+from functools import cache
+from types import MappingProxyType
+from typing import Final
+
+from ferrule.compiler.messages import catalogue, parts
+from ferrule.compiler.messages.catalogue import Entry, Filling
+from ferrule.compiler.messages.parts import Text, Value
+from ferrule.compiler.messages.table import Table
+
+
+class Said(Enum):
+    """A message of the checker."""
+
+    NUM_ARGS = auto()
+    TYPE = auto()
+    NULL_TENSOR = auto()
+    NULL_VALUE = auto()
+    TYPE_KEY = auto()
+    ELEMENT_TYPE = auto()
+    TUPLE_SIZE = auto()
+    SHAPE_SIZE = auto()
+    NDIM = auto()
+    DTYPE = auto()
+    DEVICE = auto()
+    DEVICE_ID = auto()
+    SAME_DEVICE = auto()
+    EXACT = auto()
+    MATCH = auto()
+    RELATED = auto()
+    UNDEFINED = auto()
+    DIVISIBLE = auto()
+    BOUNDS = auto()
+    VALUE_BOUNDS = auto()
+    TOO_LARGE = auto()
+    TOO_SMALL = auto()
+    BOOLEAN = auto()
+    CONSTANT = auto()
+    NAMED_VALUE = auto()
+    ALIGNMENT = auto()
+    NULL_DATA = auto()
+    NULL_SHAPE = auto()
+    POINTER_ALIGNMENT = auto()
+    NULL_POINTER = auto()
+
+
+_ARGUMENT: Final = (Text("argument #"), parts.ArgumentNumber())
+_COMMON: Final[Mapping[str, Filling]] = MappingProxyType(
+    {
+        "signature": parts.Signature(),
+        "argument": (
+            parts.Name(nested=True),
+            parts.Suffix(nested=True),
+            parts.Inside(),
+            *_ARGUMENT,
+        ),
+        "what": (parts.Name(), parts.Suffix(), parts.Element()),
+        "expected": Value(0),
+        "actual": Value(1),
+        "hint": parts.HintHere(),
+        "formula": parts.Expected(),
+        "owner": parts.Owner(),
+        "range": parts.Expected(),
+        "low": Value(2),
+        "high": parts.Unsigned(3),
+        "count": parts.Expected(),
+    }
+)
+_PLACE: Final[Mapping[str, Filling]] = {"argument": _ARGUMENT}
+"""Messages that name the place do not say twice where it is."""
+_VALUE: Final[Mapping[str, Filling]] = {"what": "value"}
+_WORDS: Final[Mapping[str, Filling]] = {
+    "expected": parts.Expected(),
+    "actual": parts.ValueHere(),
+}
+_KIND: Final[Mapping[str, Filling]] = {"expected": parts.Expected(), "actual": parts.TypeHere()}
+
+_MESSAGES: Final[Mapping[Said, tuple[Entry, Mapping[str, Filling]]]] = MappingProxyType(
+    {
+        Said.NUM_ARGS: (catalogue.NUM_ARGS, {"actual": parts.NumArgs()}),
+        Said.TYPE: (catalogue.TYPE, _KIND),
+        Said.NULL_TENSOR: (catalogue.TYPE, {**_KIND, "actual": "a null DLTensor pointer"}),
+        Said.NULL_VALUE: (catalogue.TYPE, {**_KIND, "actual": "a null pointer"}),
+        Said.TYPE_KEY: (catalogue.TYPE_KEY, _KIND),
+        Said.ELEMENT_TYPE: (
+            catalogue.ELEMENT_TYPE,
+            {**_PLACE, "actual": parts.TypeHere()},
+        ),
+        Said.TUPLE_SIZE: (catalogue.TUPLE_SIZE, {}),
+        Said.SHAPE_SIZE: (catalogue.SHAPE_SIZE, {}),
+        Said.NDIM: (catalogue.NDIM, {}),
+        Said.DTYPE: (
+            catalogue.DTYPE,
+            {"expected": parts.Expected(), "actual": parts.DTypeHere()},
+        ),
+        Said.DEVICE: (
+            catalogue.DEVICE,
+            {"expected": parts.Expected(), "actual": parts.DeviceHere()},
+        ),
+        Said.DEVICE_ID: (catalogue.DEVICE_ID, {}),
+        Said.SAME_DEVICE: (catalogue.SAME_DEVICE, {}),
+        Said.EXACT: (catalogue.EXACT, _PLACE),
+        Said.MATCH: (catalogue.MATCH, _PLACE),
+        Said.RELATED: (catalogue.RELATED, _PLACE),
+        Said.UNDEFINED: (catalogue.UNDEFINED, _PLACE),
+        Said.DIVISIBLE: (catalogue.DIVISIBLE, _PLACE),
+        Said.BOUNDS: (catalogue.BOUNDS, _PLACE),
+        Said.VALUE_BOUNDS: (catalogue.BOUNDS, _VALUE),
+        Said.TOO_LARGE: (
+            catalogue.BOUNDS,
+            {**_VALUE, "actual": "an int above 18446744073709551615"},
+        ),
+        Said.TOO_SMALL: (
+            catalogue.BOUNDS,
+            {**_VALUE, "actual": "an int below -9223372036854775808"},
+        ),
+        Said.BOOLEAN: (catalogue.BOOLEAN, {}),
+        Said.CONSTANT: (catalogue.CONSTANT, _WORDS),
+        Said.NAMED_VALUE: (catalogue.NAMED_VALUE, _WORDS),
+        Said.ALIGNMENT: (catalogue.ALIGNMENT, {"actual": parts.Hexadecimal(1)}),
+        Said.NULL_DATA: (catalogue.NULL_DATA, {}),
+        Said.NULL_SHAPE: (catalogue.NULL_SHAPE, {}),
+        Said.POINTER_ALIGNMENT: (
+            catalogue.POINTER_ALIGNMENT,
+            {"actual": parts.Hexadecimal(1)},
+        ),
+        Said.NULL_POINTER: (catalogue.NULL_POINTER, {}),
+    }
+)
+
+
+@cache
+def report_table() -> tuple[bytes, Mapping[Said, int]]:
+    """The table of all messages, and the number of each in it.  Pure."""
+    table = Table()
+    numbers = {
+        said: table.add(entry.fill(_COMMON, location=parts.Trace(), **own))
+        for said, (entry, own) in _MESSAGES.items()
+    }
+    return table.data(), MappingProxyType(numbers)

@@ -1,0 +1,184 @@
+"""Handlers of the rows about scalars, pointers and constants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from llvmlite import ir
+
+from ferrule.compiler.checker.format import ROW, Float, Op
+from ferrule.compiler.checker.frame import BIG_INT_OBJECT, Frame
+from ferrule.compiler.checker.reports import Said
+from ferrule.compiler.messages.names import BIG_INT
+from ferrule.runtime.abi import TypeIndex
+from ferrule.runtime.llvm.emitter import COLD, Emitter
+from ferrule.runtime.llvm.layouts import F64, I8, I32, I64
+from ferrule.specs.expr import INT64_MAX
+
+NARROW: Final = ir.FunctionType(I64, [I64, I64, I64])
+_F64_MANTISSA: Final = 52
+_F64_BIAS: Final = 1023
+
+
+def define_narrow(emitter: Emitter) -> None:
+    """`i64 ferrule_narrow(i64 bits, i64 mantissa, i64 exponent)`: a double as a 2-byte float.
+
+    Rounds once, to nearest, ties to even; what is too large is infinite, NaN stays NaN.  Integer
+    code, for not every target has the instruction.
+    """
+    names = ("bits", "mantissa", "exponent")
+    with emitter.define(
+        "ferrule_narrow", I64, NARROW.args, names=names, linkage="internal", attributes=COLD
+    ) as function:
+        bits, mantissa, exponent = function.args
+        build, const = emitter.builder, emitter.const_i64
+        one = const(1)
+        size = build.add(mantissa, exponent)
+        sign = build.shl(build.lshr(bits, const(63)), size)
+        magnitude = build.and_(bits, const(INT64_MAX))
+        infinity = build.shl(build.sub(build.shl(one, exponent), one), mantissa)
+        quiet = build.shl(one, build.sub(mantissa, one))
+        bias = build.sub(build.shl(one, build.sub(exponent, one)), one)
+        shift = build.sub(const(_F64_MANTISSA), mantissa)
+        offset = build.sub(const(_F64_BIAS), bias)
+        power = build.lshr(magnitude, const(_F64_MANTISSA))
+        is_normal = build.icmp_signed(">", power, offset)
+        normal = build.sub(_rounded(emitter, magnitude, shift), build.shl(offset, mantissa))
+        hidden = const(1 << _F64_MANTISSA)
+        fraction = build.or_(build.and_(magnitude, const((1 << _F64_MANTISSA) - 1)), hidden)
+        further = build.add(shift, build.sub(build.add(offset, one), power))
+        far = build.icmp_signed(">", further, const(63))
+        small = _rounded(emitter, fraction, build.select(far, const(63), further))
+        finite = build.select(is_normal, normal, small)
+        past = build.icmp_signed(">", finite, infinity)
+        finite = build.select(past, infinity, finite)
+        is_nan = build.icmp_signed(">", magnitude, const(0x7FF << _F64_MANTISSA))
+        value = build.select(is_nan, build.or_(infinity, quiet), finite)
+        emitter.ret(build.or_(sign, value))
+
+
+def _rounded(emitter: Emitter, value: ir.Value, shift: ir.Value) -> ir.Value:
+    """The value shifted right, to nearest, ties to even.  Not for a normal shift past 62."""
+    build, one = emitter.builder, emitter.const_i64(1)
+    lowest = build.and_(build.lshr(value, shift), one)
+    half = build.sub(build.shl(one, build.sub(shift, one)), one)
+    return build.lshr(build.add(value, build.add(half, lowest)), shift)
+
+
+def _integer(frame: Frame) -> None:
+    frame.number(frame.payload())
+
+
+def _boolean(frame: Frame) -> None:
+    number = frame.payload()
+    ok = frame.build.icmp_unsigned("<=", number, frame.emitter.const_i64(1))
+    frame.check(ok, Said.BOOLEAN, value1=number)
+    frame.number(number)
+
+
+def _unsigned(frame: Frame) -> None:
+    emitter, build = frame.emitter, frame.build
+    shown: dict[str, ir.Value | int] = {
+        "expected": frame.operand32("a"),
+        "value2": emitter.const_i64(0),
+        "value3": emitter.const_i64(-1),
+    }
+    with emitter.if_then(frame.is_type(BIG_INT)):
+        _big_int(frame, shown)
+    number = frame.payload()
+    ok = build.icmp_signed(">=", number, emitter.const_i64(0))
+    frame.check(ok, Said.VALUE_BOUNDS, value1=number, **shown)
+    frame.number(number)
+
+
+def _big_int(frame: Frame, shown: dict[str, ir.Value | int]) -> None:
+    """Two words of which the upper is 0 are what does not fit an int64; one word does."""
+    emitter, build, value = frame.emitter, frame.build, frame.payload("v_ptr")
+    frame.check(build.not_(emitter.is_null(value)), Said.NULL_VALUE, **shown)
+    count = emitter.load_field(value, BIG_INT_OBJECT, "n_words")
+    words = emitter.field_ptr(value, BIG_INT_OBJECT, "word")
+    some = build.icmp_signed(">", count, emitter.const_i64(0))
+    frame.check(some, Said.TOO_LARGE, **shown)
+    top = emitter.load(emitter.index(words, I64, build.sub(count, emitter.const_i64(1))), I64)
+    zero = emitter.const_i64(0)
+    frame.check(build.icmp_signed(">=", top, zero), Said.TOO_SMALL, **shown)
+    two = build.and_(frame.equal(count, 2), frame.equal(top, 0))
+    frame.check(build.or_(two, frame.equal(count, 1)), Said.TOO_LARGE, **shown)
+    frame.number(emitter.load(words, I64))
+
+
+def _float(frame: Frame) -> None:
+    emitter, build = frame.emitter, frame.build
+    whole = build.sitofp(frame.payload(), F64)
+    is_float = frame.is_type(TypeIndex.FLOAT)
+    value = build.select(is_float, frame.payload("v_float64"), whole)
+    bits = build.bitcast(value, I64)
+    narrow = emitter.symbol("ferrule_narrow", NARROW)
+    kind = emitter.load_field(frame.row, ROW, "kind")
+    blocks = {each: emitter.block(each.name.lower()) for each in Float}
+    switch = build.switch(kind, blocks[Float.F64])
+    for each, block in blocks.items():
+        if each is not Float.F64:
+            switch.add_case(ir.Constant(I8, int(each)), block)
+        emitter.at(block)
+        match each:
+            case Float.F64:
+                frame.number(bits)
+            case Float.F32:
+                single = build.bitcast(build.fptrunc(value, ir.FloatType()), I32)
+                frame.number(build.zext(single, I64))
+            case Float.F16:
+                sizes = emitter.const_i64(10), emitter.const_i64(5)
+                frame.number(emitter.call(narrow, [bits, *sizes]))
+            case Float.BF16:
+                sizes = emitter.const_i64(7), emitter.const_i64(8)
+                frame.number(emitter.call(narrow, [bits, *sizes]))
+
+
+def _payload(frame: Frame) -> None:
+    frame.number(frame.payload())
+
+
+def _address(frame: Frame) -> None:
+    emitter, build = frame.emitter, frame.build
+    with emitter.if_then(frame.is_type(TypeIndex.NONE)):
+        frame.number(emitter.const_i64(0))
+    number = frame.payload()
+    positive = build.icmp_signed(">=", number, emitter.const_i64(0))
+    ok = build.or_(positive, build.not_(frame.is_type(TypeIndex.INT)))
+    shown = {"value2": emitter.const_i64(0), "value3": emitter.const_i64(INT64_MAX)}
+    expected = frame.operand32("a")
+    frame.check(ok, Said.VALUE_BOUNDS, expected=expected, value1=number, **shown)
+    frame.number(number)
+
+
+def _not_null(frame: Frame) -> None:
+    frame.check(frame.build.not_(frame.equal(frame.get("number"), 0)), Said.NULL_POINTER)
+    frame.go_on()
+
+
+def _constant(frame: Frame) -> None:
+    ok = frame.equal(frame.payload(), frame.operand("b"))
+    frame.check(ok, Said.CONSTANT, expected=frame.operand32("a"))
+    frame.go_on()
+
+
+def _any(frame: Frame) -> None:
+    frame.number(frame.build.ptrtoint(frame.any(), I64))
+
+
+SCALARS: Final[Mapping[Op, Callable[[Frame], None]]] = MappingProxyType(
+    {
+        Op.INTEGER: _integer,
+        Op.BOOLEAN: _boolean,
+        Op.UNSIGNED: _unsigned,
+        Op.FLOAT: _float,
+        Op.PAYLOAD: _payload,
+        Op.ADDRESS: _address,
+        Op.NOT_NULL: _not_null,
+        Op.CONSTANT: _constant,
+        Op.ANY: _any,
+    }
+)

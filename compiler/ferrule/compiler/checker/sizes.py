@@ -1,0 +1,206 @@
+"""Rows for sizes: where symbols get their values, and what sizes, strides and elements must be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from ferrule.compiler.checker.code import Code
+from ferrule.compiler.checker.format import Binary, Op
+from ferrule.compiler.checker.nodes import Node
+from ferrule.compiler.messages.context import PlaceKind
+from ferrule.specs import Compound, Dim, Signature, Sym, Tensor
+from ferrule.specs.binding import ACTUAL, Binding, Place
+from ferrule.specs.expr import INT64_MAX, INT64_MIN, ExprOp
+from ferrule.specs.params import SIGNED_KINDS, Shape
+
+_BINARY: Final[dict[ExprOp, Binary]] = {
+    "add": Binary.ADD,
+    "sub": Binary.SUB,
+    "mul": Binary.MUL,
+    "floordiv": Binary.FLOORDIV,
+    "mod": Binary.MOD,
+    "min": Binary.MIN,
+    "max": Binary.MAX,
+    "ceildiv": Binary.CEILDIV,
+}
+_KINDS: Final = {"shape": PlaceKind.SHAPE, "strides": PlaceKind.STRIDES, "dims": PlaceKind.DIMS}
+_Key = tuple[tuple[int, ...], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A size, stride or element of what a node is."""
+
+    node: Node
+    kind: PlaceKind
+    axis: int
+    dim: Dim
+
+    @property
+    def signed(self) -> bool:
+        """Whether it can be negative."""
+        match self.node.param:
+            case Shape(kind=kind):
+                return kind in SIGNED_KINDS
+            case _:
+                return self.kind is PlaceKind.STRIDES
+
+    @property
+    def doubled(self) -> bool:
+        """Whether the DLTensor holds half of it: two packed elements count as one there."""
+        spec = self.node.param
+        if not isinstance(spec, Tensor) or not spec.packed:
+            return False
+        if self.kind is PlaceKind.SHAPE:
+            return self.axis == spec.strides.index(1)
+        return spec.strides[self.axis] != 1
+
+    def load(self, code: Code) -> int:
+        """The row that loads it; its `a` is where a stride goes that means nothing."""
+        code.at(self.node.at)
+        return code.row(Op.LOAD, kind=self.kind, axis=self.axis, b=int(self.doubled))
+
+    def stands_at(self, place: Place) -> bool:
+        """Whether this is that place."""
+        same = self.node.path == place.path and self.node.param is place.param
+        return same and (self.kind, self.axis) == (_KINDS[place.kind], place.axis)
+
+
+def numbers_of(node: Node) -> Iterator[Number]:
+    """Sizes and strides of a tensor, or the elements of a shape."""
+    match node.param:
+        case Tensor(shape=shape, strides=strides):
+            for axis, dim in enumerate(shape):
+                yield Number(node, PlaceKind.SHAPE, axis, dim)
+            for axis, dim in enumerate(strides):
+                yield Number(node, PlaceKind.STRIDES, axis, dim)
+        case Shape(dims=dims):
+            for axis, dim in enumerate(dims):
+                yield Number(node, PlaceKind.DIMS, axis, dim)
+        case _:
+            return
+
+
+class SizeRows:
+    """Makes the rows of one signature."""
+
+    def __init__(self, code: Code, signature: Signature, nodes: tuple[Node, ...]) -> None:
+        self.code = code
+        self.stack = 2
+        self._signature = signature
+        self._numbers = {symbol: i for i, symbol in enumerate(signature.symbols)}
+        self._bindings = {binding.symbol: binding for binding in signature.bindings}
+        self._solved: dict[tuple[_Key, PlaceKind, int], list[Sym]] = {}
+        self._sites: dict[_Key, Node] = {
+            (node.path, id(node.param)): node for root in nodes for node in root.walk()
+        }
+        for binding in signature.bindings:
+            if binding.solution != ACTUAL:
+                place = binding.places[0]
+                key = ((place.path, id(place.param)), _KINDS[place.kind], place.axis)
+                self._solved.setdefault(key, []).append(binding.symbol)
+
+    # ---- symbols ----
+
+    def bind(self) -> None:
+        """Give every symbol its value."""
+        for binding in self._signature.bindings:
+            for place in binding.places:
+                self._bind_at(binding, place)
+
+    def _bind_at(self, binding: Binding, place: Place) -> None:
+        code, node = self.code, self._sites[place.path, id(place.param)]
+        absent = []
+        for at, mask in node.guards:
+            code.at(at)
+            absent.append(code.row(Op.UNLESS, **mask.operands()))
+        number = Number(node, _KINDS[place.kind], place.axis, place.dim)
+        absent.append(number.load(code))
+        symbol, label = self._numbers[binding.symbol], code.text(place.name)
+        if binding.solution == ACTUAL:
+            code.row(Op.BIND, a=symbol, b=label)
+        else:
+            self.formula(binding.solution)
+            code.row(Op.SOLVE, a=symbol, b=label)
+        code.here(*absent, at=None if node.guards else node.at)
+
+    # ---- expressions ----
+
+    def formula(self, *dims: Dim) -> None:
+        """Rows that leave the values of these on the stack."""
+        self.code.row(Op.FORMULA)
+        for position, dim in enumerate(dims):
+            self.stack = max(self.stack, position + self._push(dim))
+
+    def _push(self, dim: Dim) -> int:
+        """Push one; the room on the stack that it needs."""
+        code = self.code
+        match dim:
+            case Sym() if dim == ACTUAL:
+                code.row(Op.PUSH_NUMBER)
+                return 1
+            case Sym():
+                code.row(Op.PUSH_SYMBOL, a=self._numbers[dim])
+                return 1
+            case Compound(op, lhs, rhs):
+                room = max(self._push(lhs), 1 + self._push(rhs))
+                code.row(Op.BINARY, kind=_BINARY[op])
+                return room
+            case int() if INT64_MIN <= dim <= INT64_MAX:
+                code.row(Op.PUSH, b=dim)
+                return 1
+            case _:
+                code.row(Op.PUSH_UNDEFINED)
+                return 1
+
+    # ---- checks ----
+
+    def check(self, number: Number) -> None:
+        """What a size, stride or element must be."""
+        code, dim = self.code, number.dim
+        moot = number.load(code)
+        match dim:
+            case int():
+                code.row(Op.EXACT, b=dim)
+            case Sym():
+                self._check_symbol(number, dim)
+            case Compound():
+                self._check_related(number, dim)
+        code.here(moot, at=number.node.at)
+
+    def _check_symbol(self, number: Number, symbol: Sym) -> None:
+        code, binding = self.code, self._bindings[symbol]
+        binds = [number.stands_at(place) for place in binding.places]
+        if binding.solution == ACTUAL and any(binds):
+            self._check_range(symbol, number.signed)
+        if binds != [True] or binding.solution != ACTUAL:
+            code.row(Op.MATCH, a=self._numbers[symbol])
+            if not number.signed and not any(binds):
+                self._check_range_64()
+
+    def _check_related(self, number: Number, dim: Compound) -> None:
+        code, formula = self.code, self.code.text(self._signature.format(dim))
+        self.formula(dim)
+        code.row(Op.RELATED, a=formula)
+        if not number.signed:
+            self._check_range_64()
+        node = number.node
+        key = ((node.path, id(node.param)), number.kind, number.axis)
+        for symbol in self._solved.get(key, ()):
+            name = code.text(self._signature.symbols[symbol])
+            code.row(Op.SYMBOL, a=self._numbers[symbol], b=name)
+            self._check_range(symbol, number.signed)
+
+    def _check_range(self, symbol: Sym, signed: bool) -> None:
+        """The range and the divisibility of a symbol, for the number."""
+        code, high = self.code, (1 << (symbol.width - 1)) - 1
+        if symbol.width < 64 or not signed:
+            name = code.text(f"int{symbol.width}")
+            code.row(Op.RANGE, kind=int(signed), a=name, b=high)
+        if symbol.divisibility > 1:
+            code.row(Op.DIVISIBLE, b=symbol.divisibility)
+
+    def _check_range_64(self) -> None:
+        self.code.row(Op.RANGE, a=self.code.text("int64"), b=INT64_MAX)

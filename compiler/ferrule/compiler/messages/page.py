@@ -1,0 +1,72 @@
+"""The page of errors in Markdown, from the catalogue: `python -m ferrule.compiler.messages.page`.
+
+Each entry of the catalogue is a section: its code, the class of the error, when it happens, an
+example, and what to do.  The docs have what this prints, and a test compares the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from textwrap import wrap
+from typing import Final
+
+from ferrule.compiler.messages.advice import ADVICE
+from ferrule.compiler.messages.catalogue import CATALOGUE, Entry
+
+_HEAD: Final = """\
+# Errors of a call, one by one
+
+<!-- Made by python -m ferrule.compiler.messages.page; change the catalogue, not this page. -->
+
+Everything that a wrapper refuses a call for. What the parts of a message are, in which order is
+checked, and what Python refuses before the wrapper is called, is in
+[errors of a call](call-errors.md). A code keeps its meaning; the words of a message may change.
+"""
+_GROUPS: Final = {
+    "0": "Arguments and their kinds",
+    "1": "Rank, dtype and device",
+    "2": "Sizes, strides and values",
+    "3": "Addresses",
+    "4": "What the function's body needs",
+}
+
+
+def example(entry: Entry) -> str:
+    """A message of this entry."""
+    return entry.template.format(**ADVICE[entry.code].example)
+
+
+def opening(entry: Entry) -> str:
+    """What the example begins with: `Mismatched b.shape[0]`."""
+    text = example(entry).partition(" when calling")[0]
+    return text.partition(" on ")[0]
+
+
+def page() -> str:
+    """The whole page."""
+    return "\n".join([_HEAD, *_table(), *(line for entry in CATALOGUE for line in _section(entry))])
+
+
+def _table() -> Iterator[str]:
+    yield "| code | class | when |"
+    yield "|---|---|---|"
+    for entry in CATALOGUE:
+        yield f"| {entry.code} | `{entry.error}` | {entry.meaning} |"
+    yield ""
+
+
+def _section(entry: Entry) -> Iterator[str]:
+    first = next(e for e in CATALOGUE if _group(e) == _group(entry))
+    if entry is first:
+        yield from (f"## {_group(entry)}", "")
+    yield from (f"### {entry.code}: {opening(entry)}", "", entry.meaning, "")
+    yield from ("```text", f"{entry.error}: {example(entry)}", "```", "")
+    yield from (*wrap(ADVICE[entry.code].fix, 100, break_on_hyphens=False), "")
+
+
+def _group(entry: Entry) -> str:
+    return _GROUPS[entry.code.removeprefix("CALL")[0]]
+
+
+if __name__ == "__main__":
+    print(page(), end="")

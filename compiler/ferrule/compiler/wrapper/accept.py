@@ -1,0 +1,190 @@
+"""The hot path of all kinds: one handler for each, and the items inside others.
+
+Arguments are taken from left to right, those that can be absent last, because what they have in
+common with others is known then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from typing_extensions import assert_never
+
+from ferrule.compiler.sizes import Sizes
+from ferrule.compiler.wrapper.handles import (
+    accept_address,
+    accept_any,
+    accept_bits,
+    accept_handle,
+    accept_shape,
+    accept_text,
+    open_sequence,
+)
+from ferrule.compiler.wrapper.hot import Hot, Unfit
+from ferrule.compiler.wrapper.items import Item, Level, is_one_of
+from ferrule.compiler.wrapper.leaves import leaves_of
+from ferrule.compiler.wrapper.scalars import accept_constant, accept_none, accept_scalar
+from ferrule.compiler.wrapper.tensors import accept_tensor
+from ferrule.runtime.abi import TypeIndex
+from ferrule.runtime.llvm.layouts import ANY
+from ferrule.runtime.llvm.writer import Block, Value, i32, i64
+from ferrule.specs import Param, Signature, params
+from ferrule.specs.binding import ACTUAL
+
+
+def accept_arguments(hot: Hot, signature: Signature, args: Value) -> None:
+    """Check the arguments of a call.  Raises Unfit where every call is the checker's."""
+    level = Level()
+    for position, param in enumerate(signature.arguments):
+        _accept(hot, level, Item(param, args, ANY.size * position, hot.slots.first(param)))
+    _solve(hot, level, signature)
+    _finish(hot, level)
+    hot.default_symbols()
+
+
+def _solve(hot: Hot, level: Level, signature: Signature) -> None:
+    """Symbols that stand alone nowhere."""
+    for binding in signature.bindings:
+        if binding.symbol in hot.known or binding.solution == ACTUAL:
+            continue
+        place = binding.places[0]
+        actual = level.sizes[id(place.param), place.axis]()
+        symbols = {**hot.known, ACTUAL: actual}
+        sizes = Sizes(hot.writer, symbols, dict(hot.sizes.ranges), hot.refuse)
+        hot.bind([(binding.symbol, sizes.lower(binding.solution).value)], signed=False)
+
+
+def _finish(hot: Hot, level: Level) -> None:
+    level.finish()
+    for item, spec in level.branches:
+        match spec:
+            case params.Optional(item=inner):
+                _accept_optional(hot, item, inner)
+            case params.Union(members=members):
+                _accept_union(hot, item, members)
+            case _:
+                assert_never(spec)
+
+
+def _accept(hot: Hot, level: Level, item: Item) -> None:
+    """One item; those that can be absent are put off."""
+    match item.param:
+        case params.Tensor() as spec:
+            accept_tensor(hot, level, item, spec)
+        case params.Scalar(dtype=dtype):
+            accept_scalar(hot, item, dtype)
+        case params.Shape() as spec:
+            accept_shape(hot, level, item, spec)
+        case params.Pointer() | params.Stream() as spec:
+            accept_address(hot, item, spec)
+        case params.Tuple(items=inner):
+            _accept_tuple(hot, level, item, inner)
+        case params.Optional() | params.Union() as spec:
+            level.branches.append((item, spec))
+        case params.String():
+            accept_text(hot, item, TypeIndex.SMALL_STR, TypeIndex.STR)
+        case params.Bytes():
+            accept_text(hot, item, TypeIndex.SMALL_BYTES, TypeIndex.BYTES)
+        case params.DataType():
+            accept_bits(hot, item, TypeIndex.DATA_TYPE)
+        case params.Device():
+            accept_bits(hot, item, TypeIndex.DEVICE)
+        case params.NoneValue():
+            accept_none(hot, item)
+        case params.Constant(value=value):
+            accept_constant(hot, item, value)
+        case params.Function():
+            accept_handle(hot, item, TypeIndex.FUNCTION)
+        case params.Module():
+            accept_handle(hot, item, TypeIndex.MODULE)
+        case params.Array(item=None):
+            accept_handle(hot, item, TypeIndex.ARRAY)
+        case params.List(item=None):
+            accept_handle(hot, item, TypeIndex.LIST)
+        case params.Map(key=None, value=None):
+            accept_handle(hot, item, TypeIndex.MAP)
+        case params.Dict(key=None, value=None):
+            accept_handle(hot, item, TypeIndex.DICT)
+        case params.AnyValue():
+            accept_any(hot, item)
+        case params.Array() | params.List() | params.Map() | params.Dict() | params.Object():
+            raise Unfit
+        case params.EnvStream():
+            raise ValueError(f"the env stream {item.param.name} is no argument")
+        case _:
+            assert_never(item.param)
+
+
+def _accept_tuple(hot: Hot, level: Level, item: Item, inner: Sequence[Param]) -> None:
+    data, slot = open_sequence(hot, item, len(inner)), item.slot
+    for position, param in enumerate(inner):
+        _accept(hot, level, Item(param, data, ANY.size * position, slot))
+        slot += len(leaves_of(param))
+
+
+# ---- what can be absent ----
+
+
+def _accept_optional(hot: Hot, item: Item, inner: Param) -> None:
+    writer = hot.writer
+    _clear(hot, item)
+    is_none = writer.icmp("eq", item.index(hot), i32(TypeIndex.NONE))
+    present = writer.block("present")
+    with writer.apart() as last:
+        behind = writer.block("behind")
+    writer.cond_branch(is_none, behind, present)
+    writer.at(present)
+    with _branch(hot, behind):
+        item.keep(hot, i64(1))
+        _accept_inside(hot, replace(item, param=inner, slot=item.slot + 1))
+    writer.arrange(last)
+    writer.at(behind)
+
+
+def _accept_union(hot: Hot, item: Item, members: Sequence[Param]) -> None:
+    """The first member that takes values of the type index; none is the checker's."""
+    writer = hot.writer
+    _clear(hot, item)
+    index = item.index(hot)
+    with writer.apart() as last:
+        behind = writer.block("behind")
+    slot, taken = item.slot + 1, frozenset[int]()
+    for position, member in enumerate(members):
+        own = params.type_indices(member) - taken
+        chosen, other = writer.block("member"), writer.block("other")
+        writer.cond_branch(is_one_of(writer, index, own), chosen, other)
+        writer.at(chosen)
+        with _branch(hot, behind):
+            item.keep(hot, i64(position))
+            _accept_inside(hot, replace(item, param=member, slot=slot))
+        writer.at(other)
+        slot, taken = slot + len(leaves_of(member)), taken | own
+    writer.branch(hot.slow)
+    writer.arrange(last)
+    writer.at(behind)
+
+
+def _accept_inside(hot: Hot, item: Item) -> None:
+    level = Level()
+    _accept(hot, level, item)
+    _finish(hot, level)
+
+
+@contextmanager
+def _branch(hot: Hot, behind: Block) -> Iterator[None]:
+    """A branch that ends in `behind`, or with the checker."""
+    with hot.branch():
+        try:
+            yield
+        except Unfit:
+            hot.writer.branch(hot.slow)
+        else:
+            hot.writer.branch(behind)
+
+
+def _clear(hot: Hot, item: Item) -> None:
+    """The leaves of what does not come are zero."""
+    for i in range(len(leaves_of(item.param))):
+        hot.leaf(item.slot + i, i64(0))

@@ -1,0 +1,107 @@
+"""Addresses, texts and objects on the hot path."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ferrule.compiler.wrapper.hot import Hot
+from ferrule.compiler.wrapper.items import Item, Level
+from ferrule.runtime.abi import TypeIndex
+from ferrule.runtime.llvm.layouts import BYTE_ARRAY, I64, OBJECT, SEQ, SHAPE
+from ferrule.runtime.llvm.writer import Value, i32, i64
+from ferrule.specs import Sym
+from ferrule.specs.params import SIGNED_KINDS, Pointer, Shape, Stream
+
+_SMALL_BYTES = 7
+
+
+def accept_address(hot: Hot, item: Item, spec: Pointer | Stream) -> None:
+    """A pointer, an int of at least 0, or None as null."""
+    writer = hot.writer
+    index, value = item.index(hot), item.payload(hot)
+    is_none = writer.icmp("eq", index, i32(TypeIndex.NONE))
+    is_int = writer.icmp("eq", index, i32(TypeIndex.INT))
+    is_pointer = writer.icmp("eq", index, i32(TypeIndex.OPAQUE_PTR))
+    hot.require(writer.binary("or", is_none, writer.binary("or", is_int, is_pointer)))
+    hot.require_that(value, "sge", 0)
+    value = writer.select(is_none, i64(0), value)
+    match spec:
+        case Pointer(nullable=nullable, align=align):
+            if not nullable:
+                hot.require_that(value, "ne", 0)
+            if align > 1:
+                hot.require_multiple(value, align)
+    item.keep(hot, value)
+
+
+def accept_shape(hot: Hot, level: Level, item: Item, spec: Shape) -> None:
+    """An ffi.Shape of the right length, with its elements."""
+    cell = hot.writer.offset(item.object(hot, TypeIndex.SHAPE), OBJECT.size)
+    hot.require_that(hot.writer.load_field(cell, SHAPE, "size"), "eq", len(spec.dims))
+    if not spec.dims:
+        return
+    data = hot.writer.load_field(cell, SHAPE, "data")
+    signed = spec.kind in SIGNED_KINDS
+    for axis, dim in enumerate(spec.dims):
+        load = partial(_element, hot, spec, data, axis)
+        level.sizes.setdefault((id(spec), axis), load)
+        if isinstance(dim, Sym) and not hot.knows(dim):
+            hot.bind([(dim, load())], signed=signed)
+        else:
+            level.require_dim(hot, dim, load, signed=signed)
+
+
+def _element(hot: Hot, spec: Shape, data: Value, axis: int) -> Value:
+    return hot.writer.load(hot.writer.index(data, I64, axis), "i64", f"{spec.name}.d{axis}")
+
+
+def open_sequence(hot: Hot, item: Item, size: int) -> Value:
+    """The items of an Array or List of this many."""
+    writer = hot.writer
+    index = item.index(hot)
+    is_array = writer.icmp("eq", index, i32(TypeIndex.ARRAY))
+    is_list = writer.icmp("eq", index, i32(TypeIndex.LIST))
+    hot.require(writer.binary("or", is_array, is_list))
+    cell = writer.offset(item.payload(hot, "ptr"), OBJECT.size)
+    hot.require_that(writer.load_field(cell, SEQ, "size"), "eq", size)
+    return writer.load_field(cell, SEQ, "data")
+
+
+def accept_text(hot: Hot, item: Item, small: TypeIndex, large: TypeIndex) -> None:
+    """A small one, inside its TVMFFIAny, or an object; others are the checker's."""
+    writer = hot.writer
+    index = item.index(hot)
+    inside, outside = writer.block("small"), writer.block("large")
+    with writer.apart() as last:
+        behind = writer.block("text")
+    writer.cond_branch(writer.icmp("eq", index, i32(small)), inside, outside)
+    writer.at(inside)
+    length = writer.load(item.at(hot, "small_str_len"), "i32", "length")
+    hot.require_that(length, "ule", _SMALL_BYTES)
+    data = item.at(hot, "v_bytes")
+    item.keep(hot, data, writer.cast("zext", length, "i64"))
+    writer.branch(behind)
+    writer.at(outside)
+    hot.require_that(index, "eq", int(large))
+    cell = writer.offset(item.payload(hot, "ptr"), OBJECT.size)
+    fields = (writer.load_field(cell, BYTE_ARRAY, field) for field in ("data", "size"))
+    item.keep(hot, *fields)
+    writer.branch(behind)
+    writer.arrange(last)
+    writer.at(behind)
+
+
+def accept_bits(hot: Hot, item: Item, index: TypeIndex) -> None:
+    """A dtype or device as a value; its name is the checker's."""
+    item.require_index(hot, index)
+    item.keep(hot, item.payload(hot))
+
+
+def accept_handle(hot: Hot, item: Item, index: TypeIndex) -> None:
+    """An object of one kind."""
+    item.keep(hot, item.object(hot, index))
+
+
+def accept_any(hot: Hot, item: Item) -> None:
+    """Anything, by its address."""
+    item.keep(hot, item.at(hot))

@@ -1,0 +1,103 @@
+"""A parameter, or an item inside one, where the hot path meets it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeAlias
+
+from ferrule.compiler.wrapper.hot import Hot, Unfit
+from ferrule.runtime.abi import TypeIndex
+from ferrule.runtime.llvm.layouts import ANY
+from ferrule.runtime.llvm.writer import FALSE, Value, Writer, i32
+from ferrule.specs import Compound, Dim, Param, params
+
+Load: TypeAlias = "Callable[[], Value]"
+"""Emits the reading of a number, i64."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A parameter, where its TVMFFIAny is (bytes behind an address) and its first leaf's slot.
+
+    Addresses are made anew for every load, because LLVM folds them into it.
+    """
+
+    param: Param
+    base: Value
+    offset: int
+    slot: int
+
+    def at(self, hot: Hot, field_: str = "type_index") -> Value:
+        """The address of a field."""
+        return hot.writer.offset(self.base, self.offset + ANY.offset(field_))
+
+    def index(self, hot: Hot) -> Value:
+        """The type index, i32."""
+        return hot.writer.load(self.at(hot), "i32", "index")
+
+    def payload(self, hot: Hot, kind: str = "i64") -> Value:
+        """The payload as an LLVM type."""
+        return hot.writer.load(self.at(hot, "v_int64"), kind, "payload")
+
+    def require_index(self, hot: Hot, index: TypeIndex) -> None:
+        """Go on only for values of one kind."""
+        hot.require_that(self.index(hot), "eq", int(index))
+
+    def object(self, hot: Hot, index: TypeIndex) -> Value:
+        """The object, of this kind."""
+        self.require_index(hot, index)
+        return self.payload(hot, "ptr")
+
+    def keep(self, hot: Hot, *values: Value) -> None:
+        """The leaves of this parameter."""
+        for i, value in enumerate(values):
+            hot.leaf(self.slot + i, value)
+
+
+@dataclass(slots=True)
+class Level:
+    """Items that are there together: the arguments, or those of one branch.
+
+    `sizes` reads the sizes of each parameter, by its identity and the axis.  `later` are checks
+    that need symbols which are met further on, each with the size in question.  `branches` are the
+    items that can be absent; they come last, when all else is known.
+    """
+
+    sizes: dict[tuple[int, int], Load] = field(default_factory=dict)
+    later: list[tuple[Dim, Callable[[], None]]] = field(default_factory=list)
+    branches: list[tuple[Item, params.Optional | params.Union]] = field(default_factory=list)
+
+    def require_dim(self, hot: Hot, dim: Dim, load: Load, *, signed: bool) -> None:
+        """Go on only where a place holds its size; as soon as its symbols are known.
+
+        `signed`: a value below 0 is no mistake by itself.
+        """
+        if hot.knows(dim):
+            _require_dim(hot, dim, load, signed)
+        else:
+            self.later.append((dim, partial(_require_dim, hot, dim, load, signed)))
+
+    def finish(self) -> None:
+        """The checks that had to wait; those that can give a symbol its value first."""
+        for _, check in sorted(self.later, key=lambda each: isinstance(each[0], Compound)):
+            check()
+
+
+def _require_dim(hot: Hot, dim: Dim, load: Load, signed: bool) -> None:
+    if not hot.knows(dim):
+        raise Unfit
+    size, value = hot.sizes.lower(dim), load()
+    hot.require_that(value, "eq", size.value)
+    if size.low < 0 and not signed:
+        hot.require_that(value, "sge", 0)
+
+
+def is_one_of(writer: Writer, index: Value, wanted: frozenset[int]) -> Value:
+    """Whether a type index is one of these; that of a registered type never is."""
+    found = FALSE
+    for each in sorted(wanted - {params.DYNAMIC}):
+        same = writer.icmp("eq", index, i32(each))
+        found = same if found is FALSE else writer.binary("or", found, same)
+    return found

@@ -1,0 +1,109 @@
+"""The leaves of parameters: what a body is handed for each, as `artefacts.Body` documents it.
+
+Between the checks and the call every leaf has a slot of 8 bytes, in the order of the parameters,
+and behind them every symbol of the signature has one.  Both the hot path and the checker write to
+these slots; the call reads those that it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from typing_extensions import assert_never
+
+from ferrule.runtime.llvm.writer import Value, Writer, i64
+from ferrule.specs import DType, Param, Signature, Sym, params
+
+SLOT_BYTES = 8
+
+
+def leaves_of(param: Param) -> tuple[str, ...]:
+    """The LLVM types of a parameter's leaves."""
+    match param:
+        case params.Scalar(dtype=dtype):
+            return (_scalar(dtype),)
+        case params.Shape() | params.NoneValue() | params.Constant():
+            return ()
+        case params.Tuple(items=items):
+            return tuple(leaf for item in items for leaf in leaves_of(item))
+        case params.Optional(item=item):
+            return ("i8", *leaves_of(item))
+        case params.Union(members=members):
+            return ("i32", *(leaf for member in members for leaf in leaves_of(member)))
+        case params.String() | params.Bytes():
+            return ("ptr", "i64")
+        case params.DataType():
+            return ("i32",)
+        case params.Device():
+            return ("i64",)
+        case params.Tensor() | params.Pointer() | params.Stream() | params.EnvStream():
+            return ("ptr",)
+        case params.Function() | params.Object() | params.Module() | params.AnyValue():
+            return ("ptr",)
+        case params.Array() | params.List() | params.Map() | params.Dict():
+            return ("ptr",)
+        case _:
+            assert_never(param)
+
+
+def _scalar(dtype: DType) -> str:
+    match dtype.kind, dtype.bits:
+        case "float", 64:
+            return "double"
+        case "float", 32:
+            return "float"
+        case _, bits:
+            return f"i{bits}"
+
+
+@dataclass(slots=True)
+class Slots:
+    """The slots of one call.  `read` are those that the call needs."""
+
+    signature: Signature
+    writer: Writer
+    base: Value = field(init=False)
+    read: set[int] = field(init=False, default_factory=set)
+    _first: dict[str, int] = field(init=False, default_factory=dict)
+    _symbols: dict[Sym, int] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        position = 0
+        for param in self.signature.params:
+            self._first[param.name] = position
+            position += len(leaves_of(param))
+        for symbol in self.signature.symbols:
+            self._symbols[symbol] = position
+            position += 1
+        self.base = self.writer.alloca("i64", max(1, position), name="out")
+
+    def first(self, param: Param) -> int:
+        """The slot of a parameter's first leaf."""
+        return self._first[param.name]
+
+    def of(self, symbol: Sym) -> int | None:
+        """The slot of a symbol; None for what is no symbol of the signature."""
+        return self._symbols.get(symbol)
+
+    def address(self, slot: int) -> Value:
+        """Where a slot is."""
+        return self.writer.offset(self.base, SLOT_BYTES * slot)
+
+    def preset(self, slot: int, value: int) -> None:
+        """What is in a slot before anything else happens."""
+        self.writer.store_at_entry(i64(value), self.base, SLOT_BYTES * slot)
+
+    def load(self, slot: int, kind: str, name: str) -> Value:
+        """What is in a slot, at the insertion point."""
+        self.read.add(slot)
+        return self.writer.load(self.address(slot), kind, name)
+
+    def load_leaves(self, param: Param) -> Iterator[Value]:
+        """The leaves of a parameter of the signature."""
+        for i, kind in enumerate(leaves_of(param)):
+            yield self.load(self.first(param) + i, kind, param.name)
+
+    def load_symbol(self, symbol: Sym) -> Value:
+        """The value of a symbol, i64."""
+        return self.load(self._symbols[symbol], "i64", self.signature.symbols[symbol])

@@ -1,0 +1,127 @@
+"""Env streams: the caller's current stream on the device of the call.
+
+That is the device of the first tensor that is not on the CPU, wherever it stands, or else the one
+that the spec names; without either the stream is null.  The tensors were accepted before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from ferrule.compiler.wrapper.items import is_one_of
+from ferrule.compiler.wrapper.tensors import dltensor
+from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, OBJECT, SEQ
+from ferrule.runtime.llvm.writer import NULL, Block, Value, Writer, i32
+from ferrule.specs import DEVICE_CODES, Param, Signature, Tensor
+from ferrule.specs.params import EnvStream, Optional, Tuple, Union, type_indices
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """A tensor on a GPU: the positions that lead to it, and the kinds that it is told apart by.
+
+    `guards` are those of the positions, from the outside, that can hold something else: how many
+    positions lead there, and type indices of what counts.
+    """
+
+    spec: Tensor
+    path: tuple[int, ...]
+    guards: tuple[tuple[int, frozenset[int]], ...] = ()
+
+
+def env_streams(writer: Writer, signature: Signature, args: Value) -> dict[str, Value]:
+    """The streams of a signature's parameters of this kind, by name."""
+    sites = [
+        site
+        for position, param in enumerate(signature.arguments)
+        for site in _sites(param, (position,), ())
+    ]
+    return {
+        param.name: _stream(writer, param, sites, args)
+        for param in signature.params
+        if isinstance(param, EnvStream)
+    }
+
+
+def _sites(
+    param: Param, path: tuple[int, ...], guards: tuple[tuple[int, frozenset[int]], ...]
+) -> Iterator[_Site]:
+    match param:
+        case Tensor(device=device) if device != "cpu":
+            yield _Site(param, path, guards)
+        case Tuple(items=items):
+            for position, item in enumerate(items):
+                yield from _sites(item, (*path, position), guards)
+        case Optional(item=item):
+            yield from _sites(item, path, (*guards, (len(path), type_indices(item) - {0})))
+        case Union(members=members):
+            taken: frozenset[int] = frozenset()
+            for member in members:
+                own = type_indices(member) - taken
+                taken |= own
+                yield from _sites(member, path, (*guards, (len(path), own)))
+        case _:
+            return
+
+
+def _stream(writer: Writer, param: EnvStream, sites: list[_Site], args: Value) -> Value:
+    """Ask for the stream once the device is known."""
+    usual = param.device or (sites[0].spec.device if sites else None)
+    if usual is None or (usual == "cpu" and not sites):
+        return NULL
+    device = _Device(writer, DEVICE_CODES[usual], param.device_id or 0)
+    with writer.apart() as last:
+        behind = writer.block("stream")
+    for site in sites:
+        _visit(writer, site, args, device, behind)
+        if not site.guards:
+            break
+    else:
+        writer.branch(behind)
+    writer.arrange(last)
+    writer.at(behind)
+    code, index = writer.load(device.code, "i32"), writer.load(device.index, "i32")
+    return writer.call_c("TVMFFIEnvGetStream", [code, index])
+
+
+class _Device:
+    """Memory for the device that was found; the usual one at first."""
+
+    def __init__(self, writer: Writer, code: int, index: int) -> None:
+        self.code: Final = writer.alloca("i32", name="device")
+        self.index: Final = writer.alloca("i32", name="device.index")
+        writer.store_at_entry(i32(code), self.code)
+        writer.store_at_entry(i32(index), self.index)
+
+
+def _visit(writer: Writer, site: _Site, args: Value, device: _Device, behind: Block) -> None:
+    """Take the device of a tensor that is there, and go behind; else go on."""
+    other = None
+    if site.guards:
+        with writer.apart() as last:
+            other = writer.block("other")
+    at = writer.index(args, ANY, site.path[0])
+    for depth, position in enumerate(site.path[1:], 1):
+        _require(writer, site, depth, at, other)
+        cell = writer.offset(writer.load_field(at, ANY, "v_ptr"), OBJECT.size)
+        at = writer.index(writer.load_field(cell, SEQ, "data"), ANY, position)
+    _require(writer, site, len(site.path), at, other)
+    writer.store(i32(DEVICE_CODES[site.spec.device or "cpu"]), device.code)
+    index = writer.load_field(dltensor(writer, at), DLTENSOR, "device_id")
+    writer.store(index, device.index)
+    writer.branch(behind)
+    if other is not None:
+        writer.arrange(last)
+        writer.at(other)
+
+
+def _require(writer: Writer, site: _Site, depth: int, at: Value, other: Block | None) -> None:
+    """Go on only if what stands here is what leads to the tensor."""
+    for place, kinds in site.guards:
+        if place == depth and other is not None:
+            there = writer.block("there")
+            index = writer.load_field(at, ANY, "type_index")
+            writer.cond_branch(is_one_of(writer, index, kinds), there, other)
+            writer.at(there)

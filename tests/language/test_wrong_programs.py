@@ -1,0 +1,330 @@
+"""More wrong programs: what once was no error, or an error of another kind, is pinned here."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lowered import lower, vector
+
+import ferrule as fe
+
+CONSTANT = 3
+
+
+@fe.kernel
+def kernel(a, b):
+    b[fe.arch.thread_idx()[0]] = a[0]
+
+
+@fe.kernel
+def taking(a, what):
+    a[0] = 1.0
+
+
+@fe.kernel
+def dotted(a):
+    a[fe.arch.thread_idx().x] = 1.0
+
+
+@fe.kernel
+def compared(a):
+    i = fe.arch.thread_idx()
+    if i < a.shape[0]:
+        a[i] = 1.0
+
+
+@fe.kernel
+def returning_early(a):
+    i = fe.arch.thread_idx()[0]
+    if i >= a.shape[0]:
+        return
+    a[i] = 1.0
+
+
+def helper(x):
+    return x + 1
+
+
+def loop_changes_a_string(a):
+    name = "x"
+    for _ in range(3):
+        name = "longer"
+    a[0] = len(name)
+
+
+def loop_changes_a_tensor(a, b):
+    t = a
+    for i in range(3):
+        t[i] = 1.0
+        t = b
+
+
+def loop_changes_a_constants_type(a):
+    x = fe.Int32(0)
+    half = 0.5
+    for i in range(3):
+        x += i
+        half = i
+    a[0] = x + half
+
+
+def loop_grows_a_tuple(a):
+    t = (0.0,)
+    for i in range(3):
+        t = (*t, a[i])
+    a[0] = len(t)
+
+
+def number_or(a):
+    a[0] = a[1] or 5.0
+
+
+def is_true(a):
+    if (a[0] > 0) is True:
+        a[0] = 1.0
+
+
+def in_values(a):
+    if 3 in [a[0], a[1]]:
+        a[0] = 1.0
+
+
+def tuple_order(a):
+    if (a[0], a[1]) < (0, 0):
+        a[0] = 1.0
+
+
+def list_count(a):
+    a[0] = [a[0], a[1]].count(3)
+
+
+def changes_a_dict(a):
+    values = {"k": 1.0}
+    if a[0] > 0:
+        values.update(k=2.0)
+    a[0] = values["k"]
+
+
+def changes_an_inner_list(a):
+    values = ([], [])
+    for i in range(3):
+        values[0].append(i)
+    a[0] = len(values[0])
+
+
+def too_large_for_a_float(a):
+    a[0] = a[1] + 10**400
+
+
+def kernel_of_a_dict(a):
+    taking(a, {"x": a[0]}).launch(grid=1, block=1)
+
+
+def kernel_of_a_closure(a, alpha: fe.Float32):
+    taking(a, lambda x: x * alpha).launch(grid=1, block=1)
+
+
+def stored_kernel_call(a):
+    call = kernel(a, a)
+    a[0] = 1.0 if call is None else 2.0
+
+
+def kernel_in_brackets(a):
+    kernel[1, 1](a, a)
+
+
+def decorated_inside(a):
+    @fe.kernel
+    def inner(x):
+        x[0] = 1.0
+
+    inner(a).launch(grid=1, block=1)
+
+
+def typed_negative_index(a):
+    a[fe.Int32(-2)] = 1.0
+
+
+def constexpr_of_run_time(a):
+    for i in fe.range_constexpr(a.shape[0]):
+        a[i] = 1.0
+
+
+def reversed_range(a):
+    for i in reversed(range(a.shape[0])):
+        a[i] = 1.0
+
+
+def coordinate_by_name(a):
+    dotted(a).launch(grid=1, block=1)
+
+
+def coordinate_as_number(a):
+    compared(a).launch(grid=1, block=1)
+
+
+def kernel_with_early_return(a):
+    returning_early(a).launch(grid=1, block=1)
+
+
+def unrolls_too_much(a):
+    for _ in fe.range_constexpr(9000):
+        for _ in fe.range_constexpr(9000):
+            a[0] = 1.0
+
+
+def misspelt_function(a):
+    a[0] = fe.math.expp(a[1])
+
+
+def rebinds_a_tensor(a):
+    a = 3.0
+    a[0] = 1.0
+
+
+def sets_an_attribute(a):
+    a.shape = 3
+
+
+def all_of_it(a):
+    a[...] = 1.0
+
+
+def root(a):
+    a[0] = a[1] ** 0.5
+
+
+def truth_of_whole(a):
+    a[:] = 0 < a[:] < 1
+
+
+def tensor_chosen_at_run_time(a, b):
+    c = a if a[0] > 0 else b
+    c[0] = 1.0
+
+
+def nested_recursion(a):
+    def f(x):
+        return f(x)
+
+    a[0] = f(a[0])
+
+
+def after_unicode(a):
+    größe = "äöü"
+    a[0] = undefinierte + len(größe)  # noqa: E702, F821
+
+
+def assigns_in_an_expression(a):
+    if (x := a[0]) > 0:
+        a[0] = x
+
+
+def tries(a):
+    try:
+        a[0] = 1.0
+    finally:
+        a[0] = 2.0
+
+
+def changes_globals(a):
+    global CONSTANT
+    CONSTANT = 4
+
+
+def formats(a):
+    a[0] = len(f"{a[1]}")
+
+
+def loop_with_else(a):
+    for i in range(3):
+        a[i] = 1.0
+    else:
+        a[0] = 2.0
+
+
+ONE: Callable[[], list[Any]] = lambda: [vector()]  # noqa: E731
+TWO: Callable[[], list[Any]] = lambda: [vector(), vector()]  # noqa: E731
+WRONG: list[tuple[Callable[..., Any], Callable[[], list[Any]]]] = [
+    (loop_changes_a_string, ONE),
+    (loop_changes_a_tensor, TWO),
+    (loop_changes_a_constants_type, ONE),
+    (loop_grows_a_tuple, ONE),
+    (number_or, ONE),
+    (is_true, ONE),
+    (in_values, ONE),
+    (tuple_order, ONE),
+    (list_count, ONE),
+    (changes_a_dict, ONE),
+    (changes_an_inner_list, ONE),
+    (too_large_for_a_float, ONE),
+    (kernel_of_a_dict, ONE),
+    (kernel_of_a_closure, lambda: [vector(), 1.0]),
+    (stored_kernel_call, ONE),
+    (kernel_in_brackets, ONE),
+    (decorated_inside, ONE),
+    (typed_negative_index, ONE),
+    (constexpr_of_run_time, ONE),
+    (reversed_range, ONE),
+    (coordinate_by_name, ONE),
+    (coordinate_as_number, ONE),
+    (kernel_with_early_return, ONE),
+    (unrolls_too_much, ONE),
+    (misspelt_function, ONE),
+    (rebinds_a_tensor, ONE),
+    (sets_an_attribute, ONE),
+    (all_of_it, ONE),
+    (root, ONE),
+    (truth_of_whole, ONE),
+    (tensor_chosen_at_run_time, TWO),
+    (nested_recursion, ONE),
+    (after_unicode, ONE),
+    (assigns_in_an_expression, ONE),
+    (tries, ONE),
+    (changes_globals, ONE),
+    (formats, ONE),
+    (loop_with_else, ONE),
+]
+
+
+@pytest.mark.parametrize(
+    ("function", "examples"), WRONG, ids=[function.__name__ for function, _ in WRONG]
+)
+def test_wrong_program(
+    function: Callable[..., Any], examples: Callable[[], list[Any]], golden: Any
+) -> None:
+    with pytest.raises(fe.CompileError) as caught:
+        lower(function, *examples())
+    span = caught.value.diagnostic.span
+    assert span is not None
+    text = str(caught.value).replace(span.file, Path(span.file).name)
+    golden(f"errors/{function.__name__}.txt", text)
+
+
+def test_where_only_a_function_can_stand() -> None:
+    for wrong in (functools.partial(helper, 1), len, [].append):
+        with pytest.raises(fe.CompileError, match="marks a function, but got"):
+            fe.jit(wrong)
+
+    @functools.wraps(helper)
+    def wrapper(*args):
+        return helper(*args)
+
+    for refused in (fe.jit, fe.kernel, lambda f: fe.compile(f, vector())):
+        with pytest.raises(fe.CompileError, match="helper is wrapped by a decorator"):
+            refused(wrapper)
+
+
+def test_a_function_nested_too_deeply_is_an_error_with_a_place(tmp_path: Path) -> None:
+    path = tmp_path / "deep.py"
+    path.write_text("def deep(a):\n    a[0] = " + " + ".join(["a[1]"] * 900) + "\n")
+    names: dict[str, Any] = {}
+    exec(compile(path.read_text(), path, "exec"), names)
+    with pytest.raises(fe.CompileError, match="nested too deeply") as caught:
+        fe.compile(names["deep"], vector(), options="--target cpu")
+    assert caught.value.diagnostic.span is not None
+    assert caught.value.diagnostic.span.line == 1

@@ -1,0 +1,373 @@
+"""Random signatures over all kinds of parameters, each of which some call fits.
+
+A symbol inside an expression stands bare in the same tensor, or in a parameter that is always
+there (one is added where none has it), or is left to be solved for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+from hypothesis import strategies as st
+
+from ferrule.specs import (
+    ALL_DTYPES,
+    Boolean,
+    Dim,
+    DType,
+    Float16,
+    Float32,
+    Int8,
+    Int64,
+    Signature,
+    Sym,
+    Uint8,
+    ceil_div,
+    compact_strides,
+    maximum,
+    minimum,
+    sym_int,
+)
+from ferrule.specs import params as kinds
+from ferrule.specs.params import Param
+from oracle.arguments import BASE, DERIVED, UNREGISTERED
+from oracle.loose import loose_symbols, solvable
+
+TENSOR_DTYPES: Sequence[DType] = (Float32, Float32, Float16, Int8, Uint8, Int64, Boolean)
+SCALAR_DTYPES = tuple(
+    dtype for dtype in ALL_DTYPES if dtype.bits >= (16 if dtype.kind == "float" else 8)
+    and dtype.kind != "complex"
+)  # fmt: skip
+ALL_KINDS: frozenset[type] = frozenset(get_args(kinds.Param))
+GPU = ("cuda", "cuda", "rocm")
+COUNTS = (1, 0, 1, 2, 2, 3, 3, 4)
+
+
+@dataclass
+class Scope:
+    """What the parameters of one signature are drawn from.
+
+    `devices` are those of its tensors; `whole` asks for what only the text of a signature shows.
+    """
+
+    kinds: frozenset[type]
+    symbols: Sequence[Sym]
+    even: Sym
+    devices: Sequence[str | None]
+    whole: bool = False
+    depth: int = 0
+    local: list[Sym] = field(default_factory=list)
+
+
+def chance(draw: st.DrawFn, one_in: int) -> bool:
+    """True once in so many draws; shrinks to False."""
+    return draw(st.integers(0, one_in - 1)) == one_in - 1
+
+
+@st.composite
+def signatures(
+    draw: st.DrawFn, allowed: frozenset[type] = ALL_KINDS, whole: bool = False
+) -> Signature:
+    """A signature of parameters of these kinds; `whole`: with all that its text can show."""
+    scope = draw(_scopes(allowed, whole))
+    params = [draw(params_of(scope, name)) for name in "abcd"[: draw(st.sampled_from(COUNTS))]]
+    loose = loose_symbols(params)
+    if loose and not solvable(params, loose):
+        params.append(_binder(scope, loose))
+    if kinds.EnvStream in allowed and chance(draw, 5):
+        device = draw(st.sampled_from([*GPU[1:], "cpu"]))
+        place = draw(st.integers(0, len(params)))
+        index = draw(st.sampled_from([None, 0, 1]))
+        params.insert(place, kinds.EnvStream("stream", device, index))
+    return Signature("f", tuple(params))
+
+
+@st.composite
+def _scopes(draw: st.DrawFn, allowed: frozenset[type], whole: bool) -> Scope:
+    symbols = [
+        sym_int(
+            draw(st.sampled_from([32, 32, 64])),
+            divisibility=draw(st.sampled_from([1, 1, 1, 2, 3, 8])),
+            symbol=name if draw(st.booleans()) else None,
+        )
+        for name in "nmks"
+    ]
+    even = sym_int(64, divisibility=draw(st.sampled_from([2, 4])))
+    on_gpu = draw(st.integers(0, 3)) == 3
+    devices: list[str | None] = ["cpu", *GPU] if on_gpu else ["cpu"]
+    return Scope(allowed, symbols, even, [None, *devices] if whole else devices, whole)
+
+
+def _binder(scope: Scope, loose: Sequence[Sym]) -> Param:
+    if kinds.Tensor in scope.kinds:
+        return kinds.Tensor("z", tuple(loose), Float32, device="cpu")
+    return kinds.Shape("z", tuple(loose))
+
+
+@st.composite
+def dims(draw: st.DrawFn, scope: Scope, signed: bool = False) -> Dim:
+    """A size: mostly a symbol, else a number or an expression."""
+    choice = draw(st.integers(0, 9))
+    if choice <= 4:
+        return draw(st.sampled_from(scope.symbols))
+    if choice <= 6:
+        return draw(st.sampled_from([2, 1, 0, 4, -3] if signed else [2, 1, 0, 4]))
+    left = draw(st.sampled_from([*scope.local, *scope.symbols]))
+    right = draw(st.sampled_from([2, 3, *scope.symbols]))
+    return draw(st.sampled_from(_EXPRESSIONS))(left, right)
+
+
+_EXPRESSIONS: Sequence[Callable[[Sym, Dim], Dim]] = (
+    lambda left, right: left * 2,
+    lambda left, right: left * 2 + 1,
+    lambda left, right: left + right,
+    lambda left, right: 10 - left,
+    lambda left, right: (left - 1) * 3 - 2,
+    lambda left, right: left * right,
+    lambda left, right: left // right,
+    lambda left, right: left % right,
+    lambda left, right: ceil_div(left, right),
+    lambda left, right: minimum(left, right),
+    lambda left, right: maximum(left, right) * left,
+)
+
+
+@st.composite
+def tensors(draw: st.DrawFn, scope: Scope, name: str) -> Param:
+    """A tensor; its strides are compact, or anything."""
+    if chance(draw, 12):
+        return draw(packed_tensors(scope, name))
+    scope.local.clear()
+    shape: list[Dim] = []
+    for _ in range(draw(st.sampled_from([1, 0, 1, 2, 2, 3]))):
+        shape.append(draw(dims(scope)))
+        scope.local += [dim for dim in shape[-1:] if isinstance(dim, Sym)]
+    strides: Sequence[Dim] = compact_strides(shape, draw(st.permutations(range(len(shape)))))
+    if chance(draw, 4):
+        strides = [draw(dims(scope, signed=True)) for _ in shape]
+    dtype = draw(st.sampled_from(ALL_DTYPES if scope.whole else TENSOR_DTYPES))
+    return kinds.Tensor(name, shape, dtype, strides=strides, **_details(draw, scope))
+
+
+def _details(draw: st.DrawFn, scope: Scope) -> dict[str, Any]:
+    return {
+        "device": draw(st.sampled_from(scope.devices)),
+        "device_id": draw(st.sampled_from([None] * 8 + [0, 1])),
+        "align": draw(st.sampled_from([None, None, 1, 16])),
+        "read_only": draw(st.booleans()),
+        "owning": chance(draw, 8),
+    }
+
+
+@st.composite
+def packed_tensors(draw: st.DrawFn, scope: Scope, name: str) -> Param:
+    """A tensor of 4-bit floats, two in a byte, along its last dim or its first."""
+    choices: list[Dim] = [scope.even, 4, scope.even * 2]
+    inner = draw(st.sampled_from(choices))
+    outer = [draw(dims(scope)) for _ in range(draw(st.integers(0, 2)))]
+    if chance(draw, 3):
+        shape, order = (inner, *outer), range(len(outer) + 1)
+        return kinds.Tensor(
+            name,
+            shape,
+            kinds.PACKED_NAME,
+            strides=compact_strides(shape, order),
+            **_details(draw, scope),
+        )
+    return kinds.Tensor(name, (*outer, inner), kinds.PACKED_NAME, **_details(draw, scope))
+
+
+@st.composite
+def params_of(draw: st.DrawFn, scope: Scope, name: str) -> Param:
+    """A parameter of any of the kinds of a scope, nested at most two deep."""
+    makers = [
+        make
+        for kind, (make, weight) in _MAKERS.items()
+        if kind in scope.kinds and not (scope.depth >= 2 and kind in _NESTING)
+        for _ in range(weight)
+    ]
+    scope.depth += 1
+    try:
+        return draw(draw(st.sampled_from(makers))(scope, name))
+    finally:
+        scope.depth -= 1
+
+
+@st.composite
+def scalars(draw: st.DrawFn, scope: Scope, name: str) -> Param:
+    dtype = draw(st.sampled_from(SCALAR_DTYPES))
+    if scope.whole and chance(draw, 3):
+        default = draw(st.floats() if dtype.kind == "float" else st.sampled_from([0, 1]))
+        return kinds.Scalar(name, dtype, default)
+    return kinds.Scalar(name, dtype)
+
+
+@st.composite
+def shapes(draw: st.DrawFn, scope: Scope, name: str) -> Param:
+    kind = draw(st.sampled_from(get_args(kinds.TupleKind)))
+    scope.local.clear()
+    signed = kind in ("Stride", "Coord", "IntTuple")
+    inside = [draw(dims(scope, signed)) for _ in range(draw(st.integers(0, 3)))]
+    return kinds.Shape(name, inside, kind)
+
+
+@st.composite
+def pointers(draw: st.DrawFn, scope: Scope, name: str) -> Param:
+    return kinds.Pointer(
+        name,
+        draw(st.sampled_from([None, Float32, Int8])),
+        draw(st.sampled_from(list(kinds.AddressSpace))),
+        draw(st.sampled_from([1, 1, 4, 256])),
+        draw(st.booleans()),
+    )
+
+
+@st.composite
+def tuples(draw: st.DrawFn, scope: Scope, name: str) -> Param:
+    fields = scope.whole and draw(st.booleans())
+    names = "xyz" if fields else "012"
+    items = tuple(draw(params_of(scope, item)) for item in names[: draw(st.integers(0, 3))])
+    return kinds.Tuple(name, items, fields)
+
+
+@st.composite
+def optionals(draw: st.DrawFn, scope: Scope, name: str) -> Param:
+    item = draw(params_of(scope, name).filter(lambda p: not isinstance(p, _NEVER_OPTIONAL)))
+    default = None if scope.whole and draw(st.booleans()) else kinds.REQUIRED
+    return kinds.Optional(name, item, default)
+
+
+_NEVER_OPTIONAL = (kinds.Optional, kinds.NoneValue)
+
+
+@st.composite
+def unions(draw: st.DrawFn, scope: Scope, name: str) -> Param:
+    """A union of members that can be told apart; where there are none, a member."""
+    members: list[Param] = []
+    for _ in range(draw(st.integers(2, 4))):
+        member = draw(params_of(scope, name))
+        if _distinct(name, [*members, member]):
+            members.append(member)
+    if len(members) < 2:
+        return members[0] if members else draw(scalars(scope, name))
+    return kinds.Union(name, tuple(members))
+
+
+def _distinct(name: str, members: Sequence[Param]) -> bool:
+    if isinstance(members[-1], (kinds.Optional, kinds.Union, kinds.AnyValue)):
+        return False
+    try:
+        kinds.Union(name, tuple(members) if len(members) > 1 else (*members, kinds.Bytes(name)))
+    except ValueError:
+        return len(members) == 1 and isinstance(members[0], kinds.Bytes)
+    return True
+
+
+CONSTANTS = st.sampled_from(
+    [True, False, 0, 1, 2, -7, 1 << 40, 0.0, -0.0, 1.5, float("nan"), float("inf"), "", "abc", "ü"]
+)
+TEXTS = st.sampled_from(["", "a", 'it\'s "so"', "f() where n: int32", " where ", "\n\t\\", "ü€"])
+
+
+@st.composite
+def constants(draw: st.DrawFn, scope: Scope, name: str) -> Param:
+    if scope.whole:
+        value = draw(CONSTANTS | TEXTS | st.integers(-(1 << 63), (1 << 63) - 1) | st.floats())
+        return kinds.Constant(name, value, value if draw(st.booleans()) else kinds.REQUIRED)
+    return kinds.Constant(name, draw(CONSTANTS))
+
+
+@st.composite
+def objects(draw: st.DrawFn, scope: Scope, name: str) -> Param:
+    keys = [BASE, DERIVED, "ffi.Object", "ffi.Function", UNREGISTERED]
+    return kinds.Object(name, draw(st.sampled_from(keys)))
+
+
+@st.composite
+def elements(draw: st.DrawFn, scope: Scope, name: str) -> Param | None:
+    """What the elements of a container are, or None."""
+    simple = [kind for kind in _SIMPLE if kind in scope.kinds]
+    containers = [kinds.Array, kinds.List] if scope.depth < 2 else []
+    kind = draw(
+        st.sampled_from([None, None, *simple, *(k for k in containers if k in scope.kinds)])
+    )
+    if kind is None:
+        return None
+    if kind is kinds.Tensor:
+        return kinds.Tensor(name, draw(st.sampled_from([(), (2,), (0, 3)])), Float32, device="cpu")
+    scope.depth += 1
+    try:
+        return draw(_MAKERS[kind][0](scope, name))
+    finally:
+        scope.depth -= 1
+
+
+_SIMPLE = (
+    kinds.Scalar,
+    kinds.String,
+    kinds.Bytes,
+    kinds.DataType,
+    kinds.Device,
+    kinds.NoneValue,
+    kinds.Constant,
+    kinds.Function,
+    kinds.Object,
+    kinds.Module,
+    kinds.Tensor,
+)
+
+
+def _of_elements(kind: Callable[..., Param]) -> Callable[..., st.SearchStrategy[Param]]:
+    return lambda scope, name: st.builds(kind, st.just(name), elements(scope, name))
+
+
+@st.composite
+def map_elements(draw: st.DrawFn, scope: Scope, name: str, *, key: bool) -> Param | None:
+    """Keys and values: what Python's own values are taken as."""
+    usual: list[Param | None] = [None, kinds.Scalar(name, Int64), kinds.String(name)]
+    if not key:
+        usual += [kinds.Scalar(name, Float32), kinds.NoneValue(name)]
+    known = [kind for kind in usual if kind is None or type(kind) in scope.kinds]
+    return draw(st.sampled_from(known))
+
+
+def _of_pairs(kind: Callable[..., Param]) -> Callable[..., st.SearchStrategy[Param]]:
+    return lambda scope, name: st.builds(
+        kind,
+        st.just(name),
+        map_elements(scope, name, key=True),
+        map_elements(scope, name, key=False),
+    )
+
+
+def _named(kind: Callable[[str], Param]) -> Callable[..., st.SearchStrategy[Param]]:
+    return lambda scope, name: st.just(kind(name))
+
+
+_NESTING = (kinds.Tuple, kinds.Optional, kinds.Union)
+_MAKERS: dict[type, tuple[Callable[..., st.SearchStrategy[Param]], int]] = {
+    kinds.Tensor: (tensors, 12),
+    kinds.Scalar: (scalars, 4),
+    kinds.Shape: (shapes, 4),
+    kinds.Tuple: (tuples, 3),
+    kinds.Optional: (optionals, 3),
+    kinds.Union: (unions, 3),
+    kinds.Pointer: (pointers, 2),
+    kinds.Constant: (constants, 2),
+    kinds.Object: (objects, 1),
+    kinds.Array: (_of_elements(kinds.Array), 1),
+    kinds.List: (_of_elements(kinds.List), 1),
+    kinds.Map: (_of_pairs(kinds.Map), 1),
+    kinds.Dict: (_of_pairs(kinds.Dict), 1),
+    kinds.Stream: (_named(kinds.Stream), 1),
+    kinds.String: (_named(kinds.String), 1),
+    kinds.Bytes: (_named(kinds.Bytes), 1),
+    kinds.DataType: (_named(kinds.DataType), 1),
+    kinds.Device: (_named(kinds.Device), 1),
+    kinds.NoneValue: (_named(kinds.NoneValue), 1),
+    kinds.Function: (_named(kinds.Function), 1),
+    kinds.Module: (_named(kinds.Module), 1),
+    kinds.AnyValue: (_named(kinds.AnyValue), 1),
+}

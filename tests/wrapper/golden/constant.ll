@@ -1,0 +1,41 @@
+@.bytes.0 = private unnamed_addr constant [… x i8] c"…", align 8
+@.bytes.1 = private unnamed_addr constant [… x i8] c"…", align 8
+declare i32 @ferrule_body(ptr)
+declare i32 @ferrule_check(ptr, ptr, ptr, i32, ptr, ptr) cold
+define i32 @__tvm_ffi_f(ptr %handle, ptr %args, i32 %num_args, ptr %result) noinline optnone {
+entry:
+  %values.1 = alloca [8 x i64], align 8
+  %out.2 = alloca [1 x i64], align 8
+  %c.9 = icmp eq i32 %num_args, 2
+  br i1 %c.9, label %ok.10, label %slow.5
+ok.10:
+  %head.11 = load i64, ptr %args
+  %c.12 = icmp eq i64 %head.11, 1
+  br i1 %c.12, label %ok.13, label %slow.5
+ok.13:
+  %at.14 = getelementptr inbounds i8, ptr %args, i64 8
+  %payload.15 = load i64, ptr %at.14
+  %c.16 = icmp eq i64 %payload.15, 2
+  br i1 %c.16, label %ok.17, label %slow.5
+ok.17:
+  %at.18 = getelementptr inbounds i8, ptr %args, i64 16
+  %head.19 = load i64, ptr %at.18
+  %c.20 = icmp eq i64 %head.19, 3
+  br i1 %c.20, label %ok.21, label %slow.5
+ok.21:
+  %at.22 = getelementptr inbounds i8, ptr %args, i64 24
+  %payload.23 = load i64, ptr %at.22
+  %c.24 = icmp eq i64 %payload.23, 4602678819172646912
+  br i1 %c.24, label %ok.25, label %slow.5
+ok.25:
+  br label %accepted.3
+accepted.3:
+  %ferrule_body.4 = call i32 @ferrule_body(ptr %values.1)
+  ret i32 0
+slow.5:
+  %ferrule_check.6 = call i32 @ferrule_check(ptr @.bytes.0, ptr @.bytes.1, ptr %args, i32 %num_args, ptr %values.1, ptr %out.2)
+  %c.8 = icmp eq i32 %ferrule_check.6, 0
+  br i1 %c.8, label %accepted.3, label %refused.7
+refused.7:
+  ret i32 -1
+}
