@@ -29,7 +29,7 @@ from oracle.arguments import (
     View,
     compact,
 )
-from oracle.forge import forge
+from oracle.forge import forge, type_index
 from wrapper_calls import Raw, Refused
 
 from ferrule.compiler.artefacts import Location, Relation
@@ -58,6 +58,9 @@ from ferrule.specs.params import (
     Tuple,
     Union,
 )
+
+for key in (BASE, DERIVED, OTHER):
+    type_index(key)  # registers it
 
 N, M = sym_int(symbol="n"), sym_int(symbol="m")
 
@@ -166,7 +169,7 @@ CASES: list[tuple[tuple[Any, ...], tuple[Any, ...], str]] = [
      "ValueError: Mismatched b.shape[0] on argument #1, "
      "expected to match t[1].shape[0] = 5, but got 6"),
     ((A, T), (view(5), Items((1, view(6)))),
-     "ValueError: Mismatched t[1].shape[0] on argument #1, "
+     "ValueError: Mismatched t[1].shape[0] on t[1] in argument #1, "
      "expected to match a.shape[0] = 5, but got 6"),
     ((A, Shape("s", (N,))), (view(5), Numbers((6,))),
      "ValueError: Mismatched s[0] on argument #1, expected to match a.shape[0] = 5, but got 6"),

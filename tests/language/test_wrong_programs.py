@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,14 @@ from lowered import lower, vector
 import ferrule as fe
 
 CONSTANT = 3
+
+
+@dataclass(frozen=True)
+class Holder:
+    items: list[float]
+
+
+HOLDER = Holder([])
 
 
 @fe.kernel
@@ -174,7 +183,7 @@ def kernel_with_early_return(a):
 def unrolls_too_much(a):
     for _ in fe.range_constexpr(9000):
         for _ in fe.range_constexpr(9000):
-            a[0] = 1.0
+            pass
 
 
 def misspelt_function(a):
@@ -215,8 +224,7 @@ def nested_recursion(a):
 
 
 def after_unicode(a):
-    größe = "äöü"
-    a[0] = undefinierte + len(größe)  # noqa: E702, F821
+    a[0] = len("äöü") + undefinierte  # noqa: F821
 
 
 def assigns_in_an_expression(a):
@@ -245,6 +253,22 @@ def loop_with_else(a):
         a[i] = 1.0
     else:
         a[0] = 2.0
+
+
+def expression_used_too_late(a):
+    doubled = a[:] * 2
+    a[0] = 100.0
+    a[:] = doubled
+
+
+def argument_given_twice(a):
+    a[0] = helper(**{"x": 1}, x=a[0])  # noqa: PIE804
+
+
+def changes_an_objects_list(a):
+    if a[0] > 0:
+        HOLDER.items.append(1.0)
+    a[0] = len(HOLDER.items)
 
 
 ONE: Callable[[], list[Any]] = lambda: [vector()]  # noqa: E731
@@ -288,6 +312,9 @@ WRONG: list[tuple[Callable[..., Any], Callable[[], list[Any]]]] = [
     (changes_globals, ONE),
     (formats, ONE),
     (loop_with_else, ONE),
+    (expression_used_too_late, ONE),
+    (argument_given_twice, ONE),
+    (changes_an_objects_list, ONE),
 ]
 
 
@@ -317,6 +344,19 @@ def test_where_only_a_function_can_stand() -> None:
     for refused in (fe.jit, fe.kernel, lambda f: fe.compile(f, vector())):
         with pytest.raises(fe.CompileError, match="helper is wrapped by a decorator"):
             refused(wrapper)
+
+
+def test_a_helper_without_source_is_an_error_where_it_is_called() -> None:
+    names: dict[str, Any] = {}
+    exec("def sourceless(x):\n    return x + 1\n", names)
+    sourceless = names["sourceless"]
+
+    def calls_it(a):
+        a[0] = sourceless(a[0])
+
+    with pytest.raises(fe.CompileError, match="the source of 'sourceless' cannot") as caught:
+        lower(calls_it, vector())
+    assert caught.value.diagnostic.span is not None
 
 
 def test_a_function_nested_too_deeply_is_an_error_with_a_place(tmp_path: Path) -> None:

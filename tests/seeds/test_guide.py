@@ -157,7 +157,9 @@ def add_one_with_stream(a: cute.Tensor, b: cute.Tensor, stream: CUstream):
 
 
 @pytest.mark.parametrize(
-    "stream", [None, 0, 1 << 40, ctypes.c_void_p(8), CUstream(), CUstream(1 << 40)], ids=repr
+    "stream",
+    [None, 0, 1 << 40, ctypes.c_void_p(8), CUstream(), CUstream(1 << 40)],
+    ids=["none", "zero", "int", "c_void_p", "default CUstream", "CUstream"],
 )
 def test_a_stream_is_passed(stream: object) -> None:
     n = cute.sym_int()

@@ -97,7 +97,7 @@ def test_what_is_refused(
         params = (params[0], Tensor("b", (N,), Float32, device="cpu"))
     outcome = verdict(params, *arguments)
     assert isinstance(outcome, Wrong)
-    assert (outcome.kind, outcome.openings) == (kind, (opening,))
+    assert (outcome.kind, outcome.openings[0]) == (kind, opening)
 
 
 @given(st.floats(allow_nan=False, width=64))

@@ -7,6 +7,7 @@ launch is loops over blocks and threads, `fe.math` computes.  `run_both` compare
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -59,6 +60,38 @@ def plain_python() -> Iterator[None]:
         yield
 
 
+Program = tuple[Callable[..., None], tuple[Any, ...]]
+
+
+def collect(programs: list[Program]) -> Callable[..., Any]:
+    """A decorator with arguments, which adds a program and copies of them to the list."""
+
+    def program(*arguments: Any) -> Callable[..., Any]:
+        def add(function: Callable[..., None]) -> Callable[..., None]:
+            programs.append((function, arguments))
+            return function
+
+        return add
+
+    return program
+
+
+def f32(*values: float) -> Any:
+    return np.array(values, np.float32)
+
+
+def i32(*values: int) -> Any:
+    return np.array(values, np.int32)
+
+
+def zeros(*shape: int, dtype: Any = np.float32) -> Any:
+    return np.zeros(shape, dtype)
+
+
+def ramp(*shape: int) -> Any:
+    return np.arange(math.prod(shape), dtype=np.float32).reshape(shape)
+
+
 def examples(*arguments: Any) -> list[Any]:
     """Arguments as examples: arrays become fake tensors of symbolic sizes, row-major."""
 
@@ -75,15 +108,14 @@ def examples(*arguments: Any) -> list[Any]:
 def run_both(
     function: Callable[..., None],
     arguments: tuple[Any, ...],
-    reference: Callable[..., None] | None = None,
     tolerance: float = 0.0,
 ) -> None:
-    """Runs a program compiled, and its reference (itself) in plain Python; all arrays agree."""
+    """Runs a program compiled, and in plain Python; all arrays agree."""
     compiled = fe.compile(function, *examples(*arguments), options="--target cpu")
     ours, theirs = copy.deepcopy(arguments), copy.deepcopy(arguments)
     compiled(*ours)
     with plain_python():
-        (reference or function)(*theirs)
+        function(*theirs)
     for found, wanted in zip(ours, theirs, strict=True):
         if isinstance(found, np.ndarray):
             np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=0)

@@ -30,8 +30,19 @@ from ferrule.compiler.artefacts import Body
 from ferrule.compiler.assemble import verified
 from ferrule.compiler.conventions import BodyCall
 from ferrule.compiler.wrapper.builder import build_wrapper
-from ferrule.specs import BFloat16, Boolean, Float16, Float32, Int8, Int32, Int64, Signature
-from ferrule.specs import Uint8, Uint64, sym_int
+from ferrule.specs import (
+    BFloat16,
+    Boolean,
+    Float16,
+    Float32,
+    Int8,
+    Int32,
+    Int64,
+    Signature,
+    Uint8,
+    Uint64,
+    sym_int,
+)
 from ferrule.specs import params as kinds
 from ferrule.specs.params import Param
 

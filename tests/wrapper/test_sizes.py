@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
+from typing import Any
 
 import llvmlite.binding as llvm
 import pytest
@@ -13,6 +15,7 @@ from ferrule.compiler import targets
 from ferrule.compiler.sizes import Sizes
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I32, I64, PTR
+from ferrule.runtime.llvm.writer import FALSE, Value, Writer, i32
 from ferrule.specs import Dim, Sym, ceil_div, evaluate, maximum, minimum, sym_int
 from ferrule.specs.expr import make
 
@@ -21,23 +24,73 @@ LOW, HIGH = -(1 << 63), (1 << 63) - 1
 AWKWARD = [LOW, LOW + 1, -(1 << 31), -7, -2, -1, 0, 1, 2, 3, 7, 1 << 31, 1 << 32, HIGH - 1, HIGH]
 
 
+Ranges = dict[Sym, tuple[int, int]]
+
+
+def emitted(dim: Dim, ranges: Ranges) -> tuple[str, bool]:
+    """A function that stores a size and returns its flag, and whether it has one."""
+    emitter = Emitter("size")
+    with emitter.define("size", I32, (I64, I64, PTR)) as function:
+        symbols = {N: function.args[0], M: function.args[1]}
+        size = Sizes(emitter, symbols, ranges).lower(dim)
+        emitter.store(size.value, function.args[2])
+        undefined = emitter.const_i32(0)
+        if size.undefined is not None:
+            undefined = emitter.builder.zext(size.undefined, I32)
+        emitter.ret(undefined)
+    return emitter.text(), size.undefined is not None
+
+
+def written(dim: Dim, ranges: Ranges) -> tuple[str, bool]:
+    """The same by the writer."""
+    writer = Writer()
+    n, m, out = Value("i64", "%n"), Value("i64", "%m"), Value("ptr", "%out")
+    with writer.define("size", "i32", (n, m, out)):
+        size = Sizes(writer, {N: n, M: m}, ranges).lower(dim)
+        writer.store(size.value, out)
+        undefined = FALSE if size.undefined is None else size.undefined
+        writer.ret(writer.cast("zext", undefined, "i32"))
+    return writer.text(), size.undefined is not None
+
+
+def refusing(dim: Dim, ranges: Ranges) -> tuple[str, bool]:
+    """The same where a flag is acted on as soon as it is there."""
+    writer = Writer()
+    n, m, out = Value("i64", "%n"), Value("i64", "%m"), Value("ptr", "%out")
+    with writer.define("size", "i32", (n, m, out)):
+        refused, flags = writer.block("refused"), []
+
+        def refuse(flag: Value) -> None:
+            behind = writer.block("behind")
+            writer.cond_branch(flag, refused, behind)
+            writer.at(behind)
+            flags.append(flag)
+
+        size = Sizes(writer, {N: n, M: m}, ranges, refuse).lower(dim)
+        assert size.undefined is None
+        writer.store(size.value, out)
+        writer.ret(i32(0))
+        writer.at(refused)
+        writer.ret(i32(1))
+    return writer.text(), bool(flags)
+
+
+WAYS = (emitted, written, refusing)
+
+
 class Compiled:
     """`dim` as machine code: the value, None where it has none."""
 
-    def __init__(self, dim: Dim, ranges: dict[Sym, tuple[int, int]] | None = None) -> None:
-        emitter = Emitter("size")
-        with emitter.define("size", I32, (I64, I64, PTR)) as function:
-            symbols = {N: function.args[0], M: function.args[1]}
-            size = Sizes(emitter, symbols, dict(ranges or {})).lower(dim)
-            emitter.store(size.value, function.args[2])
-            undefined = emitter.const_i32(0)
-            if size.undefined is not None:
-                undefined = emitter.builder.zext(size.undefined, I32)
-            emitter.ret(undefined)
-        self.checked = size.undefined is not None
+    def __init__(
+        self,
+        dim: Dim,
+        ranges: Ranges | None = None,
+        way: Callable[[Dim, Ranges], tuple[str, bool]] = written,
+    ) -> None:
+        text, self.checked = way(dim, dict(ranges or {}))
         targets.machine(targets.host())
         self._jit = llvm.create_lljit_compiler()
-        module = llvm.parse_assembly(emitter.text())
+        module = llvm.parse_assembly(text)
         library = llvm.JITLibraryBuilder().add_ir(module).export_symbol("size")
         self._library = library.link(self._jit, "size")
         self._function = ctypes.CFUNCTYPE(
@@ -66,9 +119,10 @@ UNARY = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("dim", [*BINARY, *UNARY], ids=str)
-def test_operations_on_awkward_numbers(dim: Dim) -> None:
-    compiled = Compiled(dim)
+def test_operations_on_awkward_numbers(dim: Dim, way: Any) -> None:
+    compiled = Compiled(dim, way=way)
     for n in AWKWARD:
         for m in AWKWARD:
             assert compiled(n, m) == reference(dim, n, m), (n, m)

@@ -71,7 +71,7 @@ def read_source(function: Callable[..., Any]) -> Source:
     if not isinstance(function, types.FunctionType):
         raise CompileError(f"{function!r} is no Python function, so it has no source to compile")
     lines, first_line = _lines(function)
-    place = place_of(function)
+    place = _place(function, lines, first_line)
     _refuse_kinds(function, place)
     try:
         node = _parse(lines, first_line)
@@ -94,7 +94,10 @@ def read_source(function: Callable[..., Any]) -> Source:
 def place_of(function: Callable[..., Any]) -> Span:
     """The place where a function begins, decorators included.  Raises CompileError without one."""
     assert isinstance(function, types.FunctionType)
-    lines, first_line = _lines(function)
+    return _place(function, *_lines(function))
+
+
+def _place(function: types.FunctionType, lines: list[str], first_line: int) -> Span:
     file = display_path(inspect.getsourcefile(function) or "<unknown>")
     return Span(file, function.__name__, first_line, 0, len(lines[0].rstrip()), lines[0])
 

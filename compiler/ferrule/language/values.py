@@ -67,13 +67,15 @@ class Whole(_Opaque):
     """A whole-tensor expression such as `a[:] + b[:]`: what it is at each coordinate.
 
     `element` emits the ops of one element, given Int64 coordinates.  `name` is what messages call
-    the tensor that its shape comes from.
+    the tensor that its shape comes from.  A computed one (not `a[:]` itself) stands for what the
+    tensors hold `since` it was written down: the count of writes then.
     """
 
     shape: tuple[Dim, ...]
     name: str
     dtype: DType
     element: Callable[[tuple[ops.Value, ...]], Number]
+    since: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -153,5 +153,5 @@ def _check_shape(param: kinds.Shape, argument: Numbers | Items, where: Where) ->
         raise _refuse("ValueError", "Mismatched Shape", where, clause)
     for i, value in enumerate(values):
         if type(value) is not int:
-            what = f"Invalid shape element type {where.label}[{i}] {where.on}"
-            raise Found("TypeError", (what,), "expected int, but got ")
+            what = f"Invalid shape element type {where.label}[{i}]"
+            raise Found("TypeError", where.named(what), "expected int, but got ")

@@ -121,7 +121,9 @@ def _check_spots(part: Site, symbols: Symbols) -> None:
 
 
 def _found(spot: Spot, problem: str, clause: str = "") -> Found:
-    return Found("ValueError", (f"{problem} {spot.label} {spot.where.on}",), clause)
+    if problem == "*":
+        return Found("ValueError", (f"*{spot.label} on ",), clause)
+    return Found("ValueError", spot.where.named(f"{problem} {spot.label}"), clause)
 
 
 def _range_problem(spot: Spot, symbol: Sym, value: int) -> str | None:
@@ -161,5 +163,5 @@ def _check_expression(spot: Spot, dim: Dim, symbols: Symbols) -> None:
     for symbol in solved:
         problem = _range_problem(spot, symbol, symbols.values[symbol])
         if problem:
-            what = f"{problem} {symbols.names[symbol]} {spot.where.on}"
-            raise Found("ValueError", (what,))
+            name = symbols.names[symbol]
+            raise Found("ValueError", spot.where.named(f"{problem} {name}"))

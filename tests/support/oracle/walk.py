@@ -43,6 +43,10 @@ class Where:
         inside = f"on {self.label} in" if len(self.path) > 1 else "on"
         return f"{inside} argument #{self.path[0]} "
 
+    def named(self, what: str) -> tuple[str, str]:
+        """How a message about `what`, which names the place itself, may begin."""
+        return f"{what} {self.on}", f"{what} on argument #{self.path[0]} "
+
     def item(self, i: int) -> Where:
         """The item of a tuple or container."""
         return replace(self, label=f"{self.label}[{i}]", path=(*self.path, i))

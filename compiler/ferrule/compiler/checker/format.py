@@ -142,7 +142,8 @@ class Op(IntEnum):
     CONSTANT_TEXT = auto()
     """The value, a string, is the text `b`; `a` is what the message expects."""
     OBJECT = auto()
-    """The value is an object of the type with the key `a` or of one derived from it."""
+    """The value is an object of the type with the key `b` or of one derived from it; `a` is what
+    the message expects."""
     ANY = auto()
     """The number is the address of the value."""
     PAIRS = auto()

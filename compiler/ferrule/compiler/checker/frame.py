@@ -8,7 +8,7 @@ program, or with an error.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from llvmlite import ir
 
@@ -80,7 +80,10 @@ TYPE_INFO: Final = Layout(
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """The blocks in which a handler can end; `said` is the number of the message in `refused`."""
+    """The blocks in which a handler can end.
+
+    In `refused` it is known which message is `said`.
+    """
 
     following: ir.Block
     done: ir.Block
@@ -112,7 +115,7 @@ class Frame:
     def set(self, path: str, value: ir.Value | int) -> None:
         """Set a register."""
         if isinstance(value, int):
-            value = ir.Constant(MACHINE.type_of(path), value)
+            value = ir.Constant(MACHINE.type_of(path), int(value))
         self.emitter.store_field(self.machine, MACHINE, path, value)
 
     def operand(self, name: str) -> ir.Value:
@@ -143,7 +146,7 @@ class Frame:
     def equal(self, value: ir.Value, other: ir.Value | int) -> ir.Value:
         """Whether two numbers are equal."""
         if isinstance(other, int):
-            other = ir.Constant(value.type, other)
+            other = ir.Constant(value.type, int(other))
         return self.build.icmp_signed("==", value, other)
 
     def text(self, offset: ir.Value) -> tuple[ir.Value, ir.Value]:
@@ -198,15 +201,28 @@ class Frame:
         """End: an error is set."""
         self.emitter.branch(self.ends.failed)
 
-    def refuse(self, said: Said, **shown: ir.Value | int) -> None:
-        """End with a message; `shown` are fields of the context that it shows."""
-        for name, value in shown.items():
-            self.set(f"context.{name}", value)
+    def refuse(
+        self,
+        said: Said,
+        *,
+        wanted: ir.Value | None = None,
+        actual: ir.Value | None = None,
+        **shown: ir.Value | int,
+    ) -> None:
+        """End with a message.
+
+        It shows the text `a` of the row as what is expected, the first two numbers, and `shown`,
+        fields of the context.
+        """
+        numbers = {"value0": wanted, "value1": actual}
+        for name, value in (numbers | shown).items():
+            if value is not None:
+                self.set(f"context.{name}", value)
         number = self.emitter.const_i32(report_table()[1][said])
         self.ends.said.add_incoming(number, self.build.block)
         self.emitter.branch(self.ends.refused)
 
-    def check(self, ok: ir.Value, said: Said, **shown: ir.Value | int) -> None:
+    def check(self, ok: ir.Value, said: Said, **shown: Any) -> None:
         """Refuse unless this holds."""
         with self.emitter.if_then(self.build.not_(ok)):
             self.refuse(said, **shown)

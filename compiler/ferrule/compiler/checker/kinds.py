@@ -117,7 +117,7 @@ def check_kinds(code: Code, node: Node, also: tuple[str, ...] = ()) -> None:
             _store_handle(code, node, Op.PAYLOAD)
             over_elements(code, node, check_kinds)
         case Object(type_key=type_key):
-            code.row(Op.OBJECT, a=code.text(type_key), b=expected)
+            code.row(Op.OBJECT, a=expected, b=code.text(type_key))
             _store_handle(code, node, Op.PAYLOAD)
         case AnyValue():
             _store_handle(code, node, Op.ANY)

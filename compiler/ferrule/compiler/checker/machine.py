@@ -119,6 +119,7 @@ def _ends(emitter: Emitter, head: ir.Block) -> Ends:
 def _raise(frame: Frame) -> None:
     """Set the error of a message of the checker."""
     emitter, ends = frame.emitter, frame.ends
+    frame.set("context.expected", frame.operand32("a"))
     table = emitter.bytes_constant(report_table()[0], align=8)
     args, count = frame.get("args"), frame.get("num_args")
     arguments = [table, ends.said, args, count, frame.machine]

@@ -70,7 +70,7 @@ def _load_element(frame: Frame, axis: ir.Value) -> None:
 
 def _exact(frame: Frame) -> None:
     number, wanted = frame.get("number"), frame.operand("b")
-    frame.check(frame.equal(number, wanted), Said.EXACT, value0=wanted, value1=number)
+    frame.check(frame.equal(number, wanted), Said.EXACT, wanted=wanted, actual=number)
     frame.go_on()
 
 
@@ -80,19 +80,19 @@ def _match(frame: Frame) -> None:
     with emitter.if_then(frame.equal(number, wanted)):
         frame.go_on()
     owner = emitter.load(frame.slot("owners", symbol, I32), I32)
-    shown = {"value0": wanted, "value1": number}
+    shown = {"wanted": wanted, "actual": number}
     with emitter.if_then(frame.equal(owner, 0)):
         frame.refuse(Said.EXACT, **shown)
     frame.refuse(Said.MATCH, owner=owner, **shown)
 
 
 def _related(frame: Frame) -> None:
-    number, formula = frame.get("number"), frame.operand32("a")
+    number = frame.get("number")
     defined = frame.equal(frame.get("undefined"), 0)
-    frame.check(defined, Said.UNDEFINED, expected=formula, value1=number)
+    frame.check(defined, Said.UNDEFINED, actual=number)
     wanted = frame.emitter.load(frame.get("stack"), I64)
-    shown = {"value0": wanted, "value1": number}
-    frame.check(frame.equal(number, wanted), Said.RELATED, expected=formula, **shown)
+    shown = {"wanted": wanted, "actual": number}
+    frame.check(frame.equal(number, wanted), Said.RELATED, **shown)
     frame.go_on()
 
 
@@ -104,7 +104,7 @@ def _range(frame: Frame) -> None:
     inside = build.and_(build.icmp_signed(">=", number, low), build.icmp_signed("<=", number, high))
     with emitter.if_then(inside):
         frame.go_on()
-    shown = {"expected": frame.operand32("a"), "value1": number, "value2": low, "value3": high}
+    shown = {"actual": number, "value2": low, "value3": high}
     is_value = frame.equal(frame.get("context.place"), PlaceKind.VALUE)
     with emitter.if_then(is_value):
         frame.refuse(Said.VALUE_BOUNDS, **shown)
@@ -114,7 +114,7 @@ def _range(frame: Frame) -> None:
 def _divisible(frame: Frame) -> None:
     number, step = frame.get("number"), frame.operand("b")
     rest = frame.build.srem(number, step)
-    frame.check(frame.equal(rest, 0), Said.DIVISIBLE, value0=step, value1=number)
+    frame.check(frame.equal(rest, 0), Said.DIVISIBLE, wanted=step, actual=number)
     frame.go_on()
 
 

@@ -85,15 +85,15 @@ def _read_index(emitter: Emitter, rest: ir.Value, size: ir.Value, out: ir.Value)
 
 def _check_given(frame: Frame) -> ir.Value:
     """The object, which must not be a null pointer."""
-    payload, expected = frame.payload("v_ptr"), frame.operand32("a")
+    payload = frame.payload("v_ptr")
     given = frame.build.not_(frame.emitter.is_null(payload))
-    frame.check(given, Said.NULL_VALUE, expected=expected)
+    frame.check(given, Said.NULL_VALUE)
     return payload
 
 
 def _check_size(frame: Frame, size: ir.Value, said: Said) -> None:
     wanted = frame.operand("b")
-    frame.check(frame.equal(size, wanted), said, value0=wanted, value1=size)
+    frame.check(frame.equal(size, wanted), said, wanted=wanted, actual=size)
 
 
 def _sequence(frame: Frame) -> None:
@@ -117,7 +117,7 @@ def _shape(frame: Frame) -> None:
         index = emitter.load_field(item, ANY, "type_index")
         with emitter.if_then(frame.build.not_(frame.equal(index, TypeIndex.INT))):
             axis = frame.build.trunc(i, I32)
-            shown = {"any": item, "place": emitter.const_i32(PlaceKind.DIMS), "axis": axis}
+            shown = {"any": item, "place": emitter.const_i32(int(PlaceKind.DIMS)), "axis": axis}
             frame.refuse(Said.ELEMENT_TYPE, **shown)
     frame.go_on()
 
@@ -130,7 +130,7 @@ def _read_text(frame: Frame) -> tuple[ir.Value, ir.Value, ir.Value]:
     emitter = frame.emitter
     array = emitter.alloca(BYTE_ARRAY, name="found")
     ok = emitter.call(emitter.symbol("ferrule_text", TEXT), [frame.any(), array])
-    frame.check(ok, Said.NULL_VALUE, expected=frame.operand32("a"))
+    frame.check(ok, Said.NULL_VALUE)
     data = emitter.load_field(array, BYTE_ARRAY, "data")
     return array, data, emitter.load_field(array, BYTE_ARRAY, "size")
 
@@ -149,11 +149,10 @@ def _constant_text(frame: Frame) -> None:
     emitter, build = frame.emitter, frame.build
     _, data, size = _read_text(frame)
     wanted, length = frame.text(frame.operand("b"))
-    expected = frame.operand32("a")
-    frame.check(frame.equal(size, length), Said.CONSTANT, expected=expected)
+    frame.check(frame.equal(size, length), Said.CONSTANT)
     with emitter.if_then(build.not_(frame.equal(size, 0))):
         differ = emitter.call("memcmp", [data, wanted, size])
-        frame.check(frame.equal(differ, 0), Said.CONSTANT, expected=expected)
+        frame.check(frame.equal(differ, 0), Said.CONSTANT)
     frame.go_on()
 
 
@@ -178,7 +177,7 @@ def _data_type(frame: Frame) -> None:
     status = emitter.call("TVMFFIDataTypeFromString", [array, out])
     with emitter.if_then(frame.build.not_(frame.equal(status, 0))):
         _forget_error(frame)
-        frame.refuse(Said.NAMED_VALUE, expected=frame.operand32("a"))
+        frame.refuse(Said.NAMED_VALUE)
     frame.number(emitter.load(out, I64))
 
 
@@ -189,7 +188,7 @@ def _device_value(frame: Frame) -> None:
     _, data, size = _read_text(frame)
     out = emitter.alloca(I64, name="device")
     ok = emitter.call(emitter.symbol("ferrule_device", DEVICE), [data, size, out])
-    frame.check(ok, Said.NAMED_VALUE, expected=frame.operand32("a"))
+    frame.check(ok, Said.NAMED_VALUE)
     frame.number(emitter.load(out, I64))
 
 
@@ -197,26 +196,26 @@ def _device_value(frame: Frame) -> None:
 
 
 def _object(frame: Frame) -> None:
-    emitter, build, expected = frame.emitter, frame.build, frame.operand32("b")
-    key = frame.byte_array(*frame.text(frame.operand("a")))
+    emitter, build = frame.emitter, frame.build
+    key = frame.byte_array(*frame.text(frame.operand("b")))
     wanted_at = emitter.alloca(I32, name="wanted")
     status = emitter.call("TVMFFITypeKeyToIndex", [key, wanted_at])
     with emitter.if_then(build.not_(frame.equal(status, 0))):
         _forget_error(frame)
-        frame.refuse(Said.TYPE_KEY, expected=expected)
+        frame.refuse(Said.TYPE_KEY)
     index, wanted = frame.type_index(), emitter.load(wanted_at, I32)
     counted = build.icmp_signed(">=", index, emitter.const_i32(int(TypeIndex.OBJECT)))
-    frame.check(counted, Said.TYPE, expected=expected)
+    frame.check(counted, Said.TYPE)
     with emitter.if_then(frame.equal(index, wanted)):
         frame.go_on()
     info = emitter.call("TVMFFIGetTypeInfo", [index])
     depth = emitter.load_field(emitter.call("TVMFFIGetTypeInfo", [wanted]), TYPE_INFO, "type_depth")
     deeper = build.icmp_signed(">", emitter.load_field(info, TYPE_INFO, "type_depth"), depth)
-    frame.check(deeper, Said.TYPE, expected=expected)
+    frame.check(deeper, Said.TYPE)
     ancestors = emitter.load_field(info, TYPE_INFO, "type_ancestors")
     ancestor = emitter.load(emitter.index(ancestors, PTR, build.sext(depth, I64)), PTR)
     found = emitter.load_field(ancestor, TYPE_INFO, "type_index")
-    frame.check(frame.equal(found, wanted), Said.TYPE, expected=expected)
+    frame.check(frame.equal(found, wanted), Said.TYPE)
     frame.go_on()
 
 

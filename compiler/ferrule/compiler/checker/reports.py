@@ -53,7 +53,6 @@ class Said(Enum):
     NULL_POINTER = auto()
 
 
-_ARGUMENT: Final = (Text("argument #"), parts.ArgumentNumber())
 _COMMON: Final[Mapping[str, Filling]] = MappingProxyType(
     {
         "signature": parts.Signature(),
@@ -61,7 +60,8 @@ _COMMON: Final[Mapping[str, Filling]] = MappingProxyType(
             parts.Name(nested=True),
             parts.Suffix(nested=True),
             parts.Inside(),
-            *_ARGUMENT,
+            Text("argument #"),
+            parts.ArgumentNumber(),
         ),
         "what": (parts.Name(), parts.Suffix(), parts.Element()),
         "expected": Value(0),
@@ -75,8 +75,6 @@ _COMMON: Final[Mapping[str, Filling]] = MappingProxyType(
         "count": parts.Expected(),
     }
 )
-_PLACE: Final[Mapping[str, Filling]] = {"argument": _ARGUMENT}
-"""Messages that name the place do not say twice where it is."""
 _VALUE: Final[Mapping[str, Filling]] = {"what": "value"}
 _WORDS: Final[Mapping[str, Filling]] = {
     "expected": parts.Expected(),
@@ -91,10 +89,7 @@ _MESSAGES: Final[Mapping[Said, tuple[Entry, Mapping[str, Filling]]]] = MappingPr
         Said.NULL_TENSOR: (catalogue.TYPE, {**_KIND, "actual": "a null DLTensor pointer"}),
         Said.NULL_VALUE: (catalogue.TYPE, {**_KIND, "actual": "a null pointer"}),
         Said.TYPE_KEY: (catalogue.TYPE_KEY, _KIND),
-        Said.ELEMENT_TYPE: (
-            catalogue.ELEMENT_TYPE,
-            {**_PLACE, "actual": parts.TypeHere()},
-        ),
+        Said.ELEMENT_TYPE: (catalogue.ELEMENT_TYPE, {"actual": parts.TypeHere()}),
         Said.TUPLE_SIZE: (catalogue.TUPLE_SIZE, {}),
         Said.SHAPE_SIZE: (catalogue.SHAPE_SIZE, {}),
         Said.NDIM: (catalogue.NDIM, {}),
@@ -108,12 +103,12 @@ _MESSAGES: Final[Mapping[Said, tuple[Entry, Mapping[str, Filling]]]] = MappingPr
         ),
         Said.DEVICE_ID: (catalogue.DEVICE_ID, {}),
         Said.SAME_DEVICE: (catalogue.SAME_DEVICE, {}),
-        Said.EXACT: (catalogue.EXACT, _PLACE),
-        Said.MATCH: (catalogue.MATCH, _PLACE),
-        Said.RELATED: (catalogue.RELATED, _PLACE),
-        Said.UNDEFINED: (catalogue.UNDEFINED, _PLACE),
-        Said.DIVISIBLE: (catalogue.DIVISIBLE, _PLACE),
-        Said.BOUNDS: (catalogue.BOUNDS, _PLACE),
+        Said.EXACT: (catalogue.EXACT, {}),
+        Said.MATCH: (catalogue.MATCH, {}),
+        Said.RELATED: (catalogue.RELATED, {}),
+        Said.UNDEFINED: (catalogue.UNDEFINED, {}),
+        Said.DIVISIBLE: (catalogue.DIVISIBLE, {}),
+        Said.BOUNDS: (catalogue.BOUNDS, {}),
         Said.VALUE_BOUNDS: (catalogue.BOUNDS, _VALUE),
         Said.TOO_LARGE: (
             catalogue.BOUNDS,

@@ -19,16 +19,15 @@ def _field(frame: Frame, name: str) -> ir.Value:
 
 
 def _dltensor(frame: Frame) -> None:
-    expected = frame.operand32("a")
     given = frame.build.not_(frame.emitter.is_null(frame.payload("v_ptr")))
-    frame.check(given, Said.NULL_TENSOR, expected=expected)
+    frame.check(given, Said.NULL_TENSOR)
     frame.go_on()
 
 
 def _ndim(frame: Frame) -> None:
     build, wanted = frame.build, frame.operand("b")
     ndim = build.sext(_field(frame, "ndim"), I64)
-    frame.check(frame.equal(ndim, wanted), Said.NDIM, value0=wanted, value1=ndim)
+    frame.check(frame.equal(ndim, wanted), Said.NDIM, wanted=wanted, actual=ndim)
     missing = build.and_(
         frame.emitter.is_null(_field(frame, "shape")), build.not_(frame.equal(ndim, 0))
     )
@@ -40,20 +39,20 @@ def _dtype(frame: Frame) -> None:
     build, loose = frame.build, frame.operand32("kind")
     found = build.or_(_field(frame, "dtype"), loose)
     ok = frame.equal(found, build.or_(frame.operand32("b"), loose))
-    frame.check(ok, Said.DTYPE, expected=frame.operand32("a"))
+    frame.check(ok, Said.DTYPE)
     frame.go_on()
 
 
 def _device(frame: Frame) -> None:
     ok = frame.equal(_field(frame, "device_type"), frame.operand32("b"))
-    frame.check(ok, Said.DEVICE, expected=frame.operand32("a"))
+    frame.check(ok, Said.DEVICE)
     frame.go_on()
 
 
 def _device_id(frame: Frame) -> None:
     wanted = frame.operand("b")
     actual = frame.build.sext(_field(frame, "device_id"), I64)
-    frame.check(frame.equal(actual, wanted), Said.DEVICE_ID, value0=wanted, value1=actual)
+    frame.check(frame.equal(actual, wanted), Said.DEVICE_ID, wanted=wanted, actual=actual)
     frame.go_on()
 
 
@@ -64,7 +63,7 @@ def _same_device(frame: Frame) -> None:
         frame.set("device_id", actual)
         frame.set("device_owner", frame.operand32("a"))
         frame.go_on()
-    shown = {"value0": build.sext(first, I64), "value1": build.sext(actual, I64)}
+    shown = {"wanted": build.sext(first, I64), "actual": build.sext(actual, I64)}
     frame.check(frame.equal(actual, first), Said.SAME_DEVICE, owner=owner, **shown)
     frame.go_on()
 
@@ -83,7 +82,7 @@ def _data(frame: Frame) -> None:
 def _check_multiple(frame: Frame, said: Said) -> None:
     build, step, number = frame.build, frame.operand("b"), frame.get("number")
     rest = build.and_(number, build.sub(step, frame.emitter.const_i64(1)))
-    frame.check(frame.equal(rest, 0), said, value0=step, value1=number)
+    frame.check(frame.equal(rest, 0), said, wanted=step, actual=number)
     frame.go_on()
 
 

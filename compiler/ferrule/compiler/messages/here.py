@@ -21,7 +21,7 @@ def _context_text(reader: Reader, name: str) -> None:
 
 
 def _equal(reader: Reader, value: ir.Value, number: int) -> ir.Value:
-    return reader.emitter.builder.icmp_signed("==", value, ir.Constant(value.type, number))
+    return reader.emitter.builder.icmp_signed("==", value, ir.Constant(value.type, int(number)))
 
 
 def _is_symbol(reader: Reader) -> ir.Value:

@@ -9,6 +9,7 @@ import inspect
 import types
 from typing import Any, Final
 
+from ferrule.compiler.errors import CompileError
 from ferrule.language.decorators import JitFunction, KernelFunction
 from ferrule.language.faces import OutsideKernel
 from ferrule.language.lowering import intrinsics, operators
@@ -47,7 +48,7 @@ def call(low: Lowering, node: ast.Call) -> Any:
         case KernelFunction():
             return bind_kernel(low, callee, args, kwargs, node)
         case JitFunction():
-            return inline(low, source_of(low, callee.function), args, kwargs, node)
+            return inline(low, source_of(low, callee.function, node), args, kwargs, node)
     if isinstance(callee, DType):
         return convert_to(low, callee, args, kwargs, node)
     intrinsic = intrinsics.find(callee)
@@ -74,9 +75,12 @@ def _keywords(low: Lowering, node: ast.Call) -> dict[str, Any]:
     for keyword in node.keywords:
         value = low.evaluate(keyword.value)
         if keyword.arg is None:
-            kwargs.update(operators.at_compile_time(low, keyword, functools.partial(dict, value)))
+            more = operators.at_compile_time(low, keyword, functools.partial(dict, value))
         else:
-            kwargs[keyword.arg] = value
+            more = {keyword.arg: value}
+        for name in more.keys() & kwargs.keys():
+            low.fail(keyword, f"the argument {name!r} is given twice")
+        kwargs.update(more)
     return kwargs
 
 
@@ -88,9 +92,11 @@ def _python(
         low.fail(node, f"{operators.describe(callee)} cannot be called")
     opaque = [value for value in (*args, *kwargs.values()) if _is_opaque(value)]
     if isinstance(callee, types.FunctionType) and opaque:
-        return inline(low, source_of(low, callee), args, kwargs, node)
+        return inline(low, source_of(low, callee, node), args, kwargs, node)
     if isinstance(callee, types.MethodType) and opaque:
-        return inline(low, source_of(low, callee.__func__), [callee.__self__, *args], kwargs, node)
+        return inline(
+            low, source_of(low, callee.__func__, node), [callee.__self__, *args], kwargs, node
+        )
     owner = getattr(callee, "__self__", None)
     if (opaque or is_run_time(owner)) and not _moves_values(callee, args):
         what = opaque[0] if opaque else owner
@@ -104,7 +110,7 @@ def _python(
         return operators.at_compile_time(low, node, lambda: callee(*args, **kwargs))
     except OutsideKernel as error:
         if isinstance(callee, types.FunctionType):
-            return inline(low, source_of(low, callee), args, kwargs, node)
+            return inline(low, source_of(low, callee, node), args, kwargs, node)
         low.fail(node, str(error))
 
 
@@ -137,11 +143,17 @@ def _python_hint(callee: Any) -> str | None:
     return "write a function in Python for it: those are compiled in place"
 
 
-def source_of(low: Lowering, function: Any) -> Source:
-    """The source of a function, read once for each program."""
+def source_of(low: Lowering, function: Any, node: ast.AST) -> Source:
+    """The source of a function that is called here, read once for each program."""
     sources = low.state.sources
     if function not in sources:
-        sources[function] = read_source(function)
+        try:
+            sources[function] = read_source(function)
+        except CompileError as error:
+            found = error.diagnostic
+            if found.span is not None:
+                raise
+            raise low.error(node, found.message, expected=found.expected, hint=found.hint) from None
     return sources[function]
 
 
@@ -256,7 +268,7 @@ def bind_kernel(
     """`kernel(a, b)`: its arguments by name, waiting for `.launch`."""
     if low.kind == "kernel":
         low.fail(node, "a kernel cannot launch a kernel", hint="call a plain helper function")
-    source = source_of(low, kernel.function)
+    source = source_of(low, kernel.function, node)
     call = KernelCall(kernel, bind(low, source, args, kwargs, node))
     low.state.unlaunched[call] = low.error(
         node,

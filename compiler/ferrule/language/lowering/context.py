@@ -44,7 +44,8 @@ class ProgramState:
     """What the functions of one program share: symbols, kernels by key, relations of sizes.
 
     `unlaunched`: for each kernel call that was not launched yet, the error that it is.
-    `unrolled`: how many iterations of compile-time loops there were.
+    `unrolled`: how many iterations of compile-time loops there were.  `writes`: how often tensors
+    may have changed so far: writes, launches and beginnings of loops.
     """
 
     symbols: dict[Sym, str]
@@ -53,6 +54,7 @@ class ProgramState:
     sources: dict[object, Source] = field(default_factory=dict)
     unlaunched: dict[object, CompileError] = field(default_factory=dict)
     unrolled: int = 0
+    writes: int = 0
 
     def kernel_name(self, wanted: str) -> str:
         """A name that no kernel has yet."""

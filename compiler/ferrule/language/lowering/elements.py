@@ -135,6 +135,7 @@ def write(
         return
     checked = _coordinates(low, tensor, coordinates, node)
     low.builder.store(tensor.value, checked, _stored(low, tensor, value, node))
+    low.state.writes += 1
 
 
 def _stored(low: Lowering, tensor: TensorView, value: Any, node: ast.AST) -> ops.Value:
@@ -157,6 +158,7 @@ def _write_whole(low: Lowering, tensor: TensorView, value: Any, node: ast.AST) -
     if isinstance(value, TensorView):
         low.fail(node, f"{value.name} is a tensor", hint=f"write the whole of it, {value.name}[:]")
     if isinstance(value, Whole):
+        operators.check_current(low, value, node)
         operators.same_shape(low, tensor.type.shape, tensor.name, value.shape, value.name, node)
     extents = tuple(low.builder.size(Int64, dim) for dim in tensor.type.shape)
     indices = tuple(ops.Value(Int64, f"i{axis}") for axis in range(len(extents)))
@@ -164,6 +166,7 @@ def _write_whole(low: Lowering, tensor: TensorView, value: Any, node: ast.AST) -
         element = value.element(indices) if isinstance(value, Whole) else value
         low.builder.store(tensor.value, indices, _stored(low, tensor, element, node))
     low.builder.append(ops.Parallel(indices, extents, region.freeze()))
+    low.state.writes += 1
 
 
 def bind(low: Lowering, target: ast.expr, value: Any) -> None:

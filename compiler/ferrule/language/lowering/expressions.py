@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from ferrule.language.decorators import KernelFunction
-from ferrule.language.lowering import attributes, calls, control, elements, operators
+from ferrule.language.lowering import attributes, calls, comparisons, control, elements, operators
 from ferrule.language.lowering.closures import close, visible_from
 from ferrule.language.lowering.context import MAX_UNROLL, Lowering
 from ferrule.language.lowering.narrowing import narrow
@@ -119,7 +119,7 @@ def _compare(low: Lowering, node: ast.Compare) -> Any:
 
     def chain(at: int, left: Any) -> Any:
         right = low.evaluate(node.comparators[at])
-        part = operators.compare(low, node.ops[at], left, right, node)
+        part = comparisons.compare(low, node.ops[at], left, right, node)
         if at == len(node.ops) - 1:
             return part
         truth = operators.truth(low, part, node)

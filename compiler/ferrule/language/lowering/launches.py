@@ -36,6 +36,7 @@ def launch(
     if isinstance(kwargs.get("smem"), RUN_TIME) or kwargs.get("smem") not in (None, 0):
         low.fail(node, "launch: smem is not supported yet", expected="no smem")
     low.state.unlaunched.pop(call, None)
+    low.state.writes += 1
     _check_stream(low, kwargs.get("stream"), node)
     kernel, arguments = _kernel(low, call, node)
     block = _sizes(low, "block", kwargs["block"], kernel.name, node)

@@ -204,6 +204,7 @@ def _loop(
     dtypes: dict[str, DType] = {}
     for _ in range(_MAX_ATTEMPTS):
         replace_names(low, before)
+        low.state.writes += 1
         with low.builder.region() as attempt, unchanged(low, node):
             carried = _carry(low, [n for n in names if n in before], dtypes, node)
             try:

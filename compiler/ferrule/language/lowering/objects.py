@@ -1,14 +1,19 @@
-"""Lists, dicts and sets exist only while compiling: what a run-time condition decides must not
-change them, because both sides of a branch are lowered, and a loop's body once."""
+"""Lists, dicts, sets and objects exist only while compiling.
+
+What a run-time condition decides must not change them: both sides of a branch are lowered, and the
+body of a loop once.
+"""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.values import RUN_TIME
 
 _END: Final = object()
 _CONTAINERS: Final = (list, dict, set, tuple)
@@ -34,7 +39,7 @@ def _containers(low: Lowering, node: ast.AST) -> Iterator[tuple[str, Any]]:
     used = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
     for name in (*low.names, *sorted(used - low.names.keys())):
         value = low.peek(name)
-        if isinstance(value, _CONTAINERS):
+        if _has_parts(value):
             yield name, value
 
 
@@ -45,14 +50,25 @@ def _content(value: Any) -> list[Any]:
 
     def visit(item: Any) -> None:
         result.append(item)
-        if not isinstance(item, _CONTAINERS) or id(item) in seen:
-            return
-        seen.add(id(item))
-        for inner in item:
-            visit(inner)
-            if isinstance(item, dict):
-                visit(item[inner])
-        result.append(_END)
+        if id(item) not in seen and _has_parts(item):
+            seen.add(id(item))
+            for inner in _parts(item):
+                visit(inner)
+            result.append(_END)
 
     visit(value)
     return result
+
+
+def _has_parts(item: Any) -> bool:
+    if isinstance(item, (*RUN_TIME, type)):
+        return False
+    return isinstance(item, _CONTAINERS) or is_dataclass(item)
+
+
+def _parts(item: Any) -> list[Any]:
+    if isinstance(item, dict):
+        return [part for pair in item.items() for part in pair]
+    if isinstance(item, _CONTAINERS):
+        return list(item)
+    return [getattr(item, each.name, None) for each in fields(item)]

@@ -70,30 +70,10 @@ _SIZE_BINARY: Final[dict[ops.BinaryOp, ExprOp]] = {
     "min": "min",
     "max": "max",
 }
-PYTHON_COMPARE: Final[dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]]] = {
-    ast.Eq: ("==", operator.eq),
-    ast.NotEq: ("!=", operator.ne),
-    ast.Lt: ("<", operator.lt),
-    ast.LtE: ("<=", operator.le),
-    ast.Gt: (">", operator.gt),
-    ast.GtE: (">=", operator.ge),
-    ast.Is: ("is", operator.is_),
-    ast.IsNot: ("is not", operator.is_not),
-    ast.In: ("in", lambda a, b: a in b),
-    ast.NotIn: ("not in", lambda a, b: a not in b),
-}
 _PYTHON_UNARY: Final[dict[type[ast.unaryop], Callable[[Any], Any]]] = {
     ast.USub: operator.neg,
     ast.UAdd: operator.pos,
     ast.Invert: operator.inv,
-}
-_IR_COMPARE: Final[dict[type[ast.cmpop], ops.CompareOp]] = {
-    ast.Eq: "eq",
-    ast.NotEq: "ne",
-    ast.Lt: "lt",
-    ast.LtE: "le",
-    ast.Gt: "gt",
-    ast.GtE: "ge",
 }
 
 
@@ -216,7 +196,7 @@ def binary(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST
     """`left op right`."""
     sign, python = PYTHON_BINARY[type(op)]
     if not isinstance(left, RUN_TIME) and not isinstance(right, RUN_TIME):
-        return at_compile_time(low, node, lambda: python(*_untyped(left, right)))
+        return at_compile_time(low, node, lambda: python(*untyped(left, right)))
     if isinstance(op, ast.Pow):
         return power(low, left, right, node)
     if type(op) not in _IR_BINARY:
@@ -229,7 +209,8 @@ def binary(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST
     return lift(low, (left, right), node, lambda a, b: arithmetic(low, name, a, b, node))
 
 
-def _untyped(left: Any, right: Any) -> tuple[Any, Any]:
+def untyped(left: Any, right: Any) -> tuple[Any, Any]:
+    """Both operands, typed constants as Python numbers."""
     return tuple(v.value if isinstance(v, Numeric) else v for v in (left, right))  # type: ignore[return-value]
 
 
@@ -253,6 +234,8 @@ def lift(
     wholes = [operand for operand in operands if isinstance(operand, Whole)]
     if not wholes:
         return emit(*operands)
+    for whole in wholes:
+        check_current(low, whole, node)
     first = wholes[0]
     for other in wholes[1:]:
         same_shape(low, other.shape, other.name, first.shape, first.name, node)
@@ -261,7 +244,19 @@ def lift(
     def element(coordinates: tuple[ops.Value, ...]) -> Number:
         return emit(*(o.element(coordinates) if isinstance(o, Whole) else o for o in captured))
 
-    return Whole(first.shape, first.name, _dtype_of(low, first, element), element)
+    dtype = _dtype_of(low, first, element)
+    return Whole(first.shape, first.name, dtype, element, low.state.writes)
+
+
+def check_current(low: Lowering, whole: Whole, node: ast.AST) -> None:
+    """A whole-tensor expression is computed where it is assigned: nothing may change until then."""
+    if whole.since is not None and whole.since != low.state.writes:
+        low.fail(
+            node,
+            "a whole-tensor expression is used after a tensor was written to or a loop began",
+            expected="its use before anything changes: it is computed where it is assigned",
+            hint="write the expression here, or assign it to a tensor first",
+        )
 
 
 def _capture(low: Lowering, operand: Any, node: ast.AST) -> Any:
@@ -362,66 +357,6 @@ def power(low: Lowering, base: Any, exponent: Any, node: ast.AST) -> Any:
     for _ in range(exponent - 1):
         result = lift(low, (result, base), node, lambda a, b: arithmetic(low, "mul", a, b, node))
     return result
-
-
-def compare(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) -> Any:
-    """`left op right`: a bool known at compile time, or a run-time Boolean."""
-    sign, python = PYTHON_COMPARE[type(op)]
-    if isinstance(op, (ast.Is, ast.IsNot)):
-        return _identical(low, op, left, right, node)
-    if not is_run_time(left) and not is_run_time(right):
-        return at_compile_time(low, node, lambda: python(*_untyped(left, right)))
-    if isinstance(left, (tuple, list)) and isinstance(right, (tuple, list)):
-        return _compare_items(low, op, left, right, node)
-    if type(op) not in _IR_COMPARE:
-        low.fail(
-            node,
-            f"the operator {sign!r} is not supported on run-time values",
-            hint="compare one by one: x == 1 or x == 2",
-        )
-    name = _IR_COMPARE[type(op)]
-
-    def emit(a: Any, b: Any) -> Number:
-        lhs, rhs = common(low, a, b, sign, node)
-        return Number(low.builder.compare(name, lhs.value, rhs.value))
-
-    return lift(low, (left, right), node, emit)
-
-
-def _identical(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) -> Any:
-    """`is` and `is not`: of run-time values, only whether a parameter is there."""
-    is_not = isinstance(op, ast.IsNot)
-    if isinstance(left, Maybe) and right is None:
-        return left.present if is_not else Number(low.builder.unary("not", left.present.value))
-    if left is not None and right is not None:
-        for value in (left, right):
-            if isinstance(value, Number):
-                low.fail(
-                    node,
-                    f"{describe(value)} is compared with 'is'",
-                    expected="a comparison of values",
-                    hint="write != instead" if is_not else "write == instead",
-                )
-    return (left is not right) if is_not else (left is right)
-
-
-def _compare_items(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) -> Any:
-    """`==` and `!=` of tuples or lists with run-time values in them."""
-    if not isinstance(op, (ast.Eq, ast.NotEq)):
-        low.fail(
-            node,
-            f"{describe(left)} is compared with {PYTHON_COMPARE[type(op)][0]}",
-            expected="== or !=, or numbers",
-        )
-    equal: Any = type(left) is type(right) and len(left) == len(right)
-    for a, b in zip(left, right, strict=True) if equal else ():
-        part = truth(low, compare(low, ast.Eq(), a, b, node), node)
-        if part is False:
-            equal = False
-            break
-        if isinstance(part, Number):
-            equal = part if equal is True else arithmetic(low, "and", equal, part, node)
-    return negate(low, equal, node) if isinstance(op, ast.NotEq) else equal
 
 
 def truth(low: Lowering, value: Any, node: ast.AST) -> Any:

@@ -100,7 +100,7 @@ def _annotated(low: Lowering, node: ast.AnnAssign) -> None:
     if node.value is None:
         return
     value = low.evaluate(node.value)
-    annotation = low.evaluate(node.annotation)
+    annotation = calls.annotation_of(low, node.annotation)
     elements.bind(low, node.target, calls.annotated(low, value, annotation, node))
 
 

@@ -388,5 +388,5 @@ def _scalar(layout: Layout, path: str) -> ir.Type:
 def _wrapped(value: int, bits: int) -> int:
     if not -(1 << (bits - 1)) <= value < 1 << bits:
         raise OverflowError(f"{value} does not fit {bits} bits")
-    # One spelling for one bit pattern, so that texts compare.
-    return value - (1 << bits) if value >= 1 << (bits - 1) else value
+    # One spelling for one bit pattern, so that texts compare; a number, not the name of an enum's.
+    return value - (1 << bits) if value >= 1 << (bits - 1) else int(value)

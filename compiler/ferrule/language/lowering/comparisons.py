@@ -1,0 +1,95 @@
+"""Comparisons: of numbers and whole tensors, of tuples, and `is`."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from typing import Any, Final
+
+from ferrule.language.ir import ops
+from ferrule.language.lowering import operators
+from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.operators import describe, truth
+from ferrule.language.values import Maybe, Number, is_run_time
+
+PYTHON_COMPARE: Final[dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]]] = {
+    ast.Eq: ("==", operator.eq),
+    ast.NotEq: ("!=", operator.ne),
+    ast.Lt: ("<", operator.lt),
+    ast.LtE: ("<=", operator.le),
+    ast.Gt: (">", operator.gt),
+    ast.GtE: (">=", operator.ge),
+    ast.Is: ("is", operator.is_),
+    ast.IsNot: ("is not", operator.is_not),
+    ast.In: ("in", lambda a, b: a in b),
+    ast.NotIn: ("not in", lambda a, b: a not in b),
+}
+_IR_COMPARE: Final[dict[type[ast.cmpop], ops.CompareOp]] = {
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "gt",
+    ast.GtE: "ge",
+}
+
+
+def compare(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) -> Any:
+    """`left op right`: a bool known at compile time, or a run-time Boolean."""
+    sign, python = PYTHON_COMPARE[type(op)]
+    if isinstance(op, (ast.Is, ast.IsNot)):
+        return _identical(low, op, left, right, node)
+    if not is_run_time(left) and not is_run_time(right):
+        return operators.at_compile_time(low, node, lambda: python(*operators.untyped(left, right)))
+    if isinstance(left, (tuple, list)) and isinstance(right, (tuple, list)):
+        return _compare_items(low, op, left, right, node)
+    if type(op) not in _IR_COMPARE:
+        low.fail(
+            node,
+            f"the operator {sign!r} is not supported on run-time values",
+            hint="compare one by one: x == 1 or x == 2",
+        )
+    name = _IR_COMPARE[type(op)]
+
+    def emit(a: Any, b: Any) -> Number:
+        lhs, rhs = operators.common(low, a, b, sign, node)
+        return Number(low.builder.compare(name, lhs.value, rhs.value))
+
+    return operators.lift(low, (left, right), node, emit)
+
+
+def _identical(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) -> Any:
+    """`is` and `is not`: of run-time values, only whether a parameter is there."""
+    is_not = isinstance(op, ast.IsNot)
+    if isinstance(left, Maybe) and right is None:
+        return left.present if is_not else Number(low.builder.unary("not", left.present.value))
+    if left is not None and right is not None:
+        for value in (left, right):
+            if isinstance(value, Number):
+                low.fail(
+                    node,
+                    f"{describe(value)} is compared with 'is'",
+                    expected="a comparison of values",
+                    hint="write != instead" if is_not else "write == instead",
+                )
+    return (left is not right) if is_not else (left is right)
+
+
+def _compare_items(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) -> Any:
+    """`==` and `!=` of tuples or lists with run-time values in them."""
+    if not isinstance(op, (ast.Eq, ast.NotEq)):
+        low.fail(
+            node,
+            f"{describe(left)} is compared with {PYTHON_COMPARE[type(op)][0]}",
+            expected="== or !=, or numbers",
+        )
+    equal: Any = type(left) is type(right) and len(left) == len(right)
+    for a, b in zip(left, right, strict=True) if equal else ():
+        part = truth(low, compare(low, ast.Eq(), a, b, node), node)
+        if part is False:
+            equal = False
+            break
+        if isinstance(part, Number):
+            equal = part if equal is True else operators.arithmetic(low, "and", equal, part, node)
+    return operators.negate(low, equal, node) if isinstance(op, ast.NotEq) else equal
