@@ -209,7 +209,9 @@ def test_union() -> None:
 
 
 def test_values_that_may_be_absent_are_guarded() -> None:
-    with pytest.raises(fe.CompileError, match="the optional parameter a cannot be indexed") as caught:
+    with pytest.raises(
+        fe.CompileError, match="the optional parameter a cannot be indexed"
+    ) as caught:
         lower(unguarded, vector(symbol="n"), vector(symbol="m"))
     assert caught.value.diagnostic.hint == "use it inside `if a is not None:`"
 
@@ -359,3 +361,16 @@ def test_the_ir_of_an_optional(golden: Any) -> None:
         "optional.ir",
         text(optional_bias, vector(symbol="n"), vector(symbol="k"), vector("float32", "m")),
     )
+
+
+def größe(a):
+    a[0] = a.shape[0]
+
+
+def test_a_name_beyond_ascii() -> None:
+    f = run(größe, vector(symbol="n"))
+    a = out()
+    f(a)
+    assert a[0] == 4
+    with pytest.raises(ValueError, match="größe"):
+        f(np.zeros((2, 2), np.float32))

@@ -47,6 +47,13 @@ def _is_plain(name: str) -> bool:
     return name.isascii() and not name[0].isdigit()
 
 
+def symbol_name(name: str) -> str:
+    """How the text refers to a function: names beyond ASCII stand in quotes, as escaped UTF-8."""
+    if name.isascii():
+        return f"@{name}"
+    return f'@"{"".join(_BYTES[byte] for byte in name.encode())}"'
+
+
 def const(kind: str, value: int) -> Value:
     """An integer; bit patterns above the signed range have the spelling of the negative value."""
     bits = int(kind[1:])
@@ -109,7 +116,7 @@ class Writer:
             if not block.ended:
                 raise RuntimeError(f"the block {block.name} of {name} has no end")
         declared = ", ".join(f"{parameter.type} {parameter.ref}" for parameter in parameters)
-        lines = [f"define {result} @{name}({declared}) {attributes}".rstrip() + " {"]
+        lines = [f"define {result} {symbol_name(name)}({declared}) {attributes}".rstrip() + " {"]
         for i, block in enumerate(self._blocks):
             lines.append(f"{block.name}:")
             lines += self._entry if i == 0 else []
@@ -118,7 +125,7 @@ class Writer:
 
     def symbol(self, name: str, result: str, kinds: Sequence[str], attributes: str = "") -> None:
         """Declare a function that another module or object defines."""
-        text = f"declare {result} @{name}({', '.join(kinds)}) {attributes}".rstrip()
+        text = f"declare {result} {symbol_name(name)}({', '.join(kinds)}) {attributes}".rstrip()
         known = self._declared.setdefault(name, text)
         if known != text:
             raise TypeError(f"{name} is declared as {known!r}, asked for as {text!r}")
@@ -129,13 +136,13 @@ class Writer:
         """Call a function by its name; the declaration follows from the operands."""
         self.symbol(name, result, [argument.type for argument in arguments], attributes)
         operands = ", ".join(f"{argument.type} {argument.ref}" for argument in arguments)
-        return self._value(result, f"call {result} @{name}({operands})", name)
+        return self._value(result, f"call {result} {symbol_name(name)}({operands})", name)
 
     def call_void(self, name: str, arguments: Sequence[Value], attributes: str = "") -> None:
         """The same for a function that returns nothing."""
         self.symbol(name, "void", [argument.type for argument in arguments], attributes)
         operands = ", ".join(f"{argument.type} {argument.ref}" for argument in arguments)
-        self._emit(f"  call void @{name}({operands})")
+        self._emit(f"  call void {symbol_name(name)}({operands})")
 
     def call_c(self, name: str, arguments: Sequence[Value]) -> Value:
         """Call one of the C functions of the fixed table."""
