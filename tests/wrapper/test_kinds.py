@@ -249,3 +249,43 @@ def _without_checker(signature: Signature, convention: BodyCall) -> str:
     assert declared is not None
     refusing = f"define internal i32 @refuse({declared[1]}) {{\n  ret i32 -1\n}}"
     return text.replace(declared[0], refusing).replace("@ferrule_check(", "@refuse(")
+
+
+WRAPPED = (8 * ((1 << 31) - 1) ** 2 + (1 << 63)) % (1 << 64) - (1 << 63)
+LARGE = (1 << 31) - 1
+
+
+@pytest.mark.parametrize("hot", [True, False])
+@pytest.mark.parametrize(
+    ("params", "arguments"),
+    [
+        # A product of sizes that wraps to the stride which came.
+        (
+            [vector("a", *(sym_int() for _ in range(4)))],
+            [View((2, LARGE, LARGE, 8), (WRAPPED, 8 * LARGE, 8, 1))],
+        ),
+        # 2**64 - 1 is a multiple of 3, as -1 is not.
+        ([vector("a", 2, strides=(sym_int(64, divisibility=3),))], [View((2,), (-1,))]),
+        ([vector("a", EVEN)], [view(6)]),
+        ([vector("a", 2 * N)], [view(7)]),
+        ([vector("a", 2, strides=(S,)), vector("b", 3, strides=(S,))], [view(2), View((3,), (2,))]),
+        ([kinds.Optional("a", vector("a")), kinds.Optional("b", vector("b"))], [view(3), view(4)]),
+        (
+            [
+                kinds.Optional("a", vector("a", device="cuda")),
+                kinds.Tuple("b", (vector("0", M, device="cuda"),)),
+            ],
+            [view(3, device=(2, 1)), Items((view(3, device=(2, 0)),))],
+        ),
+        ([kinds.Shape("s", (N, N))], [Numbers((3, 4))]),
+        ([kinds.Shape("s", (N,))], [Numbers((-3,))]),
+        ([kinds.Union("u", (kinds.Scalar("u", Int8), kinds.String("u")))], [128]),
+    ],
+)
+def test_what_looks_right_and_is_not(
+    params: Sequence[Param], arguments: Sequence[Argument], hot: bool
+) -> None:
+    signature = Signature("f", params)
+    wanted = judge(signature, arguments)
+    assert not isinstance(wanted, Accepted)
+    assert Wrapped(signature, hot).disagreement(arguments, wanted) is None

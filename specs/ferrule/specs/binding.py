@@ -102,8 +102,9 @@ def bindings_of(params: tuple[Param, ...]) -> tuple[Binding, ...]:
         if solved is None:
             where = next(p.name for p in places if pending[0] in set(symbols_of(p.dim)))
             raise ValueError(
-                f"the symbol {pending[0].name or 'without a name'} in {where} stands only inside expressions that no call can be "
-                f"solved for; use it as a whole size or stride of some parameter"
+                f"the symbol {pending[0].name or 'without a name'} in {where} stands only inside "
+                f"expressions that no call can be solved for; use it as a whole size or stride of "
+                f"some parameter"
             )
         bound[solved.symbol] = solved
         pending.remove(solved.symbol)
