@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 
-SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
-
-settings.register_profile("nightly", max_examples=12_500, deadline=None)
+settings.register_profile("nightly", max_examples=6_500, deadline=None)

@@ -172,3 +172,19 @@ def test_symbols_that_no_call_tells(dim: Dim) -> None:
         bindings_of((tensor("a", dim),))
     with pytest.raises(ValueError, match="stands only inside expressions"):
         bindings_of((Optional("a", tensor("a", N * 2)),))
+
+
+def test_symbols_that_not_every_call_tells() -> None:
+    """An expression has a symbol only where what gives its value is there."""
+    absent = Optional("a", tensor("a", N))
+    twice = tensor("b", N * 2)
+    message = r"b.shape\[0\] has the symbol n of a.shape\[0\], which can be absent"
+    for param in (twice, Optional("b", twice), Union("b", (twice, Scalar("b", "int32")))):
+        with pytest.raises(ValueError, match=message):
+            bindings_of((absent, param))
+    with pytest.raises(ValueError, match="which can be absent"):
+        bindings_of((Union("u", (tensor("u", N), Shape("u", (N * 2,)))),))
+    within = Optional("t", Tuple("t", (tensor("0", N), Optional("1", tensor("1", N * 2, 3)))))
+    assert len(bindings_of((within,))) == 1
+    assert len(bindings_of((absent, twice, tensor("c", N)))) == 1
+    assert len(bindings_of((Optional("a", tensor("a", M, N, K)),))) == 3

@@ -77,9 +77,9 @@ def read_source(function: Callable[..., Any]) -> Source:
         node = _parse(lines, first_line)
     except SyntaxError:
         raise _no_source(function) from None
-    if not isinstance(node, ast.FunctionDef):
-        message = f"{function.__qualname__!r} is not defined by a def statement"
-        raise CompileError(Diagnostic(message, place))
+    # Python may show other text for a function that `exec` made: since 3.13 that of `python -c`.
+    if not isinstance(node, ast.FunctionDef) or node.name != function.__code__.co_name:
+        raise _no_source(function)
     return Source(
         function.__name__,
         node,

@@ -6,7 +6,7 @@ size 0 or 1 or in a tensor without elements, so a symbol that stands only in str
 first occurrence that means something at the call, those that are always there before the others,
 and reads as 1 where none does.  A symbol that stands bare nowhere is solved from its first
 occurrence in an expression that can be inverted.  A symbol that stands only in parameters that can
-be absent binds in the first of them that is there.
+be absent binds in the first of them that is there; expressions can have it only where one is.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class Place:
     """A size, stride or shape element at a call.
 
     `param` is the parameter that holds it and `path` where that is; `name` is what messages call
-    it, `t[1].shape[0]`.  `optional`: the parameter can be absent.
+    it, `t[1].shape[0]`.  `within`: what must have come for the parameter to be there, each the path
+    of an optional or a union and the position of its member.
     """
 
     param: Tensor | Shape
@@ -35,8 +36,17 @@ class Place:
     name: str
     kind: Literal["shape", "strides", "dims"]
     axis: int
-    optional: bool
+    within: tuple[tuple[Path, int], ...]
     dim: Dim
+
+    @property
+    def optional(self) -> bool:
+        """Whether the parameter can be absent."""
+        return bool(self.within)
+
+    def implies(self, other: Place) -> bool:
+        """Whether the parameter of the other is there wherever this one's is."""
+        return self.within[: len(other.within)] == other.within
 
 
 ACTUAL: Final = Sym("actual value of a place", "actual")
@@ -64,30 +74,32 @@ def places_of(params: tuple[Param, ...]) -> tuple[Place, ...]:
     )
 
 
-def _walk(param: Param, path: Path, name: str, optional: bool = False) -> Iterator[Place]:
+def _walk(
+    param: Param, path: Path, name: str, within: tuple[tuple[Path, int], ...] = ()
+) -> Iterator[Place]:
     match param:
         case Tensor(shape=shape, strides=strides):
             for kind, dims in (("shape", shape), ("strides", strides)):
                 for axis, dim in enumerate(dims):
                     label = f"{name}.{kind}[{axis}]"
-                    yield Place(param, path, label, kind, axis, optional, dim)  # type: ignore[arg-type]
+                    yield Place(param, path, label, kind, axis, within, dim)  # type: ignore[arg-type]
         case Shape(dims=dims):
             for axis, dim in enumerate(dims):
-                yield Place(param, path, f"{name}[{axis}]", "dims", axis, optional, dim)
+                yield Place(param, path, f"{name}[{axis}]", "dims", axis, within, dim)
         case Tuple(items=items):
             for i, item in enumerate(items):
-                yield from _walk(item, (*path, i), f"{name}[{i}]", optional)
+                yield from _walk(item, (*path, i), f"{name}[{i}]", within)
         case Optional(item=item):
-            yield from _walk(item, path, name, True)
+            yield from _walk(item, path, name, (*within, (path, 0)))
         case Union(members=members):
-            for member in members:
-                yield from _walk(member, path, name, True)
+            for i, member in enumerate(members):
+                yield from _walk(member, path, name, (*within, (path, i)))
 
 
 def bindings_of(params: tuple[Param, ...]) -> tuple[Binding, ...]:
     """How each symbol is bound, in the order in which that can be done.
 
-    Raises ValueError for a symbol whose value no call could tell.
+    Raises ValueError for a symbol whose value no call, or not every call, could tell.
     """
     places = places_of(params)
     symbols = list(dict.fromkeys(s for place in places for s in symbols_of(place.dim)))
@@ -108,7 +120,23 @@ def bindings_of(params: tuple[Param, ...]) -> tuple[Binding, ...]:
             )
         bound[solved.symbol] = solved
         pending.remove(solved.symbol)
+    _check_known(places, bound)
     return tuple(bound.values())
+
+
+def _check_known(places: tuple[Place, ...], bound: dict[Sym, Binding]) -> None:
+    """Every symbol of an expression has a value wherever the expression is."""
+    for place in places:
+        if not isinstance(place.dim, Compound):
+            continue
+        for symbol in symbols_of(place.dim):
+            owners = bound[symbol].places
+            if not any(place.implies(owner) for owner in owners):
+                raise ValueError(
+                    f"{place.name} has the symbol {symbol.name or 'without a name'} of "
+                    f"{owners[0].name}, which can be absent; use it as a whole size of a "
+                    f"parameter that is always there"
+                )
 
 
 def _bare(symbol: Sym, places: tuple[Place, ...]) -> tuple[Place, ...]:

@@ -108,8 +108,8 @@ def _stated(param: Param, where: Where) -> Iterator[Spot]:
         case kinds.Optional(item=item):
             yield from _stated(item, where.maybe())
         case kinds.Union(members=members):
-            for member in members:
-                yield from _stated(member, where.maybe())
+            for i, member in enumerate(members):
+                yield from _stated(member, where.part(str(i)).maybe())
 
 
 def bind(signature: Signature, parts: Sequence[Site]) -> Symbols:

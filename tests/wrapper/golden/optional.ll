@@ -6,11 +6,11 @@ define i32 @__tvm_ffi_f(ptr %handle, ptr %args, i32 %num_args, ptr %result) noin
 entry:
   %values.1 = alloca [8 x i64], align 8
   %out.2 = alloca [5 x i64], align 8
-  %given.57 = alloca [1 x i8], align 8
-  %before.58 = alloca [1 x i64], align 8
-  store i8 0, ptr %given.57
-  %at.133 = getelementptr inbounds i8, ptr %out.2, i64 32
-  store i64 1, ptr %at.133
+  %given.55 = alloca [1 x i8], align 8
+  %before.56 = alloca [1 x i64], align 8
+  store i8 0, ptr %given.55
+  %at.135 = getelementptr inbounds i8, ptr %out.2, i64 32
+  store i64 1, ptr %at.135
   %c.19 = icmp eq i32 %num_args, 2
   br i1 %c.19, label %ok.20, label %slow.15
 ok.20:
@@ -57,112 +57,114 @@ ok.44:
   br i1 %c.52, label %ok.53, label %slow.15
 ok.53:
   %a.n0.54 = load i64, ptr %shape.46
-  %c.55 = icmp ule i64 %a.n0.54, 2147483647
-  br i1 %c.55, label %ok.56, label %slow.15
-ok.56:
-  store i8 1, ptr %given.57
-  store i64 %a.n0.54, ptr %before.58
-  %at.59 = getelementptr inbounds i8, ptr %out.2, i64 32
-  store i64 %a.n0.54, ptr %at.59
-  %a.s0.60 = load i64, ptr %strides.48
-  %c.61 = icmp eq i64 %a.s0.60, 1
-  br i1 %c.61, label %ok.62, label %slow.15
-ok.62:
-  %data.63 = load i64, ptr %a.36
-  %c.64 = icmp ne i64 %data.63, 0
-  br i1 %c.64, label %ok.65, label %slow.15
-ok.65:
-  %at.66 = getelementptr inbounds i8, ptr %a.36, i64 40
-  %byte_offset.67 = load i64, ptr %at.66
-  %a.data.68 = add i64 %data.63, %byte_offset.67
-  %v.69 = and i64 %a.data.68, 3
-  %c.70 = icmp eq i64 %v.69, 0
-  br i1 %c.70, label %ok.71, label %slow.15
-ok.71:
-  %at.72 = getelementptr inbounds i8, ptr %out.2, i64 8
-  store i64 %a.data.68, ptr %at.72
+  store i8 1, ptr %given.55
+  store i64 %a.n0.54, ptr %before.56
+  %at.57 = getelementptr inbounds i8, ptr %out.2, i64 32
+  store i64 %a.n0.54, ptr %at.57
+  %a.s0.58 = load i64, ptr %strides.48
+  %c.59 = icmp eq i64 %a.s0.58, 1
+  br i1 %c.59, label %ok.60, label %slow.15
+ok.60:
+  %data.61 = load i64, ptr %a.36
+  %c.62 = icmp ne i64 %data.61, 0
+  br i1 %c.62, label %ok.63, label %slow.15
+ok.63:
+  %at.64 = getelementptr inbounds i8, ptr %a.36, i64 40
+  %byte_offset.65 = load i64, ptr %at.64
+  %a.data.66 = add i64 %data.61, %byte_offset.65
+  %at.67 = getelementptr inbounds i8, ptr %out.2, i64 8
+  store i64 %a.data.66, ptr %at.67
+  %v.68 = and i64 %a.n0.54, -2147483648
+  %c.69 = icmp eq i64 %v.68, 0
+  br i1 %c.69, label %ok.70, label %slow.15
+ok.70:
+  %v.71 = and i64 %a.data.66, 3
+  %c.72 = icmp eq i64 %v.71, 0
+  br i1 %c.72, label %ok.73, label %slow.15
+ok.73:
   br label %behind.25
 behind.25:
-  %at.73 = getelementptr inbounds i8, ptr %out.2, i64 16
-  store i64 0, ptr %at.73
-  %at.74 = getelementptr inbounds i8, ptr %out.2, i64 24
+  %at.74 = getelementptr inbounds i8, ptr %out.2, i64 16
   store i64 0, ptr %at.74
-  %at.75 = getelementptr inbounds i8, ptr %args, i64 16
-  %index.76 = load i32, ptr %at.75
-  %c.77 = icmp eq i32 %index.76, 0
-  br i1 %c.77, label %behind.79, label %present.78
-present.78:
-  %at.80 = getelementptr inbounds i8, ptr %out.2, i64 16
-  store i64 1, ptr %at.80
-  %at.81 = getelementptr inbounds i8, ptr %args, i64 16
-  %index.82 = load i32, ptr %at.81
-  %at.83 = getelementptr inbounds i8, ptr %args, i64 24
-  %payload.84 = load ptr, ptr %at.83
-  %at.85 = getelementptr inbounds i8, ptr %payload.84, i64 24
-  %c.86 = icmp eq i32 %index.82, 70
-  br i1 %c.86, label %tensor.88, label %view.87
-view.87:
-  %c.89 = icmp eq i32 %index.82, 7
-  br i1 %c.89, label %ok.90, label %slow.15
-ok.90:
-  %c.91 = icmp ne ptr %payload.84, null
-  br i1 %c.91, label %tensor.88, label %slow.15
-tensor.88:
-  %b.92 = phi ptr [ %at.85, %present.78 ], [ %payload.84, %ok.90 ]
-  %at.93 = getelementptr inbounds i8, ptr %b.92, i64 16
-  %kind.94 = load i64, ptr %at.93
-  %c.95 = icmp eq i64 %kind.94, 316667938734081
-  br i1 %c.95, label %ok.96, label %slow.15
-ok.96:
-  %at.97 = getelementptr inbounds i8, ptr %b.92, i64 8
-  %device_type.98 = load i32, ptr %at.97
-  %c.99 = icmp eq i32 %device_type.98, 1
-  br i1 %c.99, label %ok.100, label %slow.15
-ok.100:
-  %at.101 = getelementptr inbounds i8, ptr %b.92, i64 24
-  %shape.102 = load ptr, ptr %at.101
-  %at.103 = getelementptr inbounds i8, ptr %b.92, i64 32
-  %strides.104 = load ptr, ptr %at.103
-  %v.105 = ptrtoint ptr %shape.102 to i64
-  %v.106 = ptrtoint ptr %strides.104 to i64
-  %v.107 = and i64 %v.105, %v.106
-  %c.108 = icmp ne i64 %v.107, 0
-  br i1 %c.108, label %ok.109, label %slow.15
-ok.109:
-  %b.n0.110 = load i64, ptr %shape.102
-  %c.111 = icmp ule i64 %b.n0.110, 2147483647
-  br i1 %c.111, label %ok.112, label %slow.15
-ok.112:
-  %v.113 = load i8, ptr %given.57
-  %c.114 = icmp ne i8 %v.113, 0
-  %v.115 = load i64, ptr %before.58
-  %c.116 = icmp ne i64 %v.115, %b.n0.110
-  %v.117 = and i1 %c.114, %c.116
-  br i1 %v.117, label %slow.15, label %ok.118
-ok.118:
-  store i8 1, ptr %given.57
-  store i64 %b.n0.110, ptr %before.58
-  %at.119 = getelementptr inbounds i8, ptr %out.2, i64 32
-  store i64 %b.n0.110, ptr %at.119
-  %b.s0.120 = load i64, ptr %strides.104
-  %c.121 = icmp eq i64 %b.s0.120, 1
-  br i1 %c.121, label %ok.122, label %slow.15
-ok.122:
-  %data.123 = load i64, ptr %b.92
-  %c.124 = icmp ne i64 %data.123, 0
-  br i1 %c.124, label %ok.125, label %slow.15
-ok.125:
-  %at.126 = getelementptr inbounds i8, ptr %b.92, i64 40
-  %byte_offset.127 = load i64, ptr %at.126
-  %b.data.128 = add i64 %data.123, %byte_offset.127
-  %v.129 = and i64 %b.data.128, 3
+  %at.75 = getelementptr inbounds i8, ptr %out.2, i64 24
+  store i64 0, ptr %at.75
+  %at.76 = getelementptr inbounds i8, ptr %args, i64 16
+  %index.77 = load i32, ptr %at.76
+  %c.78 = icmp eq i32 %index.77, 0
+  br i1 %c.78, label %behind.80, label %present.79
+present.79:
+  %at.81 = getelementptr inbounds i8, ptr %out.2, i64 16
+  store i64 1, ptr %at.81
+  %at.82 = getelementptr inbounds i8, ptr %args, i64 16
+  %index.83 = load i32, ptr %at.82
+  %at.84 = getelementptr inbounds i8, ptr %args, i64 24
+  %payload.85 = load ptr, ptr %at.84
+  %at.86 = getelementptr inbounds i8, ptr %payload.85, i64 24
+  %c.87 = icmp eq i32 %index.83, 70
+  br i1 %c.87, label %tensor.89, label %view.88
+view.88:
+  %c.90 = icmp eq i32 %index.83, 7
+  br i1 %c.90, label %ok.91, label %slow.15
+ok.91:
+  %c.92 = icmp ne ptr %payload.85, null
+  br i1 %c.92, label %tensor.89, label %slow.15
+tensor.89:
+  %b.93 = phi ptr [ %at.86, %present.79 ], [ %payload.85, %ok.91 ]
+  %at.94 = getelementptr inbounds i8, ptr %b.93, i64 16
+  %kind.95 = load i64, ptr %at.94
+  %c.96 = icmp eq i64 %kind.95, 316667938734081
+  br i1 %c.96, label %ok.97, label %slow.15
+ok.97:
+  %at.98 = getelementptr inbounds i8, ptr %b.93, i64 8
+  %device_type.99 = load i32, ptr %at.98
+  %c.100 = icmp eq i32 %device_type.99, 1
+  br i1 %c.100, label %ok.101, label %slow.15
+ok.101:
+  %at.102 = getelementptr inbounds i8, ptr %b.93, i64 24
+  %shape.103 = load ptr, ptr %at.102
+  %at.104 = getelementptr inbounds i8, ptr %b.93, i64 32
+  %strides.105 = load ptr, ptr %at.104
+  %v.106 = ptrtoint ptr %shape.103 to i64
+  %v.107 = ptrtoint ptr %strides.105 to i64
+  %v.108 = and i64 %v.106, %v.107
+  %c.109 = icmp ne i64 %v.108, 0
+  br i1 %c.109, label %ok.110, label %slow.15
+ok.110:
+  %b.n0.111 = load i64, ptr %shape.103
+  %v.112 = load i8, ptr %given.55
+  %c.113 = icmp ne i8 %v.112, 0
+  %v.114 = load i64, ptr %before.56
+  %c.115 = icmp ne i64 %v.114, %b.n0.111
+  %v.116 = and i1 %c.113, %c.115
+  br i1 %v.116, label %slow.15, label %ok.117
+ok.117:
+  store i8 1, ptr %given.55
+  store i64 %b.n0.111, ptr %before.56
+  %at.118 = getelementptr inbounds i8, ptr %out.2, i64 32
+  store i64 %b.n0.111, ptr %at.118
+  %b.s0.119 = load i64, ptr %strides.105
+  %c.120 = icmp eq i64 %b.s0.119, 1
+  br i1 %c.120, label %ok.121, label %slow.15
+ok.121:
+  %data.122 = load i64, ptr %b.93
+  %c.123 = icmp ne i64 %data.122, 0
+  br i1 %c.123, label %ok.124, label %slow.15
+ok.124:
+  %at.125 = getelementptr inbounds i8, ptr %b.93, i64 40
+  %byte_offset.126 = load i64, ptr %at.125
+  %b.data.127 = add i64 %data.122, %byte_offset.126
+  %at.128 = getelementptr inbounds i8, ptr %out.2, i64 24
+  store i64 %b.data.127, ptr %at.128
+  %v.129 = and i64 %b.n0.111, -2147483648
   %c.130 = icmp eq i64 %v.129, 0
   br i1 %c.130, label %ok.131, label %slow.15
 ok.131:
-  %at.132 = getelementptr inbounds i8, ptr %out.2, i64 24
-  store i64 %b.data.128, ptr %at.132
-  br label %behind.79
-behind.79:
+  %v.132 = and i64 %b.data.127, 3
+  %c.133 = icmp eq i64 %v.132, 0
+  br i1 %c.133, label %ok.134, label %slow.15
+ok.134:
+  br label %behind.80
+behind.80:
   br label %accepted.3
 accepted.3:
   %a.4 = load i8, ptr %out.2

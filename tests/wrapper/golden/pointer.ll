@@ -23,31 +23,31 @@ ok.22:
   br i1 %c.23, label %ok.24, label %slow.8
 ok.24:
   %v.25 = select i1 %c.17, i64 0, i64 %payload.16
-  %v.26 = and i64 %v.25, 15
-  %c.27 = icmp eq i64 %v.26, 0
-  br i1 %c.27, label %ok.28, label %slow.8
-ok.28:
   store i64 %v.25, ptr %out.2
-  %at.29 = getelementptr inbounds i8, ptr %args, i64 16
-  %index.30 = load i32, ptr %at.29
-  %at.31 = getelementptr inbounds i8, ptr %args, i64 24
-  %payload.32 = load i64, ptr %at.31
-  %c.33 = icmp eq i32 %index.30, 0
-  %c.34 = icmp eq i32 %index.30, 1
-  %c.35 = icmp eq i32 %index.30, 4
-  %v.36 = or i1 %c.34, %c.35
-  %v.37 = or i1 %c.33, %v.36
-  br i1 %v.37, label %ok.38, label %slow.8
-ok.38:
-  %c.39 = icmp sge i64 %payload.32, 0
+  %at.26 = getelementptr inbounds i8, ptr %args, i64 16
+  %index.27 = load i32, ptr %at.26
+  %at.28 = getelementptr inbounds i8, ptr %args, i64 24
+  %payload.29 = load i64, ptr %at.28
+  %c.30 = icmp eq i32 %index.27, 0
+  %c.31 = icmp eq i32 %index.27, 1
+  %c.32 = icmp eq i32 %index.27, 4
+  %v.33 = or i1 %c.31, %c.32
+  %v.34 = or i1 %c.30, %v.33
+  br i1 %v.34, label %ok.35, label %slow.8
+ok.35:
+  %c.36 = icmp sge i64 %payload.29, 0
+  br i1 %c.36, label %ok.37, label %slow.8
+ok.37:
+  %v.38 = select i1 %c.30, i64 0, i64 %payload.29
+  %c.39 = icmp ne i64 %v.38, 0
   br i1 %c.39, label %ok.40, label %slow.8
 ok.40:
-  %v.41 = select i1 %c.33, i64 0, i64 %payload.32
-  %c.42 = icmp ne i64 %v.41, 0
-  br i1 %c.42, label %ok.43, label %slow.8
-ok.43:
-  %at.44 = getelementptr inbounds i8, ptr %out.2, i64 8
-  store i64 %v.41, ptr %at.44
+  %at.41 = getelementptr inbounds i8, ptr %out.2, i64 8
+  store i64 %v.38, ptr %at.41
+  %v.42 = and i64 %v.25, 15
+  %c.43 = icmp eq i64 %v.42, 0
+  br i1 %c.43, label %ok.44, label %slow.8
+ok.44:
   br label %accepted.3
 accepted.3:
   %p.4 = load ptr, ptr %out.2

@@ -23,43 +23,44 @@ ok.18:
 ok.25:
   %data.26 = load ptr, ptr %at.21
   %s.d0.27 = load i64, ptr %data.26
-  %c.28 = icmp ule i64 %s.d0.27, 2147483647
-  br i1 %c.28, label %ok.29, label %slow.10
-ok.29:
   store i64 %s.d0.27, ptr %out.2
-  %at.30 = getelementptr inbounds i8, ptr %data.26, i64 8
-  %s.d1.31 = load i64, ptr %at.30
-  %c.32 = icmp eq i64 %s.d1.31, 4
-  br i1 %c.32, label %ok.33, label %slow.10
-ok.33:
-  %v.34 = mul i64 %s.d0.27, 2
-  %at.35 = getelementptr inbounds i8, ptr %data.26, i64 16
-  %s.d2.36 = load i64, ptr %at.35
-  %c.37 = icmp eq i64 %s.d2.36, %v.34
-  br i1 %c.37, label %ok.38, label %slow.10
-ok.38:
-  %at.39 = getelementptr inbounds i8, ptr %args, i64 16
-  %index.40 = load i32, ptr %at.39
-  %c.41 = icmp eq i32 %index.40, 69
-  br i1 %c.41, label %ok.42, label %slow.10
-ok.42:
-  %at.43 = getelementptr inbounds i8, ptr %args, i64 24
-  %payload.44 = load ptr, ptr %at.43
-  %at.45 = getelementptr inbounds i8, ptr %payload.44, i64 24
-  %at.46 = getelementptr inbounds i8, ptr %at.45, i64 8
-  %size.47 = load i64, ptr %at.46
-  %c.48 = icmp eq i64 %size.47, 1
-  br i1 %c.48, label %ok.49, label %slow.10
-ok.49:
-  %data.50 = load ptr, ptr %at.45
-  %t.d0.51 = load i64, ptr %data.50
-  %v.52 = trunc i64 %t.d0.51 to i32
-  %v.53 = sext i32 %v.52 to i64
-  %c.54 = icmp eq i64 %v.53, %t.d0.51
-  br i1 %c.54, label %ok.55, label %slow.10
-ok.55:
-  %at.56 = getelementptr inbounds i8, ptr %out.2, i64 8
-  store i64 %t.d0.51, ptr %at.56
+  %at.28 = getelementptr inbounds i8, ptr %data.26, i64 8
+  %s.d1.29 = load i64, ptr %at.28
+  %c.30 = icmp eq i64 %s.d1.29, 4
+  br i1 %c.30, label %ok.31, label %slow.10
+ok.31:
+  %v.32 = mul i64 %s.d0.27, 2
+  %at.33 = getelementptr inbounds i8, ptr %data.26, i64 16
+  %s.d2.34 = load i64, ptr %at.33
+  %c.35 = icmp eq i64 %s.d2.34, %v.32
+  br i1 %c.35, label %ok.36, label %slow.10
+ok.36:
+  %at.37 = getelementptr inbounds i8, ptr %args, i64 16
+  %index.38 = load i32, ptr %at.37
+  %c.39 = icmp eq i32 %index.38, 69
+  br i1 %c.39, label %ok.40, label %slow.10
+ok.40:
+  %at.41 = getelementptr inbounds i8, ptr %args, i64 24
+  %payload.42 = load ptr, ptr %at.41
+  %at.43 = getelementptr inbounds i8, ptr %payload.42, i64 24
+  %at.44 = getelementptr inbounds i8, ptr %at.43, i64 8
+  %size.45 = load i64, ptr %at.44
+  %c.46 = icmp eq i64 %size.45, 1
+  br i1 %c.46, label %ok.47, label %slow.10
+ok.47:
+  %data.48 = load ptr, ptr %at.43
+  %t.d0.49 = load i64, ptr %data.48
+  %v.50 = trunc i64 %t.d0.49 to i32
+  %v.51 = sext i32 %v.50 to i64
+  %c.52 = icmp eq i64 %v.51, %t.d0.49
+  br i1 %c.52, label %ok.53, label %slow.10
+ok.53:
+  %at.54 = getelementptr inbounds i8, ptr %out.2, i64 8
+  store i64 %t.d0.49, ptr %at.54
+  %v.55 = and i64 %s.d0.27, -2147483648
+  %c.56 = icmp eq i64 %v.55, 0
+  br i1 %c.56, label %ok.57, label %slow.10
+ok.57:
   br label %accepted.3
 accepted.3:
   %n.4 = load i64, ptr %out.2

@@ -46,46 +46,47 @@ ok.45:
   %a.n0.46 = load i64, ptr %shape.38
   %at.47 = getelementptr inbounds i8, ptr %shape.38, i64 8
   %a.n1.48 = load i64, ptr %at.47
-  %v.49 = or i64 %a.n0.46, %a.n1.48
-  %c.50 = icmp ule i64 %v.49, 2147483647
-  br i1 %c.50, label %ok.51, label %slow.12
-ok.51:
-  %at.52 = getelementptr inbounds i8, ptr %out.2, i64 8
-  store i64 %a.n0.46, ptr %at.52
-  %at.53 = getelementptr inbounds i8, ptr %out.2, i64 16
-  store i64 %a.n1.48, ptr %at.53
-  %at.54 = getelementptr inbounds i8, ptr %shape.38, i64 16
-  %a.n2.55 = load i64, ptr %at.54
-  %c.56 = icmp eq i64 %a.n2.55, 4
-  br i1 %c.56, label %ok.57, label %slow.12
-ok.57:
-  %v.58 = mul i64 %a.n1.48, 4
-  %a.s0.59 = load i64, ptr %strides.40
-  %c.60 = icmp eq i64 %a.s0.59, %v.58
-  br i1 %c.60, label %ok.61, label %slow.12
-ok.61:
-  %at.62 = getelementptr inbounds i8, ptr %strides.40, i64 8
-  %a.s1.63 = load i64, ptr %at.62
-  %c.64 = icmp eq i64 %a.s1.63, 4
-  br i1 %c.64, label %ok.65, label %slow.12
-ok.65:
-  %at.66 = getelementptr inbounds i8, ptr %strides.40, i64 16
-  %a.s2.67 = load i64, ptr %at.66
-  %c.68 = icmp eq i64 %a.s2.67, 1
-  br i1 %c.68, label %ok.69, label %slow.12
-ok.69:
-  %data.70 = load i64, ptr %a.28
-  %c.71 = icmp ne i64 %data.70, 0
-  br i1 %c.71, label %ok.72, label %slow.12
-ok.72:
-  %at.73 = getelementptr inbounds i8, ptr %a.28, i64 40
-  %byte_offset.74 = load i64, ptr %at.73
-  %a.data.75 = add i64 %data.70, %byte_offset.74
-  %v.76 = and i64 %a.data.75, 3
-  %c.77 = icmp eq i64 %v.76, 0
-  br i1 %c.77, label %ok.78, label %slow.12
-ok.78:
-  store i64 %a.data.75, ptr %out.2
+  %at.49 = getelementptr inbounds i8, ptr %out.2, i64 8
+  store i64 %a.n0.46, ptr %at.49
+  %bits.50 = or i64 %a.n0.46, %a.n1.48
+  %at.51 = getelementptr inbounds i8, ptr %out.2, i64 16
+  store i64 %a.n1.48, ptr %at.51
+  %at.52 = getelementptr inbounds i8, ptr %shape.38, i64 16
+  %a.n2.53 = load i64, ptr %at.52
+  %c.54 = icmp eq i64 %a.n2.53, 4
+  br i1 %c.54, label %ok.55, label %slow.12
+ok.55:
+  %v.56 = mul i64 %a.n1.48, 4
+  %a.s0.57 = load i64, ptr %strides.40
+  %c.58 = icmp eq i64 %a.s0.57, %v.56
+  br i1 %c.58, label %ok.59, label %slow.12
+ok.59:
+  %at.60 = getelementptr inbounds i8, ptr %strides.40, i64 8
+  %a.s1.61 = load i64, ptr %at.60
+  %c.62 = icmp eq i64 %a.s1.61, 4
+  br i1 %c.62, label %ok.63, label %slow.12
+ok.63:
+  %at.64 = getelementptr inbounds i8, ptr %strides.40, i64 16
+  %a.s2.65 = load i64, ptr %at.64
+  %c.66 = icmp eq i64 %a.s2.65, 1
+  br i1 %c.66, label %ok.67, label %slow.12
+ok.67:
+  %data.68 = load i64, ptr %a.28
+  %c.69 = icmp ne i64 %data.68, 0
+  br i1 %c.69, label %ok.70, label %slow.12
+ok.70:
+  %at.71 = getelementptr inbounds i8, ptr %a.28, i64 40
+  %byte_offset.72 = load i64, ptr %at.71
+  %a.data.73 = add i64 %data.68, %byte_offset.72
+  store i64 %a.data.73, ptr %out.2
+  %v.74 = and i64 %bits.50, -2147483648
+  %c.75 = icmp eq i64 %v.74, 0
+  br i1 %c.75, label %ok.76, label %slow.12
+ok.76:
+  %v.77 = and i64 %a.data.73, 3
+  %c.78 = icmp eq i64 %v.77, 0
+  br i1 %c.78, label %ok.79, label %slow.12
+ok.79:
   br label %accepted.3
 accepted.3:
   %a.4 = load ptr, ptr %out.2

@@ -45,76 +45,77 @@ ok.36:
   br i1 %c.44, label %ok.45, label %slow.11
 ok.45:
   %a.n0.46 = load i64, ptr %shape.38
-  %c.47 = icmp ule i64 %a.n0.46, 2147483647
-  br i1 %c.47, label %ok.48, label %slow.11
-ok.48:
-  %at.49 = getelementptr inbounds i8, ptr %out.2, i64 16
-  store i64 %a.n0.46, ptr %at.49
-  %a.s0.50 = load i64, ptr %strides.40
-  %c.51 = icmp eq i64 %a.s0.50, 1
-  br i1 %c.51, label %ok.52, label %slow.11
-ok.52:
-  %data.53 = load i64, ptr %a.27
-  %c.54 = icmp ne i64 %data.53, 0
-  br i1 %c.54, label %ok.55, label %slow.11
-ok.55:
-  %at.56 = getelementptr inbounds i8, ptr %a.27, i64 40
-  %byte_offset.57 = load i64, ptr %at.56
-  %a.data.58 = add i64 %data.53, %byte_offset.57
-  store i64 %a.data.58, ptr %out.2
-  %at.59 = getelementptr inbounds i8, ptr %args, i64 16
-  %index.60 = load i32, ptr %at.59
-  %at.61 = getelementptr inbounds i8, ptr %args, i64 24
-  %payload.62 = load ptr, ptr %at.61
-  %at.63 = getelementptr inbounds i8, ptr %payload.62, i64 24
-  %c.64 = icmp eq i32 %index.60, 70
-  br i1 %c.64, label %tensor.66, label %view.65
-view.65:
-  %c.67 = icmp eq i32 %index.60, 7
-  br i1 %c.67, label %ok.68, label %slow.11
-ok.68:
-  %c.69 = icmp ne ptr %payload.62, null
-  br i1 %c.69, label %tensor.66, label %slow.11
-tensor.66:
-  %b.70 = phi ptr [ %at.63, %ok.55 ], [ %payload.62, %ok.68 ]
-  %at.71 = getelementptr inbounds i8, ptr %b.70, i64 16
-  %kind.72 = load i64, ptr %at.71
-  %v.73 = or i64 %kind.72, 4294967296
-  %c.74 = icmp eq i64 %v.73, 290275364700161
-  br i1 %c.74, label %ok.75, label %slow.11
-ok.75:
-  %at.76 = getelementptr inbounds i8, ptr %b.70, i64 8
-  %device_type.77 = load i32, ptr %at.76
-  %c.78 = icmp eq i32 %device_type.77, 1
-  br i1 %c.78, label %ok.79, label %slow.11
-ok.79:
-  %at.80 = getelementptr inbounds i8, ptr %b.70, i64 24
-  %shape.81 = load ptr, ptr %at.80
-  %at.82 = getelementptr inbounds i8, ptr %b.70, i64 32
-  %strides.83 = load ptr, ptr %at.82
-  %v.84 = ptrtoint ptr %shape.81 to i64
-  %v.85 = ptrtoint ptr %strides.83 to i64
-  %v.86 = and i64 %v.84, %v.85
-  %c.87 = icmp ne i64 %v.86, 0
-  br i1 %c.87, label %ok.88, label %slow.11
-ok.88:
-  %b.n0.89 = load i64, ptr %shape.81
-  %c.90 = icmp eq i64 %b.n0.89, %a.n0.46
-  br i1 %c.90, label %ok.91, label %slow.11
-ok.91:
-  %b.s0.92 = load i64, ptr %strides.83
-  %c.93 = icmp eq i64 %b.s0.92, 1
-  br i1 %c.93, label %ok.94, label %slow.11
-ok.94:
-  %data.95 = load i64, ptr %b.70
-  %c.96 = icmp ne i64 %data.95, 0
-  br i1 %c.96, label %ok.97, label %slow.11
-ok.97:
-  %at.98 = getelementptr inbounds i8, ptr %b.70, i64 40
-  %byte_offset.99 = load i64, ptr %at.98
-  %b.data.100 = add i64 %data.95, %byte_offset.99
-  %at.101 = getelementptr inbounds i8, ptr %out.2, i64 8
-  store i64 %b.data.100, ptr %at.101
+  %at.47 = getelementptr inbounds i8, ptr %out.2, i64 16
+  store i64 %a.n0.46, ptr %at.47
+  %a.s0.48 = load i64, ptr %strides.40
+  %c.49 = icmp eq i64 %a.s0.48, 1
+  br i1 %c.49, label %ok.50, label %slow.11
+ok.50:
+  %data.51 = load i64, ptr %a.27
+  %c.52 = icmp ne i64 %data.51, 0
+  br i1 %c.52, label %ok.53, label %slow.11
+ok.53:
+  %at.54 = getelementptr inbounds i8, ptr %a.27, i64 40
+  %byte_offset.55 = load i64, ptr %at.54
+  %a.data.56 = add i64 %data.51, %byte_offset.55
+  store i64 %a.data.56, ptr %out.2
+  %at.57 = getelementptr inbounds i8, ptr %args, i64 16
+  %index.58 = load i32, ptr %at.57
+  %at.59 = getelementptr inbounds i8, ptr %args, i64 24
+  %payload.60 = load ptr, ptr %at.59
+  %at.61 = getelementptr inbounds i8, ptr %payload.60, i64 24
+  %c.62 = icmp eq i32 %index.58, 70
+  br i1 %c.62, label %tensor.64, label %view.63
+view.63:
+  %c.65 = icmp eq i32 %index.58, 7
+  br i1 %c.65, label %ok.66, label %slow.11
+ok.66:
+  %c.67 = icmp ne ptr %payload.60, null
+  br i1 %c.67, label %tensor.64, label %slow.11
+tensor.64:
+  %b.68 = phi ptr [ %at.61, %ok.53 ], [ %payload.60, %ok.66 ]
+  %at.69 = getelementptr inbounds i8, ptr %b.68, i64 16
+  %kind.70 = load i64, ptr %at.69
+  %v.71 = or i64 %kind.70, 4294967296
+  %c.72 = icmp eq i64 %v.71, 290275364700161
+  br i1 %c.72, label %ok.73, label %slow.11
+ok.73:
+  %at.74 = getelementptr inbounds i8, ptr %b.68, i64 8
+  %device_type.75 = load i32, ptr %at.74
+  %c.76 = icmp eq i32 %device_type.75, 1
+  br i1 %c.76, label %ok.77, label %slow.11
+ok.77:
+  %at.78 = getelementptr inbounds i8, ptr %b.68, i64 24
+  %shape.79 = load ptr, ptr %at.78
+  %at.80 = getelementptr inbounds i8, ptr %b.68, i64 32
+  %strides.81 = load ptr, ptr %at.80
+  %v.82 = ptrtoint ptr %shape.79 to i64
+  %v.83 = ptrtoint ptr %strides.81 to i64
+  %v.84 = and i64 %v.82, %v.83
+  %c.85 = icmp ne i64 %v.84, 0
+  br i1 %c.85, label %ok.86, label %slow.11
+ok.86:
+  %b.n0.87 = load i64, ptr %shape.79
+  %c.88 = icmp eq i64 %b.n0.87, %a.n0.46
+  br i1 %c.88, label %ok.89, label %slow.11
+ok.89:
+  %b.s0.90 = load i64, ptr %strides.81
+  %c.91 = icmp eq i64 %b.s0.90, 1
+  br i1 %c.91, label %ok.92, label %slow.11
+ok.92:
+  %data.93 = load i64, ptr %b.68
+  %c.94 = icmp ne i64 %data.93, 0
+  br i1 %c.94, label %ok.95, label %slow.11
+ok.95:
+  %at.96 = getelementptr inbounds i8, ptr %b.68, i64 40
+  %byte_offset.97 = load i64, ptr %at.96
+  %b.data.98 = add i64 %data.93, %byte_offset.97
+  %at.99 = getelementptr inbounds i8, ptr %out.2, i64 8
+  store i64 %b.data.98, ptr %at.99
+  %v.100 = and i64 %a.n0.46, -2147483648
+  %c.101 = icmp eq i64 %v.100, 0
+  br i1 %c.101, label %ok.102, label %slow.11
+ok.102:
   br label %accepted.3
 accepted.3:
   %a.4 = load ptr, ptr %out.2

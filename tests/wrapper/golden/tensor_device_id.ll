@@ -46,27 +46,28 @@ ok.33:
   br i1 %c.43, label %ok.44, label %slow.9
 ok.44:
   %a.n0.45 = load i64, ptr %shape.37
-  %c.46 = icmp ule i64 %a.n0.45, 2147483647
-  br i1 %c.46, label %ok.47, label %slow.9
-ok.47:
-  %at.48 = getelementptr inbounds i8, ptr %out.2, i64 8
-  store i64 %a.n0.45, ptr %at.48
-  %a.s0.49 = load i64, ptr %strides.39
-  %c.50 = icmp eq i64 %a.s0.49, 1
-  br i1 %c.50, label %ok.51, label %slow.9
-ok.51:
-  %data.52 = load i64, ptr %a.25
-  %c.53 = icmp ne i64 %data.52, 0
-  br i1 %c.53, label %ok.54, label %slow.9
-ok.54:
-  %at.55 = getelementptr inbounds i8, ptr %a.25, i64 40
-  %byte_offset.56 = load i64, ptr %at.55
-  %a.data.57 = add i64 %data.52, %byte_offset.56
-  %v.58 = and i64 %a.data.57, 3
-  %c.59 = icmp eq i64 %v.58, 0
-  br i1 %c.59, label %ok.60, label %slow.9
-ok.60:
-  store i64 %a.data.57, ptr %out.2
+  %at.46 = getelementptr inbounds i8, ptr %out.2, i64 8
+  store i64 %a.n0.45, ptr %at.46
+  %a.s0.47 = load i64, ptr %strides.39
+  %c.48 = icmp eq i64 %a.s0.47, 1
+  br i1 %c.48, label %ok.49, label %slow.9
+ok.49:
+  %data.50 = load i64, ptr %a.25
+  %c.51 = icmp ne i64 %data.50, 0
+  br i1 %c.51, label %ok.52, label %slow.9
+ok.52:
+  %at.53 = getelementptr inbounds i8, ptr %a.25, i64 40
+  %byte_offset.54 = load i64, ptr %at.53
+  %a.data.55 = add i64 %data.50, %byte_offset.54
+  store i64 %a.data.55, ptr %out.2
+  %v.56 = and i64 %a.n0.45, -2147483648
+  %c.57 = icmp eq i64 %v.56, 0
+  br i1 %c.57, label %ok.58, label %slow.9
+ok.58:
+  %v.59 = and i64 %a.data.55, 3
+  %c.60 = icmp eq i64 %v.59, 0
+  br i1 %c.60, label %ok.61, label %slow.9
+ok.61:
   br label %accepted.3
 accepted.3:
   %a.4 = load ptr, ptr %out.2

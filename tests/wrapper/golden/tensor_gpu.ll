@@ -51,88 +51,86 @@ ok.50:
   br i1 %c.60, label %ok.61, label %slow.26
 ok.61:
   %a.n0.62 = load i64, ptr %shape.54
-  %c.63 = icmp ule i64 %a.n0.62, 2147483647
-  br i1 %c.63, label %ok.64, label %slow.26
-ok.64:
-  %at.65 = getelementptr inbounds i8, ptr %out.2, i64 24
-  store i64 %a.n0.62, ptr %at.65
-  %a.s0.66 = load i64, ptr %strides.56
-  %c.67 = icmp eq i64 %a.s0.66, 1
-  br i1 %c.67, label %ok.68, label %slow.26
-ok.68:
-  %data.69 = load i64, ptr %a.42
-  %c.70 = icmp ne i64 %data.69, 0
-  br i1 %c.70, label %ok.71, label %slow.26
-ok.71:
-  %at.72 = getelementptr inbounds i8, ptr %a.42, i64 40
-  %byte_offset.73 = load i64, ptr %at.72
-  %a.data.74 = add i64 %data.69, %byte_offset.73
-  %v.75 = and i64 %a.data.74, 3
-  %c.76 = icmp eq i64 %v.75, 0
-  br i1 %c.76, label %ok.77, label %slow.26
-ok.77:
-  store i64 %a.data.74, ptr %out.2
-  %at.78 = getelementptr inbounds i8, ptr %args, i64 16
-  %index.79 = load i32, ptr %at.78
-  %at.80 = getelementptr inbounds i8, ptr %args, i64 24
-  %payload.81 = load ptr, ptr %at.80
-  %at.82 = getelementptr inbounds i8, ptr %payload.81, i64 24
-  %c.83 = icmp eq i32 %index.79, 70
-  br i1 %c.83, label %tensor.85, label %view.84
-view.84:
-  %c.86 = icmp eq i32 %index.79, 7
-  br i1 %c.86, label %ok.87, label %slow.26
-ok.87:
-  %c.88 = icmp ne ptr %payload.81, null
-  br i1 %c.88, label %tensor.85, label %slow.26
-tensor.85:
-  %b.89 = phi ptr [ %at.82, %ok.77 ], [ %payload.81, %ok.87 ]
-  %at.90 = getelementptr inbounds i8, ptr %b.89, i64 16
-  %kind.91 = load i64, ptr %at.90
-  %c.92 = icmp eq i64 %kind.91, 316667938734081
-  br i1 %c.92, label %ok.93, label %slow.26
-ok.93:
-  %at.94 = getelementptr inbounds i8, ptr %b.89, i64 8
-  %device_type.95 = load i32, ptr %at.94
-  %c.96 = icmp eq i32 %device_type.95, 2
-  br i1 %c.96, label %ok.97, label %slow.26
-ok.97:
-  %at.98 = getelementptr inbounds i8, ptr %b.89, i64 12
-  %device_id.99 = load i32, ptr %at.98
-  %c.100 = icmp eq i32 %device_id.99, %device_id.52
-  br i1 %c.100, label %ok.101, label %slow.26
-ok.101:
-  %at.102 = getelementptr inbounds i8, ptr %b.89, i64 24
-  %shape.103 = load ptr, ptr %at.102
-  %at.104 = getelementptr inbounds i8, ptr %b.89, i64 32
-  %strides.105 = load ptr, ptr %at.104
-  %v.106 = ptrtoint ptr %shape.103 to i64
-  %v.107 = ptrtoint ptr %strides.105 to i64
-  %v.108 = and i64 %v.106, %v.107
-  %c.109 = icmp ne i64 %v.108, 0
-  br i1 %c.109, label %ok.110, label %slow.26
-ok.110:
-  %b.n0.111 = load i64, ptr %shape.103
-  %c.112 = icmp eq i64 %b.n0.111, %a.n0.62
-  br i1 %c.112, label %ok.113, label %slow.26
-ok.113:
-  %b.s0.114 = load i64, ptr %strides.105
-  %c.115 = icmp eq i64 %b.s0.114, 1
-  br i1 %c.115, label %ok.116, label %slow.26
-ok.116:
-  %data.117 = load i64, ptr %b.89
-  %c.118 = icmp ne i64 %data.117, 0
-  br i1 %c.118, label %ok.119, label %slow.26
-ok.119:
-  %at.120 = getelementptr inbounds i8, ptr %b.89, i64 40
-  %byte_offset.121 = load i64, ptr %at.120
-  %b.data.122 = add i64 %data.117, %byte_offset.121
-  %v.123 = and i64 %b.data.122, 3
+  %at.63 = getelementptr inbounds i8, ptr %out.2, i64 24
+  store i64 %a.n0.62, ptr %at.63
+  %a.s0.64 = load i64, ptr %strides.56
+  %c.65 = icmp eq i64 %a.s0.64, 1
+  br i1 %c.65, label %ok.66, label %slow.26
+ok.66:
+  %data.67 = load i64, ptr %a.42
+  %c.68 = icmp ne i64 %data.67, 0
+  br i1 %c.68, label %ok.69, label %slow.26
+ok.69:
+  %at.70 = getelementptr inbounds i8, ptr %a.42, i64 40
+  %byte_offset.71 = load i64, ptr %at.70
+  %a.data.72 = add i64 %data.67, %byte_offset.71
+  store i64 %a.data.72, ptr %out.2
+  %at.73 = getelementptr inbounds i8, ptr %args, i64 16
+  %index.74 = load i32, ptr %at.73
+  %at.75 = getelementptr inbounds i8, ptr %args, i64 24
+  %payload.76 = load ptr, ptr %at.75
+  %at.77 = getelementptr inbounds i8, ptr %payload.76, i64 24
+  %c.78 = icmp eq i32 %index.74, 70
+  br i1 %c.78, label %tensor.80, label %view.79
+view.79:
+  %c.81 = icmp eq i32 %index.74, 7
+  br i1 %c.81, label %ok.82, label %slow.26
+ok.82:
+  %c.83 = icmp ne ptr %payload.76, null
+  br i1 %c.83, label %tensor.80, label %slow.26
+tensor.80:
+  %b.84 = phi ptr [ %at.77, %ok.69 ], [ %payload.76, %ok.82 ]
+  %at.85 = getelementptr inbounds i8, ptr %b.84, i64 16
+  %kind.86 = load i64, ptr %at.85
+  %c.87 = icmp eq i64 %kind.86, 316667938734081
+  br i1 %c.87, label %ok.88, label %slow.26
+ok.88:
+  %at.89 = getelementptr inbounds i8, ptr %b.84, i64 8
+  %device_type.90 = load i32, ptr %at.89
+  %c.91 = icmp eq i32 %device_type.90, 2
+  br i1 %c.91, label %ok.92, label %slow.26
+ok.92:
+  %at.93 = getelementptr inbounds i8, ptr %b.84, i64 12
+  %device_id.94 = load i32, ptr %at.93
+  %c.95 = icmp eq i32 %device_id.94, %device_id.52
+  br i1 %c.95, label %ok.96, label %slow.26
+ok.96:
+  %at.97 = getelementptr inbounds i8, ptr %b.84, i64 24
+  %shape.98 = load ptr, ptr %at.97
+  %at.99 = getelementptr inbounds i8, ptr %b.84, i64 32
+  %strides.100 = load ptr, ptr %at.99
+  %v.101 = ptrtoint ptr %shape.98 to i64
+  %v.102 = ptrtoint ptr %strides.100 to i64
+  %v.103 = and i64 %v.101, %v.102
+  %c.104 = icmp ne i64 %v.103, 0
+  br i1 %c.104, label %ok.105, label %slow.26
+ok.105:
+  %b.n0.106 = load i64, ptr %shape.98
+  %c.107 = icmp eq i64 %b.n0.106, %a.n0.62
+  br i1 %c.107, label %ok.108, label %slow.26
+ok.108:
+  %b.s0.109 = load i64, ptr %strides.100
+  %c.110 = icmp eq i64 %b.s0.109, 1
+  br i1 %c.110, label %ok.111, label %slow.26
+ok.111:
+  %data.112 = load i64, ptr %b.84
+  %c.113 = icmp ne i64 %data.112, 0
+  br i1 %c.113, label %ok.114, label %slow.26
+ok.114:
+  %at.115 = getelementptr inbounds i8, ptr %b.84, i64 40
+  %byte_offset.116 = load i64, ptr %at.115
+  %b.data.117 = add i64 %data.112, %byte_offset.116
+  %bits.118 = or i64 %a.data.72, %b.data.117
+  %at.119 = getelementptr inbounds i8, ptr %out.2, i64 8
+  store i64 %b.data.117, ptr %at.119
+  %v.120 = and i64 %a.n0.62, -2147483648
+  %c.121 = icmp eq i64 %v.120, 0
+  br i1 %c.121, label %ok.122, label %slow.26
+ok.122:
+  %v.123 = and i64 %bits.118, 3
   %c.124 = icmp eq i64 %v.123, 0
   br i1 %c.124, label %ok.125, label %slow.26
 ok.125:
-  %at.126 = getelementptr inbounds i8, ptr %out.2, i64 8
-  store i64 %b.data.122, ptr %at.126
   br label %accepted.3
 accepted.3:
   store i32 2, ptr %device.4

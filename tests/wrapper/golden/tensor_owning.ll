@@ -37,27 +37,28 @@ ok.28:
   br i1 %c.36, label %ok.37, label %slow.9
 ok.37:
   %a.n0.38 = load i64, ptr %shape.30
-  %c.39 = icmp ule i64 %a.n0.38, 2147483647
-  br i1 %c.39, label %ok.40, label %slow.9
-ok.40:
-  %at.41 = getelementptr inbounds i8, ptr %out.2, i64 8
-  store i64 %a.n0.38, ptr %at.41
-  %a.s0.42 = load i64, ptr %strides.32
-  %c.43 = icmp eq i64 %a.s0.42, 1
-  br i1 %c.43, label %ok.44, label %slow.9
-ok.44:
-  %data.45 = load i64, ptr %a.20
-  %c.46 = icmp ne i64 %data.45, 0
-  br i1 %c.46, label %ok.47, label %slow.9
-ok.47:
-  %at.48 = getelementptr inbounds i8, ptr %a.20, i64 40
-  %byte_offset.49 = load i64, ptr %at.48
-  %a.data.50 = add i64 %data.45, %byte_offset.49
-  %v.51 = and i64 %a.data.50, 3
-  %c.52 = icmp eq i64 %v.51, 0
-  br i1 %c.52, label %ok.53, label %slow.9
-ok.53:
-  store i64 %a.data.50, ptr %out.2
+  %at.39 = getelementptr inbounds i8, ptr %out.2, i64 8
+  store i64 %a.n0.38, ptr %at.39
+  %a.s0.40 = load i64, ptr %strides.32
+  %c.41 = icmp eq i64 %a.s0.40, 1
+  br i1 %c.41, label %ok.42, label %slow.9
+ok.42:
+  %data.43 = load i64, ptr %a.20
+  %c.44 = icmp ne i64 %data.43, 0
+  br i1 %c.44, label %ok.45, label %slow.9
+ok.45:
+  %at.46 = getelementptr inbounds i8, ptr %a.20, i64 40
+  %byte_offset.47 = load i64, ptr %at.46
+  %a.data.48 = add i64 %data.43, %byte_offset.47
+  store i64 %a.data.48, ptr %out.2
+  %v.49 = and i64 %a.n0.38, -2147483648
+  %c.50 = icmp eq i64 %v.49, 0
+  br i1 %c.50, label %ok.51, label %slow.9
+ok.51:
+  %v.52 = and i64 %a.data.48, 3
+  %c.53 = icmp eq i64 %v.52, 0
+  br i1 %c.53, label %ok.54, label %slow.9
+ok.54:
   br label %accepted.3
 accepted.3:
   %a.4 = load ptr, ptr %out.2

@@ -51,47 +51,48 @@ ok.45:
   %c.51 = icmp eq i64 %v.50, %a.n1.48
   br i1 %c.51, label %ok.52, label %slow.12
 ok.52:
-  %v.53 = or i64 %a.n0.46, %v.49
-  %c.54 = icmp ule i64 %v.53, 2147483647
-  br i1 %c.54, label %ok.55, label %slow.12
-ok.55:
-  %at.56 = getelementptr inbounds i8, ptr %out.2, i64 8
-  store i64 %a.n0.46, ptr %at.56
-  %v.57 = and i64 %v.49, 3
-  %c.58 = icmp eq i64 %v.57, 0
+  %at.53 = getelementptr inbounds i8, ptr %out.2, i64 8
+  store i64 %a.n0.46, ptr %at.53
+  %bits.54 = or i64 %a.n0.46, %v.49
+  %c.55 = icmp sge i64 %v.49, 0
+  br i1 %c.55, label %ok.56, label %slow.12
+ok.56:
+  %v.57 = mul i64 %v.49, -6148914691236517205
+  %c.58 = icmp ule i64 %v.57, 6148914691236517205
   br i1 %c.58, label %ok.59, label %slow.12
 ok.59:
-  %c.60 = icmp sge i64 %v.49, 0
-  br i1 %c.60, label %ok.61, label %slow.12
-ok.61:
-  %v.62 = mul i64 %v.49, -6148914691236517205
-  %c.63 = icmp ule i64 %v.62, 6148914691236517205
-  br i1 %c.63, label %ok.64, label %slow.12
-ok.64:
-  %at.65 = getelementptr inbounds i8, ptr %out.2, i64 16
-  store i64 %v.49, ptr %at.65
-  %a.s0.66 = load i64, ptr %strides.40
-  %v.67 = shl i64 %a.s0.66, 1
-  %v.68 = ashr i64 %v.67, 1
-  %c.69 = icmp eq i64 %v.68, %a.s0.66
-  br i1 %c.69, label %ok.70, label %slow.12
-ok.70:
-  %c.71 = icmp eq i64 %v.67, %v.49
-  br i1 %c.71, label %ok.72, label %slow.12
-ok.72:
-  %at.73 = getelementptr inbounds i8, ptr %strides.40, i64 8
-  %a.s1.74 = load i64, ptr %at.73
-  %c.75 = icmp eq i64 %a.s1.74, 1
-  br i1 %c.75, label %ok.76, label %slow.12
-ok.76:
-  %data.77 = load i64, ptr %a.28
-  %c.78 = icmp ne i64 %data.77, 0
-  br i1 %c.78, label %ok.79, label %slow.12
-ok.79:
-  %at.80 = getelementptr inbounds i8, ptr %a.28, i64 40
-  %byte_offset.81 = load i64, ptr %at.80
-  %a.data.82 = add i64 %data.77, %byte_offset.81
-  store i64 %a.data.82, ptr %out.2
+  %at.60 = getelementptr inbounds i8, ptr %out.2, i64 16
+  store i64 %v.49, ptr %at.60
+  %a.s0.61 = load i64, ptr %strides.40
+  %v.62 = shl i64 %a.s0.61, 1
+  %v.63 = ashr i64 %v.62, 1
+  %c.64 = icmp eq i64 %v.63, %a.s0.61
+  br i1 %c.64, label %ok.65, label %slow.12
+ok.65:
+  %c.66 = icmp eq i64 %v.62, %v.49
+  br i1 %c.66, label %ok.67, label %slow.12
+ok.67:
+  %at.68 = getelementptr inbounds i8, ptr %strides.40, i64 8
+  %a.s1.69 = load i64, ptr %at.68
+  %c.70 = icmp eq i64 %a.s1.69, 1
+  br i1 %c.70, label %ok.71, label %slow.12
+ok.71:
+  %data.72 = load i64, ptr %a.28
+  %c.73 = icmp ne i64 %data.72, 0
+  br i1 %c.73, label %ok.74, label %slow.12
+ok.74:
+  %at.75 = getelementptr inbounds i8, ptr %a.28, i64 40
+  %byte_offset.76 = load i64, ptr %at.75
+  %a.data.77 = add i64 %data.72, %byte_offset.76
+  store i64 %a.data.77, ptr %out.2
+  %v.78 = and i64 %bits.54, -2147483648
+  %c.79 = icmp eq i64 %v.78, 0
+  br i1 %c.79, label %ok.80, label %slow.12
+ok.80:
+  %v.81 = and i64 %v.49, 3
+  %c.82 = icmp eq i64 %v.81, 0
+  br i1 %c.82, label %ok.83, label %slow.12
+ok.83:
   br label %accepted.3
 accepted.3:
   %a.4 = load ptr, ptr %out.2

@@ -55,126 +55,119 @@ ok.53:
   %at.54 = getelementptr inbounds i8, ptr %a.30, i64 40
   %byte_offset.55 = load i64, ptr %at.54
   %a.data.56 = add i64 %data.51, %byte_offset.55
-  %v.57 = and i64 %a.data.56, 3
-  %c.58 = icmp eq i64 %v.57, 0
-  br i1 %c.58, label %ok.59, label %slow.14
-ok.59:
   store i64 %a.data.56, ptr %out.2
-  %at.60 = getelementptr inbounds i8, ptr %args, i64 16
-  %index.61 = load i32, ptr %at.60
-  %at.62 = getelementptr inbounds i8, ptr %args, i64 24
-  %payload.63 = load ptr, ptr %at.62
-  %at.64 = getelementptr inbounds i8, ptr %payload.63, i64 24
-  %c.65 = icmp eq i32 %index.61, 70
-  br i1 %c.65, label %tensor.67, label %view.66
-view.66:
-  %c.68 = icmp eq i32 %index.61, 7
-  br i1 %c.68, label %ok.69, label %slow.14
-ok.69:
-  %c.70 = icmp ne ptr %payload.63, null
-  br i1 %c.70, label %tensor.67, label %slow.14
-tensor.67:
-  %b.71 = phi ptr [ %at.64, %ok.59 ], [ %payload.63, %ok.69 ]
-  %at.72 = getelementptr inbounds i8, ptr %b.71, i64 16
-  %kind.73 = load i64, ptr %at.72
-  %c.74 = icmp eq i64 %kind.73, 316667938734082
-  br i1 %c.74, label %ok.75, label %slow.14
-ok.75:
-  %at.76 = getelementptr inbounds i8, ptr %b.71, i64 8
-  %device_type.77 = load i32, ptr %at.76
-  %c.78 = icmp eq i32 %device_type.77, 1
-  br i1 %c.78, label %ok.79, label %slow.14
-ok.79:
-  %at.80 = getelementptr inbounds i8, ptr %b.71, i64 24
-  %shape.81 = load ptr, ptr %at.80
-  %at.82 = getelementptr inbounds i8, ptr %b.71, i64 32
-  %strides.83 = load ptr, ptr %at.82
-  %v.84 = ptrtoint ptr %shape.81 to i64
-  %v.85 = ptrtoint ptr %strides.83 to i64
-  %v.86 = and i64 %v.84, %v.85
-  %c.87 = icmp ne i64 %v.86, 0
-  br i1 %c.87, label %ok.88, label %slow.14
-ok.88:
-  %at.89 = getelementptr inbounds i8, ptr %shape.81, i64 8
-  %b.n1.90 = load i64, ptr %at.89
-  %c.91 = icmp ule i64 %b.n1.90, 2147483647
-  br i1 %c.91, label %ok.92, label %slow.14
-ok.92:
-  %v.93 = and i64 %b.n1.90, 3
-  %c.94 = icmp eq i64 %v.93, 0
-  br i1 %c.94, label %ok.95, label %slow.14
-ok.95:
-  %c.96 = icmp sge i64 %b.n1.90, 0
+  %at.57 = getelementptr inbounds i8, ptr %args, i64 16
+  %index.58 = load i32, ptr %at.57
+  %at.59 = getelementptr inbounds i8, ptr %args, i64 24
+  %payload.60 = load ptr, ptr %at.59
+  %at.61 = getelementptr inbounds i8, ptr %payload.60, i64 24
+  %c.62 = icmp eq i32 %index.58, 70
+  br i1 %c.62, label %tensor.64, label %view.63
+view.63:
+  %c.65 = icmp eq i32 %index.58, 7
+  br i1 %c.65, label %ok.66, label %slow.14
+ok.66:
+  %c.67 = icmp ne ptr %payload.60, null
+  br i1 %c.67, label %tensor.64, label %slow.14
+tensor.64:
+  %b.68 = phi ptr [ %at.61, %ok.53 ], [ %payload.60, %ok.66 ]
+  %at.69 = getelementptr inbounds i8, ptr %b.68, i64 16
+  %kind.70 = load i64, ptr %at.69
+  %c.71 = icmp eq i64 %kind.70, 316667938734082
+  br i1 %c.71, label %ok.72, label %slow.14
+ok.72:
+  %at.73 = getelementptr inbounds i8, ptr %b.68, i64 8
+  %device_type.74 = load i32, ptr %at.73
+  %c.75 = icmp eq i32 %device_type.74, 1
+  br i1 %c.75, label %ok.76, label %slow.14
+ok.76:
+  %at.77 = getelementptr inbounds i8, ptr %b.68, i64 24
+  %shape.78 = load ptr, ptr %at.77
+  %at.79 = getelementptr inbounds i8, ptr %b.68, i64 32
+  %strides.80 = load ptr, ptr %at.79
+  %v.81 = ptrtoint ptr %shape.78 to i64
+  %v.82 = ptrtoint ptr %strides.80 to i64
+  %v.83 = and i64 %v.81, %v.82
+  %c.84 = icmp ne i64 %v.83, 0
+  br i1 %c.84, label %ok.85, label %slow.14
+ok.85:
+  %at.86 = getelementptr inbounds i8, ptr %shape.78, i64 8
+  %b.n1.87 = load i64, ptr %at.86
+  %bits.88 = or i64 %a.data.56, %b.n1.87
+  %c.89 = icmp sge i64 %b.n1.87, 0
+  br i1 %c.89, label %ok.90, label %slow.14
+ok.90:
+  %v.91 = mul i64 %b.n1.87, -6148914691236517205
+  %c.92 = icmp ule i64 %v.91, 6148914691236517205
+  br i1 %c.92, label %ok.93, label %slow.14
+ok.93:
+  %at.94 = getelementptr inbounds i8, ptr %out.2, i64 24
+  store i64 %b.n1.87, ptr %at.94
+  %b.s0.95 = load i64, ptr %strides.80
+  %c.96 = icmp eq i64 %b.s0.95, %b.n1.87
   br i1 %c.96, label %ok.97, label %slow.14
 ok.97:
-  %v.98 = mul i64 %b.n1.90, -6148914691236517205
-  %c.99 = icmp ule i64 %v.98, 6148914691236517205
-  br i1 %c.99, label %ok.100, label %slow.14
-ok.100:
-  %at.101 = getelementptr inbounds i8, ptr %out.2, i64 24
-  store i64 %b.n1.90, ptr %at.101
-  %b.s0.102 = load i64, ptr %strides.83
-  %c.103 = icmp eq i64 %b.s0.102, %b.n1.90
+  %at.98 = getelementptr inbounds i8, ptr %strides.80, i64 8
+  %b.s1.99 = load i64, ptr %at.98
+  %c.100 = icmp eq i64 %b.s1.99, 1
+  br i1 %c.100, label %ok.101, label %slow.14
+ok.101:
+  %data.102 = load i64, ptr %b.68
+  %c.103 = icmp ne i64 %data.102, 0
   br i1 %c.103, label %ok.104, label %slow.14
 ok.104:
-  %at.105 = getelementptr inbounds i8, ptr %strides.83, i64 8
-  %b.s1.106 = load i64, ptr %at.105
-  %c.107 = icmp eq i64 %b.s1.106, 1
-  br i1 %c.107, label %ok.108, label %slow.14
-ok.108:
-  %data.109 = load i64, ptr %b.71
-  %c.110 = icmp ne i64 %data.109, 0
-  br i1 %c.110, label %ok.111, label %slow.14
-ok.111:
-  %at.112 = getelementptr inbounds i8, ptr %b.71, i64 40
-  %byte_offset.113 = load i64, ptr %at.112
-  %b.data.114 = add i64 %data.109, %byte_offset.113
-  %v.115 = and i64 %b.data.114, 3
-  %c.116 = icmp eq i64 %v.115, 0
-  br i1 %c.116, label %ok.117, label %slow.14
-ok.117:
-  %at.118 = getelementptr inbounds i8, ptr %out.2, i64 8
-  store i64 %b.data.114, ptr %at.118
-  %a.n0.119 = load i64, ptr %shape.40
-  %llvm.sadd.with.overflow.i64.120 = call { i64, i1 } @llvm.sadd.with.overflow.i64(i64 %a.n0.119, i64 -1)
-  %v.121 = extractvalue { i64, i1 } %llvm.sadd.with.overflow.i64.120, 0
-  %c.122 = extractvalue { i64, i1 } %llvm.sadd.with.overflow.i64.120, 1
-  br i1 %c.122, label %slow.14, label %ok.123
-ok.123:
-  %v.124 = sdiv i64 %v.121, 2
-  %v.125 = srem i64 %v.121, 2
-  %c.126 = icmp ne i64 %v.125, 0
-  %v.127 = xor i64 %v.121, 2
-  %c.128 = icmp slt i64 %v.127, 0
-  %v.129 = and i1 %c.126, %c.128
-  %v.130 = zext i1 %v.129 to i64
-  %v.131 = sub i64 %v.124, %v.130
-  %c.132 = icmp ule i64 %v.131, 2147483647
-  br i1 %c.132, label %ok.133, label %slow.14
-ok.133:
-  %at.134 = getelementptr inbounds i8, ptr %out.2, i64 16
-  store i64 %v.131, ptr %at.134
-  %v.135 = mul i64 %v.131, 2
-  %v.136 = add i64 %v.135, 1
-  %a.n0.137 = load i64, ptr %shape.40
-  %c.138 = icmp eq i64 %a.n0.137, %v.136
-  br i1 %c.138, label %ok.139, label %slow.14
-ok.139:
-  %v.140 = sdiv i64 %v.131, 2
-  %v.141 = srem i64 %v.131, 2
-  %c.142 = icmp ne i64 %v.141, 0
-  %v.143 = xor i64 %v.131, 2
-  %c.144 = icmp slt i64 %v.143, 0
-  %v.145 = and i1 %c.142, %c.144
-  %v.146 = zext i1 %v.145 to i64
-  %v.147 = sub i64 %v.140, %v.146
-  %b.n0.148 = load i64, ptr %shape.81
-  %c.149 = icmp eq i64 %b.n0.148, %v.147
-  br i1 %c.149, label %ok.150, label %slow.14
-ok.150:
-  %c.151 = icmp sge i64 %b.n0.148, 0
-  br i1 %c.151, label %ok.152, label %slow.14
-ok.152:
+  %at.105 = getelementptr inbounds i8, ptr %b.68, i64 40
+  %byte_offset.106 = load i64, ptr %at.105
+  %b.data.107 = add i64 %data.102, %byte_offset.106
+  %bits.108 = or i64 %bits.88, %b.data.107
+  %at.109 = getelementptr inbounds i8, ptr %out.2, i64 8
+  store i64 %b.data.107, ptr %at.109
+  %a.n0.110 = load i64, ptr %shape.40
+  %llvm.sadd.with.overflow.i64.111 = call { i64, i1 } @llvm.sadd.with.overflow.i64(i64 %a.n0.110, i64 -1)
+  %v.112 = extractvalue { i64, i1 } %llvm.sadd.with.overflow.i64.111, 0
+  %c.113 = extractvalue { i64, i1 } %llvm.sadd.with.overflow.i64.111, 1
+  br i1 %c.113, label %slow.14, label %ok.114
+ok.114:
+  %v.115 = sdiv i64 %v.112, 2
+  %v.116 = srem i64 %v.112, 2
+  %c.117 = icmp ne i64 %v.116, 0
+  %v.118 = xor i64 %v.112, 2
+  %c.119 = icmp slt i64 %v.118, 0
+  %v.120 = and i1 %c.117, %c.119
+  %v.121 = zext i1 %v.120 to i64
+  %v.122 = sub i64 %v.115, %v.121
+  %bits.123 = or i64 %b.n1.87, %v.122
+  %at.124 = getelementptr inbounds i8, ptr %out.2, i64 16
+  store i64 %v.122, ptr %at.124
+  %v.125 = mul i64 %v.122, 2
+  %v.126 = add i64 %v.125, 1
+  %a.n0.127 = load i64, ptr %shape.40
+  %c.128 = icmp eq i64 %a.n0.127, %v.126
+  br i1 %c.128, label %ok.129, label %slow.14
+ok.129:
+  %v.130 = sdiv i64 %v.122, 2
+  %v.131 = srem i64 %v.122, 2
+  %c.132 = icmp ne i64 %v.131, 0
+  %v.133 = xor i64 %v.122, 2
+  %c.134 = icmp slt i64 %v.133, 0
+  %v.135 = and i1 %c.132, %c.134
+  %v.136 = zext i1 %v.135 to i64
+  %v.137 = sub i64 %v.130, %v.136
+  %b.n0.138 = load i64, ptr %shape.78
+  %c.139 = icmp eq i64 %b.n0.138, %v.137
+  br i1 %c.139, label %ok.140, label %slow.14
+ok.140:
+  %c.141 = icmp sge i64 %b.n0.138, 0
+  br i1 %c.141, label %ok.142, label %slow.14
+ok.142:
+  %v.143 = and i64 %bits.108, 3
+  %c.144 = icmp eq i64 %v.143, 0
+  br i1 %c.144, label %ok.145, label %slow.14
+ok.145:
+  %v.146 = and i64 %bits.123, -2147483648
+  %c.147 = icmp eq i64 %v.146, 0
+  br i1 %c.147, label %ok.148, label %slow.14
+ok.148:
   br label %accepted.3
 accepted.3:
   %a.4 = load ptr, ptr %out.2

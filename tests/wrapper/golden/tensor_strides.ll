@@ -46,111 +46,109 @@ ok.50:
   %a.n0.51 = load i64, ptr %shape.43
   %at.52 = getelementptr inbounds i8, ptr %shape.43, i64 8
   %a.n1.53 = load i64, ptr %at.52
-  %v.54 = or i64 %a.n0.51, %a.n1.53
-  %c.55 = icmp ule i64 %v.54, 2147483647
-  br i1 %c.55, label %ok.56, label %slow.17
-ok.56:
-  %at.57 = getelementptr inbounds i8, ptr %out.2, i64 16
-  store i64 %a.n0.51, ptr %at.57
-  %at.58 = getelementptr inbounds i8, ptr %out.2, i64 24
-  store i64 %a.n1.53, ptr %at.58
-  %c.59 = icmp sgt i64 %a.n0.51, 1
+  %at.54 = getelementptr inbounds i8, ptr %out.2, i64 16
+  store i64 %a.n0.51, ptr %at.54
+  %bits.55 = or i64 %a.n0.51, %a.n1.53
+  %at.56 = getelementptr inbounds i8, ptr %out.2, i64 24
+  store i64 %a.n1.53, ptr %at.56
+  %c.57 = icmp sgt i64 %a.n0.51, 1
+  br i1 %c.57, label %ok.58, label %slow.17
+ok.58:
+  %c.59 = icmp sgt i64 %a.n1.53, 0
   br i1 %c.59, label %ok.60, label %slow.17
 ok.60:
-  %c.61 = icmp sgt i64 %a.n1.53, 0
-  br i1 %c.61, label %ok.62, label %slow.17
-ok.62:
-  %a.s0.63 = load i64, ptr %strides.45
-  %v.64 = trunc i64 %a.s0.63 to i32
-  %v.65 = sext i32 %v.64 to i64
-  %c.66 = icmp eq i64 %v.65, %a.s0.63
-  br i1 %c.66, label %ok.67, label %slow.17
-ok.67:
-  %at.68 = getelementptr inbounds i8, ptr %out.2, i64 32
-  store i64 %a.s0.63, ptr %at.68
-  %at.69 = getelementptr inbounds i8, ptr %strides.45, i64 8
-  %a.s1.70 = load i64, ptr %at.69
-  %c.71 = icmp eq i64 %a.s1.70, 1
-  br i1 %c.71, label %ok.72, label %slow.17
-ok.72:
-  %data.73 = load i64, ptr %a.33
-  %c.74 = icmp ne i64 %data.73, 0
-  br i1 %c.74, label %ok.75, label %slow.17
-ok.75:
-  %at.76 = getelementptr inbounds i8, ptr %a.33, i64 40
-  %byte_offset.77 = load i64, ptr %at.76
-  %a.data.78 = add i64 %data.73, %byte_offset.77
-  %v.79 = and i64 %a.data.78, 3
-  %c.80 = icmp eq i64 %v.79, 0
-  br i1 %c.80, label %ok.81, label %slow.17
-ok.81:
-  store i64 %a.data.78, ptr %out.2
-  %at.82 = getelementptr inbounds i8, ptr %args, i64 16
-  %index.83 = load i32, ptr %at.82
-  %at.84 = getelementptr inbounds i8, ptr %args, i64 24
-  %payload.85 = load ptr, ptr %at.84
-  %at.86 = getelementptr inbounds i8, ptr %payload.85, i64 24
-  %c.87 = icmp eq i32 %index.83, 70
-  br i1 %c.87, label %tensor.89, label %view.88
-view.88:
-  %c.90 = icmp eq i32 %index.83, 7
-  br i1 %c.90, label %ok.91, label %slow.17
-ok.91:
-  %c.92 = icmp ne ptr %payload.85, null
-  br i1 %c.92, label %tensor.89, label %slow.17
-tensor.89:
-  %b.93 = phi ptr [ %at.86, %ok.81 ], [ %payload.85, %ok.91 ]
-  %at.94 = getelementptr inbounds i8, ptr %b.93, i64 16
-  %kind.95 = load i64, ptr %at.94
-  %c.96 = icmp eq i64 %kind.95, 316667938734082
-  br i1 %c.96, label %ok.97, label %slow.17
-ok.97:
-  %at.98 = getelementptr inbounds i8, ptr %b.93, i64 8
-  %device_type.99 = load i32, ptr %at.98
-  %c.100 = icmp eq i32 %device_type.99, 1
-  br i1 %c.100, label %ok.101, label %slow.17
-ok.101:
-  %at.102 = getelementptr inbounds i8, ptr %b.93, i64 24
-  %shape.103 = load ptr, ptr %at.102
-  %at.104 = getelementptr inbounds i8, ptr %b.93, i64 32
-  %strides.105 = load ptr, ptr %at.104
-  %v.106 = ptrtoint ptr %shape.103 to i64
-  %v.107 = ptrtoint ptr %strides.105 to i64
-  %v.108 = and i64 %v.106, %v.107
-  %c.109 = icmp ne i64 %v.108, 0
-  br i1 %c.109, label %ok.110, label %slow.17
-ok.110:
-  %b.n0.111 = load i64, ptr %shape.103
-  %c.112 = icmp eq i64 %b.n0.111, %a.n0.51
-  br i1 %c.112, label %ok.113, label %slow.17
-ok.113:
-  %at.114 = getelementptr inbounds i8, ptr %shape.103, i64 8
-  %b.n1.115 = load i64, ptr %at.114
-  %c.116 = icmp eq i64 %b.n1.115, %a.n1.53
-  br i1 %c.116, label %ok.117, label %slow.17
-ok.117:
-  %b.s0.118 = load i64, ptr %strides.105
-  %c.119 = icmp eq i64 %b.s0.118, %a.s0.63
-  br i1 %c.119, label %ok.120, label %slow.17
-ok.120:
-  %at.121 = getelementptr inbounds i8, ptr %strides.105, i64 8
-  %b.s1.122 = load i64, ptr %at.121
-  %c.123 = icmp eq i64 %b.s1.122, 1
-  br i1 %c.123, label %ok.124, label %slow.17
-ok.124:
-  %data.125 = load i64, ptr %b.93
-  %c.126 = icmp ne i64 %data.125, 0
-  br i1 %c.126, label %ok.127, label %slow.17
-ok.127:
-  %at.128 = getelementptr inbounds i8, ptr %b.93, i64 40
-  %byte_offset.129 = load i64, ptr %at.128
-  %b.data.130 = add i64 %data.125, %byte_offset.129
-  %v.131 = and i64 %b.data.130, 3
+  %a.s0.61 = load i64, ptr %strides.45
+  %v.62 = trunc i64 %a.s0.61 to i32
+  %v.63 = sext i32 %v.62 to i64
+  %c.64 = icmp eq i64 %v.63, %a.s0.61
+  br i1 %c.64, label %ok.65, label %slow.17
+ok.65:
+  %at.66 = getelementptr inbounds i8, ptr %out.2, i64 32
+  store i64 %a.s0.61, ptr %at.66
+  %at.67 = getelementptr inbounds i8, ptr %strides.45, i64 8
+  %a.s1.68 = load i64, ptr %at.67
+  %c.69 = icmp eq i64 %a.s1.68, 1
+  br i1 %c.69, label %ok.70, label %slow.17
+ok.70:
+  %data.71 = load i64, ptr %a.33
+  %c.72 = icmp ne i64 %data.71, 0
+  br i1 %c.72, label %ok.73, label %slow.17
+ok.73:
+  %at.74 = getelementptr inbounds i8, ptr %a.33, i64 40
+  %byte_offset.75 = load i64, ptr %at.74
+  %a.data.76 = add i64 %data.71, %byte_offset.75
+  store i64 %a.data.76, ptr %out.2
+  %at.77 = getelementptr inbounds i8, ptr %args, i64 16
+  %index.78 = load i32, ptr %at.77
+  %at.79 = getelementptr inbounds i8, ptr %args, i64 24
+  %payload.80 = load ptr, ptr %at.79
+  %at.81 = getelementptr inbounds i8, ptr %payload.80, i64 24
+  %c.82 = icmp eq i32 %index.78, 70
+  br i1 %c.82, label %tensor.84, label %view.83
+view.83:
+  %c.85 = icmp eq i32 %index.78, 7
+  br i1 %c.85, label %ok.86, label %slow.17
+ok.86:
+  %c.87 = icmp ne ptr %payload.80, null
+  br i1 %c.87, label %tensor.84, label %slow.17
+tensor.84:
+  %b.88 = phi ptr [ %at.81, %ok.73 ], [ %payload.80, %ok.86 ]
+  %at.89 = getelementptr inbounds i8, ptr %b.88, i64 16
+  %kind.90 = load i64, ptr %at.89
+  %c.91 = icmp eq i64 %kind.90, 316667938734082
+  br i1 %c.91, label %ok.92, label %slow.17
+ok.92:
+  %at.93 = getelementptr inbounds i8, ptr %b.88, i64 8
+  %device_type.94 = load i32, ptr %at.93
+  %c.95 = icmp eq i32 %device_type.94, 1
+  br i1 %c.95, label %ok.96, label %slow.17
+ok.96:
+  %at.97 = getelementptr inbounds i8, ptr %b.88, i64 24
+  %shape.98 = load ptr, ptr %at.97
+  %at.99 = getelementptr inbounds i8, ptr %b.88, i64 32
+  %strides.100 = load ptr, ptr %at.99
+  %v.101 = ptrtoint ptr %shape.98 to i64
+  %v.102 = ptrtoint ptr %strides.100 to i64
+  %v.103 = and i64 %v.101, %v.102
+  %c.104 = icmp ne i64 %v.103, 0
+  br i1 %c.104, label %ok.105, label %slow.17
+ok.105:
+  %b.n0.106 = load i64, ptr %shape.98
+  %c.107 = icmp eq i64 %b.n0.106, %a.n0.51
+  br i1 %c.107, label %ok.108, label %slow.17
+ok.108:
+  %at.109 = getelementptr inbounds i8, ptr %shape.98, i64 8
+  %b.n1.110 = load i64, ptr %at.109
+  %c.111 = icmp eq i64 %b.n1.110, %a.n1.53
+  br i1 %c.111, label %ok.112, label %slow.17
+ok.112:
+  %b.s0.113 = load i64, ptr %strides.100
+  %c.114 = icmp eq i64 %b.s0.113, %a.s0.61
+  br i1 %c.114, label %ok.115, label %slow.17
+ok.115:
+  %at.116 = getelementptr inbounds i8, ptr %strides.100, i64 8
+  %b.s1.117 = load i64, ptr %at.116
+  %c.118 = icmp eq i64 %b.s1.117, 1
+  br i1 %c.118, label %ok.119, label %slow.17
+ok.119:
+  %data.120 = load i64, ptr %b.88
+  %c.121 = icmp ne i64 %data.120, 0
+  br i1 %c.121, label %ok.122, label %slow.17
+ok.122:
+  %at.123 = getelementptr inbounds i8, ptr %b.88, i64 40
+  %byte_offset.124 = load i64, ptr %at.123
+  %b.data.125 = add i64 %data.120, %byte_offset.124
+  %bits.126 = or i64 %a.data.76, %b.data.125
+  %at.127 = getelementptr inbounds i8, ptr %out.2, i64 8
+  store i64 %b.data.125, ptr %at.127
+  %v.128 = and i64 %bits.55, -2147483648
+  %c.129 = icmp eq i64 %v.128, 0
+  br i1 %c.129, label %ok.130, label %slow.17
+ok.130:
+  %v.131 = and i64 %bits.126, 3
   %c.132 = icmp eq i64 %v.131, 0
   br i1 %c.132, label %ok.133, label %slow.17
 ok.133:
-  %at.134 = getelementptr inbounds i8, ptr %out.2, i64 8
-  store i64 %b.data.130, ptr %at.134
   br label %accepted.3
 accepted.3:
   %a.4 = load ptr, ptr %out.2

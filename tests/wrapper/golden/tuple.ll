@@ -59,57 +59,58 @@ ok.48:
   br i1 %c.56, label %ok.57, label %slow.11
 ok.57:
   %v.58 = load i64, ptr %shape.50
-  %c.59 = icmp ule i64 %v.58, 2147483647
-  br i1 %c.59, label %ok.60, label %slow.11
-ok.60:
-  %at.61 = getelementptr inbounds i8, ptr %out.2, i64 16
-  store i64 %v.58, ptr %at.61
-  %v.62 = load i64, ptr %strides.52
-  %c.63 = icmp eq i64 %v.62, 1
-  br i1 %c.63, label %ok.64, label %slow.11
-ok.64:
-  %data.65 = load i64, ptr %v.40
-  %c.66 = icmp ne i64 %data.65, 0
-  br i1 %c.66, label %ok.67, label %slow.11
-ok.67:
-  %at.68 = getelementptr inbounds i8, ptr %v.40, i64 40
-  %byte_offset.69 = load i64, ptr %at.68
-  %v.70 = add i64 %data.65, %byte_offset.69
-  %v.71 = and i64 %v.70, 3
-  %c.72 = icmp eq i64 %v.71, 0
-  br i1 %c.72, label %ok.73, label %slow.11
-ok.73:
-  store i64 %v.70, ptr %out.2
-  %at.74 = getelementptr inbounds i8, ptr %data.29, i64 16
-  %index.75 = load i32, ptr %at.74
-  %c.76 = icmp eq i32 %index.75, 71
-  %c.77 = icmp eq i32 %index.75, 75
-  %v.78 = or i1 %c.76, %c.77
-  br i1 %v.78, label %ok.79, label %slow.11
-ok.79:
-  %at.80 = getelementptr inbounds i8, ptr %data.29, i64 24
-  %payload.81 = load ptr, ptr %at.80
-  %at.82 = getelementptr inbounds i8, ptr %payload.81, i64 24
-  %at.83 = getelementptr inbounds i8, ptr %at.82, i64 8
-  %size.84 = load i64, ptr %at.83
-  %c.85 = icmp eq i64 %size.84, 1
+  %at.59 = getelementptr inbounds i8, ptr %out.2, i64 16
+  store i64 %v.58, ptr %at.59
+  %v.60 = load i64, ptr %strides.52
+  %c.61 = icmp eq i64 %v.60, 1
+  br i1 %c.61, label %ok.62, label %slow.11
+ok.62:
+  %data.63 = load i64, ptr %v.40
+  %c.64 = icmp ne i64 %data.63, 0
+  br i1 %c.64, label %ok.65, label %slow.11
+ok.65:
+  %at.66 = getelementptr inbounds i8, ptr %v.40, i64 40
+  %byte_offset.67 = load i64, ptr %at.66
+  %v.68 = add i64 %data.63, %byte_offset.67
+  store i64 %v.68, ptr %out.2
+  %at.69 = getelementptr inbounds i8, ptr %data.29, i64 16
+  %index.70 = load i32, ptr %at.69
+  %c.71 = icmp eq i32 %index.70, 71
+  %c.72 = icmp eq i32 %index.70, 75
+  %v.73 = or i1 %c.71, %c.72
+  br i1 %v.73, label %ok.74, label %slow.11
+ok.74:
+  %at.75 = getelementptr inbounds i8, ptr %data.29, i64 24
+  %payload.76 = load ptr, ptr %at.75
+  %at.77 = getelementptr inbounds i8, ptr %payload.76, i64 24
+  %at.78 = getelementptr inbounds i8, ptr %at.77, i64 8
+  %size.79 = load i64, ptr %at.78
+  %c.80 = icmp eq i64 %size.79, 1
+  br i1 %c.80, label %ok.81, label %slow.11
+ok.81:
+  %data.82 = load ptr, ptr %at.77
+  %index.83 = load i32, ptr %data.82
+  %v.84 = sub i32 %index.83, 1
+  %c.85 = icmp ule i32 %v.84, 1
   br i1 %c.85, label %ok.86, label %slow.11
 ok.86:
-  %data.87 = load ptr, ptr %at.82
-  %index.88 = load i32, ptr %data.87
-  %v.89 = sub i32 %index.88, 1
-  %c.90 = icmp ule i32 %v.89, 1
-  br i1 %c.90, label %ok.91, label %slow.11
-ok.91:
-  %at.92 = getelementptr inbounds i8, ptr %data.87, i64 8
-  %payload.93 = load i64, ptr %at.92
-  %v.94 = trunc i64 %payload.93 to i32
-  %v.95 = sext i32 %v.94 to i64
-  %c.96 = icmp eq i64 %v.95, %payload.93
-  br i1 %c.96, label %ok.97, label %slow.11
-ok.97:
-  %at.98 = getelementptr inbounds i8, ptr %out.2, i64 8
-  store i64 %payload.93, ptr %at.98
+  %at.87 = getelementptr inbounds i8, ptr %data.82, i64 8
+  %payload.88 = load i64, ptr %at.87
+  %v.89 = trunc i64 %payload.88 to i32
+  %v.90 = sext i32 %v.89 to i64
+  %c.91 = icmp eq i64 %v.90, %payload.88
+  br i1 %c.91, label %ok.92, label %slow.11
+ok.92:
+  %at.93 = getelementptr inbounds i8, ptr %out.2, i64 8
+  store i64 %payload.88, ptr %at.93
+  %v.94 = and i64 %v.58, -2147483648
+  %c.95 = icmp eq i64 %v.94, 0
+  br i1 %c.95, label %ok.96, label %slow.11
+ok.96:
+  %v.97 = and i64 %v.68, 3
+  %c.98 = icmp eq i64 %v.97, 0
+  br i1 %c.98, label %ok.99, label %slow.11
+ok.99:
   br label %accepted.3
 accepted.3:
   %t.4 = load ptr, ptr %out.2

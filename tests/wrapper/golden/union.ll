@@ -14,11 +14,11 @@ entry:
   %given.122 = alloca [1 x i8], align 8
   %before.123 = alloca [1 x i64], align 8
   store i8 0, ptr %given.122
-  %given.136 = alloca [1 x i8], align 8
-  %before.137 = alloca [1 x i64], align 8
-  store i8 0, ptr %given.136
-  %at.152 = getelementptr inbounds i8, ptr %out.2, i64 48
-  store i64 1, ptr %at.152
+  %given.134 = alloca [1 x i8], align 8
+  %before.135 = alloca [1 x i64], align 8
+  store i8 0, ptr %given.134
+  %at.153 = getelementptr inbounds i8, ptr %out.2, i64 48
+  store i64 1, ptr %at.153
   %c.42 = icmp eq i32 %num_args, 1
   br i1 %c.42, label %ok.43, label %slow.38
 ok.43:
@@ -143,30 +143,31 @@ ok.119:
   br i1 %c.131, label %ok.132, label %slow.38
 ok.132:
   %u.n0.133 = load i64, ptr %shape.125
-  %c.134 = icmp ule i64 %u.n0.133, 2147483647
-  br i1 %c.134, label %ok.135, label %slow.38
-ok.135:
-  store i8 1, ptr %given.136
-  store i64 %u.n0.133, ptr %before.137
-  %at.138 = getelementptr inbounds i8, ptr %out.2, i64 48
-  store i64 %u.n0.133, ptr %at.138
-  %u.s0.139 = load i64, ptr %strides.127
-  %c.140 = icmp eq i64 %u.s0.139, 1
-  br i1 %c.140, label %ok.141, label %slow.38
-ok.141:
-  %data.142 = load i64, ptr %u.111
-  %c.143 = icmp ne i64 %data.142, 0
-  br i1 %c.143, label %ok.144, label %slow.38
-ok.144:
-  %at.145 = getelementptr inbounds i8, ptr %u.111, i64 40
-  %byte_offset.146 = load i64, ptr %at.145
-  %u.data.147 = add i64 %data.142, %byte_offset.146
-  %v.148 = and i64 %u.data.147, 3
-  %c.149 = icmp eq i64 %v.148, 0
-  br i1 %c.149, label %ok.150, label %slow.38
-ok.150:
-  %at.151 = getelementptr inbounds i8, ptr %out.2, i64 32
-  store i64 %u.data.147, ptr %at.151
+  store i8 1, ptr %given.134
+  store i64 %u.n0.133, ptr %before.135
+  %at.136 = getelementptr inbounds i8, ptr %out.2, i64 48
+  store i64 %u.n0.133, ptr %at.136
+  %u.s0.137 = load i64, ptr %strides.127
+  %c.138 = icmp eq i64 %u.s0.137, 1
+  br i1 %c.138, label %ok.139, label %slow.38
+ok.139:
+  %data.140 = load i64, ptr %u.111
+  %c.141 = icmp ne i64 %data.140, 0
+  br i1 %c.141, label %ok.142, label %slow.38
+ok.142:
+  %at.143 = getelementptr inbounds i8, ptr %u.111, i64 40
+  %byte_offset.144 = load i64, ptr %at.143
+  %u.data.145 = add i64 %data.140, %byte_offset.144
+  %at.146 = getelementptr inbounds i8, ptr %out.2, i64 32
+  store i64 %u.data.145, ptr %at.146
+  %v.147 = and i64 %u.n0.133, -2147483648
+  %c.148 = icmp eq i64 %v.147, 0
+  br i1 %c.148, label %ok.149, label %slow.38
+ok.149:
+  %v.150 = and i64 %u.data.145, 3
+  %c.151 = icmp eq i64 %v.150, 0
+  br i1 %c.151, label %ok.152, label %slow.38
+ok.152:
   br label %behind.49
 behind.49:
   br label %accepted.3

@@ -58,6 +58,7 @@ def _solve(hot: Hot, level: Level, signature: Signature) -> None:
 
 def _finish(hot: Hot, level: Level) -> None:
     level.finish()
+    hot.settle()
     for item, spec in level.branches:
         match spec:
             case params.Optional(item=inner):

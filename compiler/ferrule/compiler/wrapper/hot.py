@@ -12,7 +12,7 @@ so that later branches must agree with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -55,6 +55,7 @@ class Hot:
         self.known: dict[Sym, Value] = {}
         self.sizes = Sizes(writer, self.known, refuse=self.refuse)
         self._memories: dict[Sym, _Memory] = {}
+        self._pending: dict[int, Value] = {}
         self._depth = 0
         self._in_strides = {
             binding.symbol
@@ -81,15 +82,30 @@ class Hot:
         other = const(left.type, right) if isinstance(right, int) else right
         self.require(self.writer.icmp(predicate, left, other))
 
+    def require_clear(self, value: Value, bits: int) -> None:
+        """None of these bits of an i64 may be set; looked at in `settle`, for many values at once.
+
+        So nothing may rely on it but what comes of the call if it is accepted.
+        """
+        before = self._pending.get(bits)
+        self._pending[bits] = (
+            value if before is None else self.writer.binary("or", before, value, "bits")
+        )
+
+    def settle(self) -> None:
+        """Go on only where no bit is set that was to be clear."""
+        for bits, value in self._pending.items():
+            self.require_that(self.writer.binary("and", value, i64(bits)), "eq", 0)
+        self._pending = {}
+
     def require_multiple(self, value: Value, by: int) -> None:
-        """Go on only where an i64 is a multiple of a positive number.
+        """An i64 must be a multiple of a positive number.
 
         One of an odd number has a quotient that does not wrap; dividing would cost far more.
         """
         odd = by // (by & -by)
         if by > odd:
-            rest = self.writer.binary("and", value, i64(by // odd - 1))
-            self.require_that(rest, "eq", 0)
+            self.require_clear(value, by // odd - 1)
         if odd > 1:
             self.require_that(value, "sge", 0)
             quotient = self.writer.binary("mul", value, i64(pow(odd, -1, 1 << 64)))
@@ -117,27 +133,17 @@ class Hot:
         """Whether a symbol stands nowhere but in strides as a whole."""
         return symbol in self._in_strides
 
-    def bind(self, found: Sequence[tuple[Sym, Value]], *, signed: bool) -> None:
+    def bind(self, found: Iterable[tuple[Sym, Value]], *, signed: bool) -> None:
         """Give symbols their values, which must be in their ranges."""
-        if signed:
-            for symbol, value in found:
-                self.require_fit(value, symbol.width, signed=True)
-        else:
-            for width in (32, 64):
-                self._require_sizes(width, [v for symbol, v in found if symbol.width == width])
         for symbol, value in found:
-            self.require_multiple(value, symbol.divisibility)
             high = (1 << (symbol.width - 1)) - 1
+            if signed:
+                self.require_fit(value, symbol.width, signed=True)
+            else:
+                self.require_clear(value, _ALL_BITS - high)
+            self.require_multiple(value, symbol.divisibility)
             self.sizes.ranges[symbol] = (-high - 1 if signed else 0, high)
             self.agree(symbol, value)
-
-    def _require_sizes(self, width: int, sizes: Sequence[Value]) -> None:
-        """All at once: no bit is set that none of them may have."""
-        if sizes:
-            bits = sizes[0]
-            for size in sizes[1:]:
-                bits = self.writer.binary("or", bits, size)
-            self.require_that(bits, "ule", (1 << (width - 1)) - 1)
 
     def agree(self, symbol: Sym, value: Value) -> None:
         """The symbol has this value, or gets it here."""
@@ -175,12 +181,12 @@ class Hot:
     @contextmanager
     def branch(self) -> Iterator[None]:
         """What becomes known inside is not known behind it."""
-        known, sizes = self.known, self.sizes
-        self.known = dict(known)
+        known, sizes, pending = self.known, self.sizes, self._pending
+        self.known, self._pending = dict(known), {}
         self.sizes = sizes.inner(self.known)
         self._depth += 1
         try:
             yield
         finally:
-            self.known, self.sizes = known, sizes
+            self.known, self.sizes, self._pending = known, sizes, pending
             self._depth -= 1

@@ -161,7 +161,7 @@ class _Extents:
             if isinstance(dim, Sym) and dim not in found and not self.hot.knows(dim):
                 found[dim] = self._read[axis] = self.size(axis)
                 bound.add(axis)
-        self.hot.bind(list(found.items()), signed=False)
+        self.hot.bind(found.items(), signed=False)
         for axis, dim in enumerate(self.spec.shape):
             if axis not in bound:
                 self.level.require_dim(self.hot, dim, partial(self.size, axis), signed=False)
