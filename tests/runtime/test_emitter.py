@@ -66,7 +66,7 @@ def test_functions_nest_and_must_end() -> None:
             e.ret()
         e.call(inner, [])
         e.ret()
-    assert 'internal void @"inner"() cold noinline' in _verified(e)
+    assert 'internal void @"inner"() cold minsize noinline optsize' in _verified(e)
     with pytest.raises(RuntimeError, match="body of open has no end"), e.define("open", VOID, []):
         pass
 

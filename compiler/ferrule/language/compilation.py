@@ -184,7 +184,7 @@ def build(job: Job) -> Function:
         body = lower_cpu(expand_maths(program))
     except CodegenError as error:
         raise CompileError(f"{signature.name}: {error}") from None
-    module = host_module(signature, body)
+    module = host_module(signature, body, opt_level=job.options.opt_level)
     origin = CompiledOrigin(module, print_program(program))
     host = targets.host()
     name = signature.name

@@ -31,7 +31,7 @@ from ferrule.runtime.llvm.layouts import (
 LIKELY = (99, 1)
 UNLIKELY = (1, 99)
 
-COLD = ("cold", "noinline")
+COLD = ("cold", "noinline", "minsize", "optsize")
 """Attributes of a function that only errors reach."""
 
 _COMPARISONS: Final[dict[Predicate, tuple[str, str]]] = {
