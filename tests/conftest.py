@@ -19,6 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# The property tests at night: about a hundred thousand calls, and as many other cases each.
+settings.register_profile("nightly", max_examples=6_500, deadline=None)
 
 
 def has_c_compiler() -> bool:

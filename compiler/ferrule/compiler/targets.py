@@ -52,10 +52,13 @@ def target(cpu: str, triple: str) -> HostTarget:
     return HostTarget(triple, cpu, "")
 
 
+@cache
 def machine(chosen: HostTarget, opt_level: int = 2) -> Any:
     """LLVM's machine for position-independent code of a target.
 
-    `opt_level`, from 0 to 2, is the care that instruction selection takes.
+    `opt_level`, from 0 to 2, is the care that instruction selection takes.  One machine serves all
+    compilations: it holds nothing but facts of its target, which cost a millisecond to look up,
+    and llvmlite lets one thread at a time into LLVM.
     """
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
