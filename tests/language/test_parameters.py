@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import traceback
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple, Optional, Tuple, Union  # noqa: UP035
 
 import numpy as np
@@ -374,3 +376,29 @@ def test_a_name_beyond_ascii() -> None:
     assert a[0] == 4
     with pytest.raises(ValueError, match="größe"):
         f(np.zeros((2, 2), np.float32))
+
+
+def definition(a):
+    a[0] = 1.0
+
+
+def frames(function: Any, *arguments: Any) -> list[tuple[str, str]]:
+    """File and function of each frame of a refused call's traceback, without the test's own."""
+    with pytest.raises((TypeError, ValueError)) as caught:
+        function(*arguments)
+    return [
+        (Path(entry.filename).name, entry.name)
+        for entry in traceback.extract_tb(caught.value.__traceback__)
+        if entry.name != "frames"
+    ]
+
+
+def test_a_traceback_shows_the_definition() -> None:
+    f = run(definition, vector(symbol="n"))
+    for argument in (np.zeros((2, 2), np.float32), 3):
+        found = frames(f, argument)
+        assert len(found) <= 3
+        assert ("test_parameters.py", "definition") in found
+    stripped = fe.compile(definition, vector(symbol="n"), options=f"{CPU} --strip-paths")
+    assert ("test_parameters.py", "definition") not in frames(stripped, 3)
+    assert "test_parameters" not in stripped.inspect_llvm()

@@ -97,7 +97,11 @@ def test_inverting_undoes_an_expression(data: st.DataObject) -> None:
     assume(inverse is not None and dim != N)
     n, m = data.draw(st.integers(-20, 20)), data.draw(st.integers(-20, 20))
     assert N not in set(symbols_of(inverse))
-    assert evaluate(inverse, {ACTUAL: evaluate(dim, {N: n, M: m}), M: m}) == n
+    try:
+        value = evaluate(dim, {N: n, M: m})
+    except ZeroDivisionError:  # a part that has no value for these symbols
+        return
+    assert evaluate(inverse, {ACTUAL: value, M: m}) == n
 
 
 def _combine(op: str, left: Dim, right: Dim) -> Dim:

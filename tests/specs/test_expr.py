@@ -14,6 +14,7 @@ from ferrule.specs import (
     Dim,
     Sym,
     ceil_div,
+    divisibility_of,
     evaluate,
     format_dim,
     maximum,
@@ -22,6 +23,7 @@ from ferrule.specs import (
     sym_int32,
     sym_int64,
 )
+from ferrule.specs.expr import make
 
 N, M = sym_int(symbol="n"), sym_int64(symbol="m")
 OPERATIONS: dict[str, Any] = {
@@ -110,6 +112,30 @@ def test_folding() -> None:
     assert str((N + 1) * 2 - 3) == "(n + 1) * 2 - 3"
     assert str(M - (N - 1)) == "m - (n - 1)"
     assert str(ceil_div(N, 128)) == "ceil_div(n, 128)"
+
+
+@given(trees, st.integers(-9, 9), st.integers(-9, 9))
+def test_divisibility_is_derived(tree: Any, n: int, m: int) -> None:
+    """Whatever the symbols' values, multiples of 4 and of 6, the derived number divides."""
+    values = {N: n * 4, M: m * 6}
+    dims = {"n": sym_int(symbol="n", divisibility=4), "m": sym_int64(symbol="m", divisibility=6)}
+    names = {N: dims["n"], M: dims["m"]}
+
+    def renamed(dim: Dim) -> Dim:
+        match dim:
+            case Sym():
+                return names[dim]
+            case Compound(op, lhs, rhs):
+                return make(op, renamed(lhs), renamed(rhs))
+        return dim
+
+    dim = build(tree)
+    try:
+        value = evaluate(dim, values)
+    except ZeroDivisionError:
+        return
+    known = divisibility_of(renamed(dim))
+    assert value == 0 if known == 0 else value % known == 0
 
 
 def test_overflow_and_division_by_zero() -> None:

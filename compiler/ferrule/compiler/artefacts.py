@@ -6,7 +6,7 @@ wrapper; `runtime.ObjectCode` is what both become for one export name and CPU.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ferrule.specs import Dim, Signature, Sym
 
@@ -67,6 +67,8 @@ class Body:
     * function, array, list, map, dict, object, module: the object, `ptr`; any: the address of its
       TVMFFIAny.
 
+    `location` is where the function comes from, for the traceback of an error.
+
     It returns 0, or i + 1 after it wrote the values of `faults[i]` to `values` (room for
     `MAX_FAULT_VALUES`).
     """
@@ -76,6 +78,15 @@ class Body:
     symbols: tuple[Sym, ...]
     faults: tuple[Fault, ...] = ()
     relations: tuple[Relation, ...] = ()
+    location: Location | None = None
+
+    def placed(self, location: Location | None) -> Body:
+        """The same body with the place that its function comes from; without any place for None."""
+        if location is not None:
+            return replace(self, location=location)
+        faults = tuple(replace(fault, location=None) for fault in self.faults)
+        relations = tuple(replace(relation, location=None) for relation in self.relations)
+        return replace(self, location=None, faults=faults, relations=relations)
 
 
 @dataclass(frozen=True, slots=True)

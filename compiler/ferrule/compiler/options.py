@@ -20,12 +20,15 @@ class Options:
     """How to compile.
 
     `target`: "cpu" or "cuda"; None chooses (see `choose_target`).  `opt_level`: LLVM's, 0 to 3, for
-    the body.  `enable_tvm_ffi` is accepted for CuTe's sake: every function is a TVM-FFI function.
+    the body.  `strip_paths` leaves paths of source files out of the object, and so out of the
+    tracebacks of its errors.  `enable_tvm_ffi` is accepted for CuTe's sake: every
+    function is a TVM-FFI function.
     """
 
     target: Target | None = None
     opt_level: int = 3
     enable_tvm_ffi: bool = True
+    strip_paths: bool = False
 
     def __post_init__(self) -> None:
         if self.target is not None and self.target not in TARGETS:
@@ -52,6 +55,7 @@ def _set_opt_level(options: Options, value: str) -> Options:
 
 _FLAGS: Final[Mapping[str, Callable[[Options], Options]]] = {
     "--enable-tvm-ffi": lambda options: replace(options, enable_tvm_ffi=True),
+    "--strip-paths": lambda options: replace(options, strip_paths=True),
 }
 _SETTINGS: Final[Mapping[str, Callable[[Options, str], Options]]] = {
     "--target": _set_target,

@@ -19,7 +19,9 @@ from ferrule.specs import Signature
 
 def host_module(signature: Signature, body: Body, opt_level: int = 3) -> HostModule:
     """A body with the wrapper that checks the signature's arguments and calls it."""
-    wrapper = build_wrapper(signature, BodyCall(body), body.relations, body.faults)
+    wrapper = build_wrapper(
+        signature, BodyCall(body), body.relations, body.faults, location=body.location
+    )
     return HostModule(signature, wrapper, body, opt_level)
 
 

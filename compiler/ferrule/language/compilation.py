@@ -12,7 +12,7 @@ from ferrule.compiler.options import Options, choose_target, default_environment
 from ferrule.language.decorators import JitFunction, KernelFunction, check_undecorated
 from ferrule.language.examples import Examples, bind_examples, changed
 from ferrule.language.ir.effects import written_params
-from ferrule.language.source import place_of
+from ferrule.language.source import definition_of, place_of
 from ferrule.specs import Signature, params
 
 if TYPE_CHECKING:
@@ -184,6 +184,8 @@ def build(job: Job) -> Function:
         body = lower_cpu(expand_maths(program))
     except CodegenError as error:
         raise CompileError(f"{signature.name}: {error}") from None
+    place = None if job.options.strip_paths else definition_of(job.function)
+    body = body.placed(place)
     module = host_module(signature, body, opt_level=job.options.opt_level)
     origin = CompiledOrigin(module, print_program(program))
     host = targets.host()

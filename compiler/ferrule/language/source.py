@@ -97,6 +97,12 @@ def place_of(function: Callable[..., Any]) -> Span:
     return _place(function, *_lines(function))
 
 
+def definition_of(function: Callable[..., Any]) -> Location:
+    """Where a function is defined, as the errors of its calls show it."""
+    place = place_of(function)
+    return Location(place.file, function.__name__, place.line)
+
+
 def _place(function: types.FunctionType, lines: list[str], first_line: int) -> Span:
     file = display_path(inspect.getsourcefile(function) or "<unknown>")
     return Span(file, function.__name__, first_line, 0, len(lines[0].rstrip()), lines[0])

@@ -12,6 +12,7 @@ commutative operation stands on the right.
 from __future__ import annotations
 
 import keyword
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -237,6 +238,24 @@ def evaluate(dim: Dim, values: Mapping[Sym, int]) -> int:
             return result
         case _:
             return dim
+
+
+def divisibility_of(dim: Dim) -> int:
+    """The largest number that is known to divide every value of a size; 0 for the size 0."""
+    match dim:
+        case int():
+            return abs(dim)
+        case Sym(divisibility=divisibility):
+            return divisibility
+    left, right = divisibility_of(dim.lhs), divisibility_of(dim.rhs)
+    match dim.op:
+        case "mul":
+            return left * right
+        case "add" | "sub" | "min" | "max" | "mod":
+            return math.gcd(left, right)
+        case "floordiv" | "ceildiv":
+            exact = isinstance(dim.rhs, int) and dim.rhs != 0 and left % dim.rhs == 0
+            return left // right if exact else 1
 
 
 def symbols_of(dim: Dim) -> Iterator[Sym]:

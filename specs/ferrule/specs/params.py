@@ -40,6 +40,13 @@ class AddressSpace(Enum):
     rmem = "rmem"
 
 
+@dataclass(frozen=True, slots=True)
+class Data:
+    """The address of the first element of a tensor parameter, as a calling convention names it."""
+
+    parameter: str
+
+
 @dataclass(frozen=True, slots=True, init=False)
 class Tensor:
     """A tensor: a DLTensor at the call, of type index 7 or 70.
@@ -93,6 +100,11 @@ class Tensor:
         put(self, "owning", bool(owning))
         if self.packed:
             check_packed(self)
+
+    @property
+    def data(self) -> Data:
+        """The address of the first element, for calling conventions."""
+        return Data(self.name)
 
     @property
     def default(self) -> _Required:

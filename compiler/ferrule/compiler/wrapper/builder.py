@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ferrule.compiler.artefacts import Fault, Relation
+from ferrule.compiler.artefacts import Fault, Location, Relation
 from ferrule.compiler.checker.program import build_program
 from ferrule.compiler.conventions import CallingConvention
 from ferrule.compiler.messages import catalogue
@@ -49,15 +49,18 @@ def build_wrapper(
     relations: Sequence[Relation] = (),
     faults: Sequence[Fault] = (),
     *,
+    location: Location | None = None,
     hot: bool = True,
 ) -> str:
     """The wrapper as LLVM text.
+
+    `location` is where the function comes from, for the traceback of an error.
 
     `relations` are checked behind the parameters.  `faults` are what a status of the convention
     other than 0 means.  Without `hot` every call is the checker's.
     """
     messages = Table()
-    program = build_program(signature, relations, messages).data
+    program = build_program(signature, relations, messages, location).data
     numbers = [messages.add(catalogue.body_fault(fault)) for fault in faults]
     wrapper = _Wrapper(
         signature, convention, tuple(relations), program, messages.data(), numbers[:1]
