@@ -82,7 +82,7 @@ def _check_binding(binding: Binding, places: Sequence[Place]) -> None:
         assert not place.optional and place.kind != "strides"
 
 
-@RELAXED
+@settings(RELAXED, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(st.data())
 def test_inverting_undoes_an_expression(data: st.DataObject) -> None:
     expressions = st.recursive(
