@@ -77,11 +77,6 @@ class HeapType:
         return self.base_size + _WORD
 
     @property
-    def weaklist_offset(self) -> int:
-        """Where the list of weak references lies."""
-        return self.base_size + 2 * _WORD
-
-    @property
     def size(self) -> int:
         """Bytes of an instance."""
         return self.base_size + 3 * _WORD
