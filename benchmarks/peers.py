@@ -23,46 +23,6 @@ define i32 @__tvm_ffi_unchecked(ptr %handle, ptr %args, i32 %count, ptr %result)
 }
 """
 
-# What is left of a wrapper of three tensors without its checks: it finds the DLTensors, the
-# addresses of the first elements and the sizes, and calls a body, which is empty.
-UNCHECKED: Final = """
-define i32 @__tvm_ffi_unchecked(ptr %handle, ptr %args, i32 %count, ptr %result) {
-  %t0 = call ptr @tensor(ptr %args, i64 0)
-  %t1 = call ptr @tensor(ptr %args, i64 1)
-  %t2 = call ptr @tensor(ptr %args, i64 2)
-  %d0 = call ptr @first(ptr %t0)
-  %d1 = call ptr @first(ptr %t1)
-  %d2 = call ptr @first(ptr %t2)
-  %at = getelementptr i8, ptr %t0, i64 24
-  %shape = load ptr, ptr %at
-  %n = load i64, ptr %shape
-  %second = getelementptr i8, ptr %shape, i64 8
-  %m = load i64, ptr %second
-  %status = call i32 @body(ptr %d0, ptr %d1, ptr %d2, i64 %n, i64 %m)
-  ret i32 %status
-}
-define internal ptr @tensor(ptr %args, i64 %i) alwaysinline {
-  %at = getelementptr {i32, i32, ptr}, ptr %args, i64 %i
-  %index = load i32, ptr %at
-  %in = getelementptr i8, ptr %at, i64 8
-  %payload = load ptr, ptr %in
-  %object = icmp eq i32 %index, 70
-  %header = select i1 %object, i64 24, i64 0
-  %tensor = getelementptr i8, ptr %payload, i64 %header
-  ret ptr %tensor
-}
-define internal ptr @first(ptr %tensor) alwaysinline {
-  %data = load ptr, ptr %tensor
-  %at = getelementptr i8, ptr %tensor, i64 40
-  %offset = load i64, ptr %at
-  %first = getelementptr i8, ptr %data, i64 %offset
-  ret ptr %first
-}
-define internal i32 @body(ptr %a, ptr %b, ptr %c, i64 %n, i64 %m) noinline optnone {
-  ret i32 0
-}
-"""
-
 # Calls a function `times` times with the same arguments, and counts the calls that failed.
 LOOP: Final = """
 define i64 @call_loop(ptr %function, ptr %args, i32 %count, i64 %times) {

@@ -39,6 +39,7 @@ from ferrule.specs import (
     Int32,
     Int64,
     Signature,
+    TFloat32,
     Uint8,
     Uint64,
     sym_int,
@@ -112,6 +113,17 @@ KINDS = [
         [vector("a", 2 * N + 1), vector("b", N // 2, EVEN)],
         [[view(13), view(3, 24)]],
     ),
+    Kind(
+        "tensor_same",
+        [vector("a", N, M, 4), vector("b", N, M, 4), kinds.Optional("c", vector("c", N, M, 4))],
+        [[view(3, 5, 4), view(3, 5, 4), view(3, 5, 4)], [view(3, 5, 4)] * 2 + [None]],
+        [[view(3, 5, 4), view(3, 5, 4, strides=None), view(3, 5, 4)]],
+    ),
+    Kind(
+        "tensor_ones",
+        [vector("a", N, 1), vector("b", N, 1)],
+        [[View((3, 1), (1, 7)), View((3, 1), (1, 9))]],
+    ),
     Kind("scalar_int", [kinds.Scalar("k", Int32)], [[-5], [True]]),
     Kind("scalar_int64", [kinds.Scalar("k", Int64)], [[-(1 << 63)]]),
     Kind("scalar_uint64", [kinds.Scalar("k", Uint64)], [[5]], [[Big(1 << 63)]]),
@@ -119,6 +131,11 @@ KINDS = [
     Kind("scalar_float", [kinds.Scalar("k", Float32)], [[0.1], [3], [True]]),
     Kind("scalar_float16", [kinds.Scalar("k", Float16)], [[0.1], [1e-7], [1e9], [-65520.0]]),
     Kind("scalar_bfloat16", [kinds.Scalar("k", BFloat16)], [[0.1], [1e-40], [3.4e38], [1]]),
+    Kind(
+        "scalar_tfloat32",
+        [kinds.Scalar("k", TFloat32)],
+        [[0.1], [1e-40], [3.4028e38], [1], [float("nan")]],
+    ),
     Kind(
         "shape",
         [kinds.Shape("s", (N, 4, N * 2)), kinds.Shape("t", (M,), "Coord")],

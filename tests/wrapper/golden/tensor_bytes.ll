@@ -77,7 +77,7 @@ tensor.64:
   %at.69 = getelementptr inbounds i8, ptr %b.68, i64 16
   %kind.70 = load i64, ptr %at.69
   %v.71 = or i64 %kind.70, 4294967296
-  %c.72 = icmp eq i64 %v.71, 290275364700161
+  %c.72 = icmp eq i64 %v.71, %v.30
   br i1 %c.72, label %ok.73, label %slow.11
 ok.73:
   %at.74 = getelementptr inbounds i8, ptr %b.68, i64 8

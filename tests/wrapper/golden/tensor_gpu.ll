@@ -82,7 +82,7 @@ tensor.80:
   %b.84 = phi ptr [ %at.77, %ok.69 ], [ %payload.76, %ok.82 ]
   %at.85 = getelementptr inbounds i8, ptr %b.84, i64 16
   %kind.86 = load i64, ptr %at.85
-  %c.87 = icmp eq i64 %kind.86, 316667938734081
+  %c.87 = icmp eq i64 %kind.86, %kind.44
   br i1 %c.87, label %ok.88, label %slow.26
 ok.88:
   %at.89 = getelementptr inbounds i8, ptr %b.84, i64 8

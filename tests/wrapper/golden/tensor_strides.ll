@@ -95,7 +95,7 @@ tensor.84:
   %b.88 = phi ptr [ %at.81, %ok.73 ], [ %payload.80, %ok.86 ]
   %at.89 = getelementptr inbounds i8, ptr %b.88, i64 16
   %kind.90 = load i64, ptr %at.89
-  %c.91 = icmp eq i64 %kind.90, 316667938734082
+  %c.91 = icmp eq i64 %kind.90, %kind.35
   br i1 %c.91, label %ok.92, label %slow.17
 ok.92:
   %at.93 = getelementptr inbounds i8, ptr %b.88, i64 8
@@ -113,42 +113,36 @@ ok.96:
   %c.104 = icmp ne i64 %v.103, 0
   br i1 %c.104, label %ok.105, label %slow.17
 ok.105:
-  %b.n0.106 = load i64, ptr %shape.98
-  %c.107 = icmp eq i64 %b.n0.106, %a.n0.51
-  br i1 %c.107, label %ok.108, label %slow.17
-ok.108:
-  %at.109 = getelementptr inbounds i8, ptr %shape.98, i64 8
-  %b.n1.110 = load i64, ptr %at.109
-  %c.111 = icmp eq i64 %b.n1.110, %a.n1.53
-  br i1 %c.111, label %ok.112, label %slow.17
-ok.112:
-  %b.s0.113 = load i64, ptr %strides.100
-  %c.114 = icmp eq i64 %b.s0.113, %a.s0.61
-  br i1 %c.114, label %ok.115, label %slow.17
-ok.115:
-  %at.116 = getelementptr inbounds i8, ptr %strides.100, i64 8
-  %b.s1.117 = load i64, ptr %at.116
-  %c.118 = icmp eq i64 %b.s1.117, 1
+  %pair.106 = load <4 x i32>, ptr %shape.43, align 8
+  %pair.107 = load <4 x i32>, ptr %strides.45, align 8
+  %pair.108 = load <4 x i32>, ptr %shape.98, align 8
+  %same.109 = icmp eq <4 x i32> %pair.108, %pair.106
+  %pair.110 = load <4 x i32>, ptr %strides.100, align 8
+  %same.111 = icmp eq <4 x i32> %pair.110, %pair.107
+  %same.112 = and <4 x i1> %same.109, %same.111
+  %v.113 = bitcast <4 x i1> %same.112 to i4
+  %lanes.114 = zext i4 %v.113 to i32
+  %c.115 = icmp eq i32 %lanes.114, 15
+  br i1 %c.115, label %ok.116, label %slow.17
+ok.116:
+  %data.117 = load i64, ptr %b.88
+  %c.118 = icmp ne i64 %data.117, 0
   br i1 %c.118, label %ok.119, label %slow.17
 ok.119:
-  %data.120 = load i64, ptr %b.88
-  %c.121 = icmp ne i64 %data.120, 0
-  br i1 %c.121, label %ok.122, label %slow.17
-ok.122:
-  %at.123 = getelementptr inbounds i8, ptr %b.88, i64 40
-  %byte_offset.124 = load i64, ptr %at.123
-  %b.data.125 = add i64 %data.120, %byte_offset.124
-  %bits.126 = or i64 %a.data.76, %b.data.125
-  %at.127 = getelementptr inbounds i8, ptr %out.2, i64 8
-  store i64 %b.data.125, ptr %at.127
-  %v.128 = and i64 %bits.55, -2147483648
+  %at.120 = getelementptr inbounds i8, ptr %b.88, i64 40
+  %byte_offset.121 = load i64, ptr %at.120
+  %b.data.122 = add i64 %data.117, %byte_offset.121
+  %bits.123 = or i64 %a.data.76, %b.data.122
+  %at.124 = getelementptr inbounds i8, ptr %out.2, i64 8
+  store i64 %b.data.122, ptr %at.124
+  %v.125 = and i64 %bits.55, -2147483648
+  %c.126 = icmp eq i64 %v.125, 0
+  br i1 %c.126, label %ok.127, label %slow.17
+ok.127:
+  %v.128 = and i64 %bits.123, 3
   %c.129 = icmp eq i64 %v.128, 0
   br i1 %c.129, label %ok.130, label %slow.17
 ok.130:
-  %v.131 = and i64 %bits.126, 3
-  %c.132 = icmp eq i64 %v.131, 0
-  br i1 %c.132, label %ok.133, label %slow.17
-ok.133:
   br label %accepted.3
 accepted.3:
   %a.4 = load ptr, ptr %out.2

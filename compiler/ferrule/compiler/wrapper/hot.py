@@ -12,7 +12,7 @@ so that later branches must agree with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -54,6 +54,7 @@ class Hot:
         self.slow: Final = slow
         self.known: dict[Sym, Value] = {}
         self.sizes = Sizes(writer, self.known, refuse=self.refuse)
+        self.reusable: dict[Hashable, Sequence[Value]] = {}  # values to use again, by their meaning
         self._memories: dict[Sym, _Memory] = {}
         self._pending: dict[int, Value] = {}
         self._depth = 0
@@ -81,6 +82,14 @@ class Hot:
         """Go on only where a comparison holds."""
         other = const(left.type, right) if isinstance(right, int) else right
         self.require(self.writer.icmp(predicate, left, other))
+
+    def require_word(self, value: Value, wanted: int) -> None:
+        """An i64 must be a constant too large for a comparison; one that was found to be it is in
+        a register, and later ones are compared with that.
+        """
+        before = self.reusable.get(("word", wanted))
+        self.require_that(value, "eq", wanted if before is None else before[0])
+        self.reusable["word", wanted] = before or (value,)
 
     def require_clear(self, value: Value, bits: int) -> None:
         """None of these bits of an i64 may be set; looked at in `settle`, for many values at once.
@@ -182,6 +191,7 @@ class Hot:
     def branch(self) -> Iterator[None]:
         """What becomes known inside is not known behind it."""
         known, sizes, pending = self.known, self.sizes, self._pending
+        reusable, self.reusable = self.reusable, dict(self.reusable)
         self.known, self._pending = dict(known), {}
         self.sizes = sizes.inner(self.known)
         self._depth += 1
@@ -189,4 +199,5 @@ class Hot:
             yield
         finally:
             self.known, self.sizes, self._pending = known, sizes, pending
+            self.reusable = reusable
             self._depth -= 1

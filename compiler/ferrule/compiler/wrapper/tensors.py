@@ -7,10 +7,11 @@ where it means something.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from ferrule.compiler.wrapper.arrays import PAIR, pairs, require_equal
 from ferrule.compiler.wrapper.hot import DEVICE_INDEX, Hot
 from ferrule.compiler.wrapper.items import Item, Level
 from ferrule.runtime.abi import TypeIndex
@@ -30,10 +31,7 @@ def accept_tensor(hot: Hot, level: Level, item: Item, spec: Tensor) -> None:
     _require_header(hot, spec, dl)
     _require_device(hot, spec, dl)
     shape, strides = _arrays(hot, spec, dl)
-    extents = _Extents(hot, level, spec, shape, strides)
-    extents.require_sizes()
-    for axis in _checked_strides(spec):
-        extents.require_stride(axis)
+    _Extents(hot, level, spec, shape, strides).require()
     _accept_data(hot, item, spec, dl)
 
 
@@ -68,13 +66,13 @@ def _decode(hot: Hot, item: Item, spec: Tensor) -> Value:
 
 
 def _require_header(hot: Hot, spec: Tensor, dl: Value) -> None:
-    """The right ndim and dtype, in one compare."""
+    """The right ndim and dtype, in one comparison."""
     writer = hot.writer
     found = writer.load(writer.offset(dl, DLTENSOR.offset("ndim")), "i64", "kind")
     wanted = len(spec.shape) | dlpack_dtype(spec) << 32
     if spec.dtype in (Int8, Uint8):  # either is accepted for the other
         found, wanted = writer.binary("or", found, i64(1 << 32)), wanted | 1 << 32
-    hot.require_that(found, "eq", wanted)
+    hot.require_word(found, wanted)
 
 
 def dlpack_dtype(spec: Tensor) -> int:
@@ -135,6 +133,33 @@ class _Extents:
     def __post_init__(self) -> None:
         self.unit = self.spec.strides.index(1) if self.spec.packed else -1
 
+    def require(self) -> None:
+        """All that mean something are right, or the same as those of an earlier tensor."""
+        spec = self.spec
+        for axis in range(len(spec.shape)):
+            self.level.sizes.setdefault((id(spec), axis), partial(self.size, axis))
+        checked = _checked_strides(spec)
+        dims = (spec.shape, spec.strides, spec.packed)
+        comparable = len(checked) == len(spec.shape) >= PAIR
+        if comparable and ("arrays", dims) in self.hot.reusable:
+            self._require_same(dims)
+            return
+        self._require_sizes()
+        for axis in checked:
+            self._require_stride(axis)
+        if comparable:
+            self.hot.reusable["arrays", dims] = (self.shape, self.strides)
+
+    def _require_same(self, dims: Hashable) -> None:
+        reusable = self.hot.reusable
+        if ("pairs", dims) not in reusable:
+            reusable["pairs", dims] = list(self._pairs(reusable["arrays", dims]))
+        require_equal(self.hot, self._pairs((self.shape, self.strides)), reusable["pairs", dims])
+
+    def _pairs(self, arrays: Sequence[Value]) -> Iterator[Value]:
+        for array in arrays:
+            yield from pairs(self.hot.writer, array, len(self.spec.shape))
+
     # ---- sizes ----
 
     def size(self, axis: int) -> Value:
@@ -152,12 +177,11 @@ class _Extents:
         self.hot.require_that(writer.binary("ashr", doubled, i64(1)), "eq", value)
         return doubled
 
-    def require_sizes(self) -> None:
+    def _require_sizes(self) -> None:
         """Symbols that are met first bind, everything else must match."""
         found: dict[Sym, Value] = {}
         bound: set[int] = set()
         for axis, dim in enumerate(self.spec.shape):
-            self.level.sizes.setdefault((id(self.spec), axis), partial(self.size, axis))
             if isinstance(dim, Sym) and dim not in found and not self.hot.knows(dim):
                 found[dim] = self._read[axis] = self.size(axis)
                 bound.add(axis)
@@ -175,7 +199,7 @@ class _Extents:
         doubled = self.spec.packed and self.spec.strides[axis] != 1
         return self._doubled(value) if doubled else value
 
-    def require_stride(self, axis: int) -> None:
+    def _require_stride(self, axis: int) -> None:
         """A symbol that stands in strides alone binds, everything else must match."""
         dim = self.spec.strides[axis]
         if isinstance(dim, Sym) and not self.hot.knows(dim):

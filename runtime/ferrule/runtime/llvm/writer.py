@@ -223,6 +223,10 @@ class Writer:
         """Load a naturally aligned scalar."""
         return self._value(kind, f"load {kind}, ptr {address.ref}", name)
 
+    def load_pair(self, address: Value) -> Value:
+        """Load two i64s for `equal_lanes`: as four i32s, which every vector unit can compare."""
+        return self._value("<4 x i32>", f"load <4 x i32>, ptr {address.ref}, align 8", "pair")
+
     def store(self, value: Value, address: Value) -> None:
         """Store a naturally aligned scalar."""
         self._emit(f"  store {value.type} {value.ref}, ptr {address.ref}")
@@ -277,6 +281,10 @@ class Writer:
     def icmp(self, predicate: Predicate, left: Value, right: Value) -> Value:
         """Compare integers or pointers."""
         return self._value("i1", f"icmp {predicate} {left.type} {left.ref}, {right.ref}", "c")
+
+    def equal_lanes(self, left: Value, right: Value) -> Value:
+        """Where two vectors of four are the same, four i1s."""
+        return self._value("<4 x i1>", f"icmp eq {left.type} {left.ref}, {right.ref}", "same")
 
     def fcmp(self, predicate: FloatPredicate, left: Value, right: Value) -> Value:
         """Compare floats."""
