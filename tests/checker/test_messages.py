@@ -103,8 +103,9 @@ CASES: list[tuple[tuple[Any, ...], tuple[Any, ...], str]] = [
     ((Stream("s"),), (Text(b"x", "small"),),
      "TypeError: Mismatched type on argument #0, expected a stream or int or None, but got str"),
     ((Scalar("k", Int32),), (Big(1 << 70),),
-     "TypeError: Mismatched type on argument #0, "
-     "expected int, but got an int of more than 64 bits"),
+     "ValueError: Out of bound value on argument #0, "
+     "expected to be in int32 range [-2147483648, 2147483647], "
+     "but got an int above 9223372036854775807"),
     ((Optional("a", A),), (3,),
      "TypeError: Mismatched type on argument #0, expected Tensor or None, but got int"),
     ((Union("u", (Scalar("u", Int32), String("u"), A)),), (1.5,),
@@ -326,6 +327,9 @@ LEAVES: list[tuple[Any, Any, tuple[int, ...]]] = [
     (Pointer("p"), None, (0,)),
     (Stream("s"), Opaque(7), (7,)),
     (DataType("d"), Dtype(0x00012002), (0x00012002,)),
+    (Scalar("x", "tfloat32"), 1 + 2.0**-11 + 2.0**-40, (0x3F802000,)),
+    (Scalar("x", "tfloat32"), math.nan, (0x7FC00000,)),
+    (Scalar("x", "tfloat32"), 3.4028e38, (0x7F800000,)),
     (DataType("d"), Text(b"bfloat16", "heap"), (0x00011004,)),
     (Device("d"), Dev(2, 3), (2 | 3 << 32,)),
     (Device("d"), Text(b"cuda_host:12", "heap"), (3 | 12 << 32,)),

@@ -7,8 +7,12 @@ wrapper; `runtime.ObjectCode` is what both become for one export name and CPU.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ferrule.specs import Dim, Signature, Sym
+
+if TYPE_CHECKING:
+    from ferrule.compiler.conventions import CallingConvention
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +28,10 @@ class Location:
 class Fault:
     """A way in which a body can fail: class of the error and its message.
 
-    `{}` in the message stands for the next of the int64 values that come with it, at most
-    `MAX_FAULT_VALUES`.
+    Each placeholder of the message stands for the next of the int64 values that come with it, at
+    most `MAX_FAULT_VALUES`: `{}` for the number, `{text}` for the NUL-terminated UTF-8 text at that
+    address, nothing for a null pointer.  `{{` and `}}` stand for braces, see `literal`; any other
+    brace is what it is.
     """
 
     kind: str
@@ -33,7 +39,12 @@ class Fault:
     location: Location | None = None
 
 
-MAX_FAULT_VALUES = 4
+MAX_FAULT_VALUES = 8
+
+
+def literal(text: str) -> str:
+    """A text as part of the message of a `Fault`: none of it is a placeholder."""
+    return text.replace("{", "{{").replace("}", "}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +59,22 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceCode:
+    """The kernels of a body for one GPU architecture: PTX text, and the names of its entries."""
+
+    arch: str
+    ptx: str
+    kernels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Body:
     """A verified, unoptimised LLVM module with one external function, which does the work.
 
     The function `symbol` has the C type `int32_t (int64_t* values, <parameters>, <symbols>)`:
     for each parameter of the signature its leaves, then the value of each of `symbols`, i32 or i64
-    by its width.  The leaves of a parameter are
+    by its width.  With `device_code` an i32 follows: the index of the GPU on which the call's
+    tensors are, -1 if it has none.  The leaves of a parameter are
 
     * tensor: the address of its first element, `ptr`; pointer, stream, env stream: the address;
     * scalar: bool as i8, intN as iN, float32 as float, float64 as double, 2-byte floats as their
@@ -79,6 +100,7 @@ class Body:
     faults: tuple[Fault, ...] = ()
     relations: tuple[Relation, ...] = ()
     location: Location | None = None
+    device_code: DeviceCode | None = None
 
     def placed(self, location: Location | None) -> Body:
         """The same body with the place that its function comes from; without any place for None."""
@@ -93,11 +115,12 @@ class Body:
 class HostModule:
     """Wrapper and body, verified and unoptimised: what an object is made from.
 
-    `wrapper` exports `__tvm_ffi_<signature.name>` and calls `body.symbol`.  `opt_level`, from 0 to
-    3, is how far the body is optimised.
+    `wrapper` exports `__tvm_ffi_<signature.name>` and calls `body.symbol`, or what its `convention`
+    says.  `opt_level`, from 0 to 3, is how far the body is optimised.
     """
 
     signature: Signature
     wrapper: str
     body: Body
     opt_level: int = 3
+    convention: CallingConvention | None = None

@@ -5,7 +5,8 @@ code, which stands in every object as it is, goes there as its machine code, wit
 what a linker must fill in.  For ELF alone: `as_data` returns None for what it does not know, and
 then the code's assembly has to do.
 
-Invariant: every label begins with `.Lferrule_`, and no symbol is visible outside of the object.
+Invariant: every label begins with `.Lferrule_` and the name of the piece of code, and no symbol is
+visible outside of the object.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _RELOCATIONS: Final = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    number: int
+    label: str
     name: str
     kind: int
     flags: int
@@ -56,10 +57,6 @@ class _Section:
     link: int
     info: int
     align: int
-
-    @property
-    def label(self) -> str:
-        return f".Lferrule_{self.number}"
 
     @property
     def is_carried(self) -> bool:
@@ -75,12 +72,15 @@ class _Symbol:
     value: int
 
 
-def as_data(code: bytes, exported: Sequence[str]) -> str | None:
-    """Assembly for the sections of an object from LLVM; these of its symbols get their names."""
+def as_data(code: bytes, exported: Sequence[str], name: str) -> str | None:
+    """Assembly for the sections of an object from LLVM; these of its symbols get their names.
+
+    `name` tells the labels from those of other pieces of code in one object.
+    """
     if code[:7] != b"\x7fELF\x02\x01\x01":
         return None
-    machine, sections = _sections(code)
-    carried = {section.number: section for section in sections if section.is_carried}
+    machine, sections = _sections(code, f".Lferrule_{name}_")
+    carried = {i: section for i, section in enumerate(sections) if section.is_carried}
     symbols = [
         symbol for each in sections if each.kind == _SYMTAB for symbol in _symbols(each, sections)
     ]
@@ -98,14 +98,23 @@ def as_data(code: bytes, exported: Sequence[str]) -> str | None:
     return "\n".join([*lines, ".text"])
 
 
-def _sections(code: bytes) -> tuple[int, list[_Section]]:
+def _sections(code: bytes, label: str) -> tuple[int, list[_Section]]:
     """The ELF machine, and all sections."""
     header = _HEADER.unpack_from(code)
     machine, at, count, names = header[1], header[5], header[11], header[12]
     rows = [_SECTION.unpack_from(code, at + _SECTION.size * i) for i in range(count)]
     table = code[rows[names][4] :]
     return machine, [
-        _Section(i, _text(table, name), kind, flags, code[start : start + size], link, info, align)
+        _Section(
+            f"{label}{i}",
+            _text(table, name),
+            kind,
+            flags,
+            code[start : start + size],
+            link,
+            info,
+            align,
+        )
         for i, (name, kind, flags, _, start, size, link, info, align, _) in enumerate(rows)
     ]
 

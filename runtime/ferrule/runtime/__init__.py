@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ferrule.runtime.artefacts import ObjectCode, Origin, Stage
     from ferrule.runtime.dlpack import DLPackTensor, from_dlpack, tensor_spec
     from ferrule.runtime.engine import Engine
-    from ferrule.runtime.errors import LaunchError, LinkError, StageError
+    from ferrule.runtime.errors import CudaError, LaunchError, LinkError, StageError
     from ferrule.runtime.function import Function, load_function, make_function
     from ferrule.runtime.objectfile import ObjectFileError
     from ferrule.specs import (
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AddressSpace",
+    "CudaError",
     "DLPackTensor",
     "Engine",
     "Function",
@@ -55,6 +56,7 @@ __all__ = [
 _HOMES = MappingProxyType(
     {
         "AddressSpace": "ferrule.specs",
+        "CudaError": "ferrule.runtime.errors",
         "DLPackTensor": "ferrule.runtime.dlpack",
         "Engine": "ferrule.runtime.engine",
         "Function": "ferrule.runtime.function",

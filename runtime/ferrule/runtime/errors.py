@@ -15,6 +15,10 @@ class LaunchError(RuntimeError):
     """The size of a launch is one that no target accepts."""
 
 
+class CudaError(RuntimeError):
+    """The CUDA driver is missing or refused a call; says which call, and the driver's words."""
+
+
 class StageError(LookupError):
     """A function was asked for a text that it does not have."""
 
@@ -28,7 +32,12 @@ class LinkError(RuntimeError):
     """The C compiler that links a shared library is missing or failed."""
 
 
-ERROR_KINDS: tuple[type[Exception], ...] = (LaunchError, ZeroDivisionError, OverflowError)
+ERROR_KINDS: tuple[type[Exception], ...] = (
+    LaunchError,
+    CudaError,
+    ZeroDivisionError,
+    OverflowError,
+)
 
 
 def register_error_kinds() -> None:

@@ -7,14 +7,16 @@ know from other TVM-FFI wrappers and search for; the actual value follows.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from string import Formatter
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from ferrule.compiler.artefacts import Fault, Location
-from ferrule.compiler.messages.parts import Message, Part, Text, Trace, Value
+from ferrule.compiler.messages.parts import CString, Message, Part, Text, Trace, Value
 
 Filling: TypeAlias = "str | int | Part | tuple[Part, ...]"
 """What a field of a template can be."""
@@ -73,12 +75,23 @@ def trace_of(location: Location | None) -> str:
 
 def body_fault(fault: Fault) -> Message:
     """The message of a fault that a body reports, with its values."""
-    texts = fault.message.split("{}")
-    parts: list[Part] = [Text(texts[0])]
-    for slot, text in enumerate(texts[1:]):
-        parts += [Value(slot), Text(text)]
-    shown = tuple(part for part in parts if part != Text(""))
-    return Message("BODY", fault.kind, shown, trace_of(fault.location))
+    parts: list[Part] = []
+    slots = count()
+    for text in _PLACEHOLDERS.split(fault.message):
+        match text:
+            case "":
+                continue
+            case "{}":
+                parts.append(Value(next(slots)))
+            case "{text}":
+                parts.append(CString(next(slots)))
+            case _:
+                parts.append(Text(_BRACES.get(text, text)))
+    return Message("BODY", fault.kind, tuple(parts), trace_of(fault.location))
+
+
+_PLACEHOLDERS: Final = re.compile(r"(\{\{|\}\}|\{\}|\{text\})")
+_BRACES: Final = MappingProxyType({"{{": "{", "}}": "}"})
 
 
 _ON: Final = "on {argument} when calling: `{signature}`, "

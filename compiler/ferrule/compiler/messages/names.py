@@ -11,7 +11,7 @@ from llvmlite import ir
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.emitter import COLD, Emitter
 from ferrule.runtime.llvm.layouts import BYTE_ARRAY, I1, I32, I64, PTR, Field, Layout
-from ferrule.specs import ALL_DTYPES, DEVICE_NAMES
+from ferrule.specs import BY_DLPACK, DEVICE_NAMES
 from ferrule.specs.params import PACKED_NAME
 
 BIG_INT: Final = 78
@@ -69,7 +69,7 @@ def name_key(group: Group, number: int) -> int:
 
 def _names() -> dict[int, str]:
     names = {name_key(Group.TYPE, index): name for index, name in TYPE_NAMES.items()}
-    names |= {name_key(Group.DTYPE, dtype.dlpack): dtype.name for dtype in ALL_DTYPES}
+    names |= {name_key(Group.DTYPE, code): dtype.name for code, dtype in BY_DLPACK.items()}
     names[name_key(Group.DTYPE, PACKED_DTYPE)] = PACKED_NAME
     names |= {name_key(Group.DEVICE, code): name for code, name in DEVICE_NAMES.items()}
     return names

@@ -25,6 +25,13 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
+class CString:
+    """The NUL-terminated text at an address in the buffer of values; nothing for a null pointer."""
+
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
 class NumArgs:
     """How many arguments came."""
 
@@ -136,6 +143,7 @@ Part: TypeAlias = (
     | DeviceHere
     | HintHere
     | Value
+    | CString
     | NumArgs
 )
 

@@ -94,6 +94,14 @@ def _value(reader: Reader) -> None:
     reader.show_formatted("%lld", reader.slot())
 
 
+def _c_string(reader: Reader) -> None:
+    emitter = reader.emitter
+    text = emitter.builder.inttoptr(reader.slot(), PTR)
+    with emitter.if_then(emitter.is_null(text)):
+        reader.show_nothing()
+    reader.show(text, emitter.call("strlen", [text]))
+
+
 def _num_args(reader: Reader) -> None:
     reader.show_formatted("%d", reader.function.args[3])
 
@@ -155,5 +163,6 @@ HANDLERS: Final[Mapping[Op, Callable[[Reader], None]]] = MappingProxyType(
         Op.DTYPE: _dtype,
         Op.DEVICE: _device,
         Op.HINT: here.hint,
+        Op.C_STRING: _c_string,
     }
 )

@@ -47,6 +47,7 @@ class Op(IntEnum):
     DTYPE = 17
     DEVICE = 18
     HINT = 19
+    C_STRING = 20
 
 
 class Table:
@@ -122,6 +123,7 @@ class Table:
 
 _Plain = (
     parts.Value
+    | parts.CString
     | parts.NumArgs
     | parts.Signature
     | parts.Trace
@@ -146,6 +148,8 @@ def _plain(part: _Plain) -> tuple[Op, int]:
     match part:
         case parts.Value(slot):
             return Op.VALUE, slot
+        case parts.CString(slot):
+            return Op.C_STRING, slot
         case parts.Unsigned(slot):
             return Op.UNSIGNED, slot
         case parts.Hexadecimal(slot):

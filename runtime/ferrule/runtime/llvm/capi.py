@@ -95,9 +95,12 @@ C_FUNCTIONS: Mapping[str, CFunction] = _table(
     _libc("strlen", I64, PTR),
     _libc("strcmp", I32, PTR, PTR),
     _libc("snprintf", I32, PTR, I64, PTR, variadic=True),
+    _libc("dprintf", I32, I32, PTR, variadic=True),
     _libc("getenv", PTR, PTR),
     _libc("dlopen", PTR, PTR, I32),
     _libc("dlsym", PTR, PTR, PTR),
+    _libc("dlerror", PTR),
+    _libc("usleep", I32, I32),
 )
 
 

@@ -1,0 +1,109 @@
+"""The GPU architectures that PTX is made for, and LLVM's machine for each.
+
+LLVM ends in a warning, not in an error, where it does not know one: so those that it knows stand
+here, with the first LLVM that has them.  Below sm_50 there is none: the drivers that know
+`cuLibraryLoadData` (CUDA 12) run nothing older.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from types import MappingProxyType
+from typing import Any, Final
+
+import llvmlite.binding as llvm
+
+from ferrule.compiler.errors import CompileError, Diagnostic
+
+TRIPLE: Final = "nvptx64-nvidia-cuda"
+
+_LLVM_20: Final = (
+    *("sm_50", "sm_52", "sm_53", "sm_60", "sm_61", "sm_62", "sm_70", "sm_72", "sm_75", "sm_80"),
+    *("sm_86", "sm_87", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_101", "sm_101a"),
+    *("sm_120", "sm_120a"),
+)
+_LLVM_22: Final = (
+    *("sm_88", "sm_100f", "sm_101f", "sm_103", "sm_103a", "sm_103f", "sm_110", "sm_110a"),
+    *("sm_110f", "sm_120f", "sm_121", "sm_121a", "sm_121f"),
+)
+_SINCE: Final = MappingProxyType(dict.fromkeys(_LLVM_20, 20) | dict.fromkeys(_LLVM_22, 22))
+
+
+def known_archs() -> tuple[str, ...]:
+    """The architectures that this LLVM knows, the oldest first."""
+    version = llvm.llvm_version_info[0]
+    return tuple(sorted((arch for arch, since in _SINCE.items() if since <= version), key=_order))
+
+
+def _order(arch: str) -> tuple[int, str]:
+    digits = arch.removeprefix("sm_").rstrip("af")
+    return int(digits), arch
+
+
+def check_arch(arch: str, where: str) -> str:
+    """The architecture, if this LLVM knows it.  Raises CompileError; `where` says who named it."""
+    known = known_archs()
+    if arch in known:
+        return arch
+    near = difflib.get_close_matches(arch, known, n=1)
+    raise CompileError(
+        Diagnostic(
+            f"{where} is {arch!r}, which LLVM {llvm.llvm_version_info[0]} does not know",
+            expected=", ".join(known),
+            hint=f"did you mean {near[0]}?" if near else None,
+        )
+    )
+
+
+def choose_arch(
+    named: str | None, environ: Mapping[str, str], gpus: Callable[[], Sequence[tuple[int, int]]]
+) -> str:
+    """The architecture: the option; else `FERRULE_GPU_ARCH`; else that of the first GPU.
+
+    Raises CompileError for one that LLVM does not know, and where there is none to choose.
+    """
+    if named is not None:
+        return check_arch(named, "--gpu-arch")
+    variable = environ.get("FERRULE_GPU_ARCH")
+    if variable:
+        return check_arch(variable, "the environment variable FERRULE_GPU_ARCH")
+    found = gpus()
+    if not found:
+        raise CompileError(
+            Diagnostic(
+                "the target cuda needs an architecture: this machine has no GPU to take it from",
+                expected="--gpu-arch with one of " + ", ".join(known_archs()),
+                hint='pass options="--target cuda --gpu-arch sm_90a"',
+            )
+        )
+    return arch_of(*found[0])
+
+
+def arch_of(major: int, minor: int) -> str:
+    """The architecture for a device's compute capability: its own, with all its features, where
+    this LLVM knows it; else the newest plain one that is not above it."""
+    known = known_archs()
+    exact = f"sm_{major}{minor}"
+    if f"{exact}a" in known:
+        return f"{exact}a"
+    plain = [arch for arch in known if arch[-1].isdigit()]
+    fitting = [arch for arch in plain if _order(arch)[0] <= major * 10 + minor]
+    if not fitting:
+        raise CompileError(
+            f"the GPU has compute capability {major}.{minor}, but PTX is made for {plain[0]} "
+            "and newer"
+        )
+    return fitting[-1]
+
+
+@cache
+def machine(arch: str) -> Any:
+    """LLVM's machine for an architecture that `known_archs` has.
+
+    One serves all compilations: it holds nothing but facts of its target.
+    """
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    return llvm.Target.from_triple(TRIPLE).create_target_machine(cpu=arch, opt=3)

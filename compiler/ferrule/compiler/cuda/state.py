@@ -1,0 +1,68 @@
+"""What an object keeps about an image, and the statuses of what works on it.
+
+The state is zero at start.  Who finds `phase` READY, with an acquiring load, may read all of it;
+before that only the thread that is LOADING touches it.  `contexts` fills up at any time: it has the
+primary context of each device that was ever made current, retained once, and null before.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+from llvmlite import ir
+
+from ferrule.compiler.cuda.driver import CALLS
+from ferrule.runtime.llvm.emitter import Emitter
+from ferrule.runtime.llvm.layouts import I32, PTR, Field, Layout
+
+MAX_DEVICES: Final = 128
+"""Devices whose contexts are kept; on others a context is retained each time."""
+
+
+class Phase(IntEnum):
+    """How far an image is."""
+
+    UNLOADED = 0
+    LOADING = 1
+    READY = 2
+
+
+class Status(IntEnum):
+    """How an operation ended: from 1 on the number of its fault."""
+
+    PUSHED = -1
+    """It went well, and a context was pushed."""
+    DONE = 0
+    CALL_FAILED = 1
+    NO_KERNEL = 2
+    NO_LIBRARY = 3
+    NO_FUNCTION = 4
+
+
+STATE: Final = Layout(
+    "CudaState",
+    [
+        Field("phase", I32),
+        Field("__padding", I32),
+        *(Field(name, PTR) for name in CALLS),
+        Field("library", PTR),
+        Field("contexts", ir.ArrayType(PTR, MAX_DEVICES)),
+    ],
+)
+"""The kernels stand behind it, in the order of their names."""
+
+FIRST_CALL: Final = STATE.offset(next(iter(CALLS)))
+
+
+def call_driver(
+    emitter: Emitter, state: ir.Value, name: str, arguments: list[ir.Value]
+) -> ir.Value:
+    """Call a function of the driver through the state; its CUresult."""
+    function = emitter.load_field(state, STATE, name)
+    return emitter.call_pointer(function, CALLS[name], arguments, name=f"{name}.result")
+
+
+def status(value: Status) -> ir.Constant:
+    """A status as an operand."""
+    return ir.Constant(I32, int(value))

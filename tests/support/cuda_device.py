@@ -1,0 +1,277 @@
+"""GPUs for tests on a machine without any: a stand-in for libcuda.so.1, and forged CUDA tensors.
+
+A test takes the fixture `fake_cuda`, which a conftest imports from here.  The stand-in is compiled
+once a process and loaded for all of it, so that `dlopen("libcuda.so.1")` finds it by its name; but
+it has devices only while such a test runs, so that every other test meets a driver without one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tvm_ffi
+
+SOURCES = Path(__file__).parent / "fake_cuda"
+PARTS = ("libcuda.c", "world.c", "ptx.c")
+SONAME = "libcuda.so.1"
+CUDA = 2
+"""DLPack's number of the device type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What came with a cuLaunchKernelEx; `parameters` are the bytes of each."""
+
+    kernel: str
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    smem: int
+    stream: int
+    parameters: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of the driver: its result, the device that was current (-1: none), its numbers."""
+
+    name: str
+    result: int
+    device: int
+    numbers: tuple[int, ...] = ()
+    launch: Launch | None = None
+
+
+class FakeCuda:
+    """The stand-in, loaded; what it does is in `fake_cuda/`.  One world for the process."""
+
+    def __init__(self, path: Path) -> None:
+        self.library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+        self.library.fake_call.restype = ctypes.POINTER(_CCall)
+        self.library.fake_stream.restype = ctypes.c_void_p
+
+    def reset(self, devices: int = 2) -> None:
+        """Forget everything: calls, contexts, libraries, failures to come."""
+        self.library.fake_reset(devices)
+
+    def calls(self) -> list[Call]:
+        """The calls since the last `reset` or `clear`."""
+        count = self.library.fake_num_calls()
+        return [_call(self.library.fake_call(i).contents) for i in range(count)]
+
+    def names(self) -> list[str]:
+        """The names of the calls, which are then forgotten."""
+        names = [call.name for call in self.calls()]
+        self.clear()
+        return names
+
+    def launches(self) -> list[Launch]:
+        """The launches that were accepted."""
+        return [call.launch for call in self.calls() if call.launch is not None]
+
+    def clear(self) -> None:
+        """Forget the calls alone."""
+        self.library.fake_clear()
+
+    def fail(self, name: str, code: int, after: int = 0) -> None:
+        """Let the next call of a name fail, or the one that comes after so many."""
+        self.library.fake_fail(name.encode(), code, after)
+
+    def delay_loads(self, seconds: float) -> None:
+        """Let cuLibraryLoadData take so long."""
+        self.library.fake_delay_loads(int(seconds * 1e6))
+
+    def set_current(self, device: int, *, primary: bool = False) -> None:
+        """Let a context of somebody else be current on this thread; for -1, none."""
+        self.library.fake_set_current(device, primary)
+
+    def stream(self, device: int) -> int:
+        """A new stream of a device."""
+        handle = self.library.fake_stream(device)
+        assert handle, "the stand-in has no more streams"
+        return int(handle)
+
+    @property
+    def device(self) -> int:
+        """The device whose context is current on this thread, or -1."""
+        return int(self.library.fake_device())
+
+    @property
+    def depth(self) -> int:
+        """Contexts on this thread's stack."""
+        return int(self.library.fake_depth())
+
+    @property
+    def libraries(self) -> int:
+        """Libraries that are loaded."""
+        return int(self.library.fake_num_libraries())
+
+    def retained(self, device: int) -> int:
+        """How often the primary context of a device is held."""
+        return int(self.library.fake_retained(device))
+
+
+class _CCall(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char * 32),
+        ("kernel", ctypes.c_char * 128),
+        ("result", ctypes.c_int),
+        ("device", ctypes.c_int),
+        ("num_numbers", ctypes.c_int),
+        ("num_parameters", ctypes.c_int),
+        ("numbers", ctypes.c_longlong * 8),
+        ("sizes", ctypes.c_int * 32),
+        ("bytes", ctypes.c_void_p),
+    ]
+
+
+def _call(found: _CCall) -> Call:
+    name, numbers = found.name.decode(), tuple(found.numbers[: found.num_numbers])
+    launch = None
+    if name == "cuLaunchKernelEx" and found.result == 0:
+        sizes = found.sizes[: found.num_parameters]
+        data = ctypes.string_at(found.bytes, sum(sizes))
+        starts = [sum(sizes[:i]) for i in range(len(sizes))]
+        parameters = tuple(data[at : at + size] for at, size in zip(starts, sizes, strict=True))
+        kernel, (smem, stream) = found.kernel.decode(), numbers[6:]
+        launch = Launch(kernel, numbers[:3], numbers[3:6], smem, stream, parameters)
+    return Call(name, found.result, found.device, numbers, launch)
+
+
+# ---- loading it ----
+
+
+def build(
+    folder: Path, *flags: str, sources: tuple[str, ...] = PARTS, soname: str = SONAME
+) -> Path:
+    """Compile the stand-in, or another one from these sources.  Skips without a C compiler.
+
+    Whatever is loaded under the usual soname is what `dlopen` finds from then on.
+    """
+    compiler = shlex.split(os.environ.get("CC", "")) or ["cc"]
+    if not shutil.which(compiler[0]):
+        compiler = [next(filter(shutil.which, ("gcc", "clang")), "")]
+    if not compiler[0]:
+        pytest.skip("no C compiler ($CC, cc, gcc or clang) for the stand-in of libcuda")
+    path = folder / soname
+    files = [SOURCES / name for name in sources]
+    shared = ["-shared", "-fPIC", "-fvisibility=hidden", f"-Wl,-soname,{soname}"]
+    command = [*compiler, "-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror", *shared, *flags]
+    subprocess.run([*map(str, (*command, *files)), "-lpthread", "-o", str(path)], check=True)
+    return path
+
+
+def has_libcuda() -> bool:
+    """Whether there is a real driver here: the stand-in would be in its way."""
+    try:
+        library = ctypes.CDLL(SONAME)
+    except OSError:
+        return False
+    return not hasattr(library, "fake_reset")
+
+
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """Lives as long as the process, for what was loaded from it."""
+    return tempfile.TemporaryDirectory(prefix="fake_cuda")
+
+
+@cache
+def _stand_in() -> FakeCuda | None:
+    return None if has_libcuda() else FakeCuda(build(Path(_folder().name)))
+
+
+@pytest.fixture
+def fake_cuda() -> Iterator[FakeCuda]:
+    """The stand-in with two devices, nothing loaded, nothing current."""
+    stand_in = _stand_in()
+    if stand_in is None:
+        pytest.skip("this machine has a real libcuda.so.1")
+    stand_in.reset()
+    yield stand_in
+    stand_in.reset(devices=0)
+
+
+# ---- forged tensors ----
+
+
+class _DLTensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+_Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+class _Managed(ctypes.Structure):
+    """DLManagedTensor."""
+
+    _fields_ = [("dl", _DLTensor), ("context", ctypes.c_void_p), ("deleter", _Deleter)]
+
+
+_CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+
+
+class _Forged:
+    """Speaks DLPack's protocol for an array, and says that it is on a GPU."""
+
+    _alive: dict[int, tuple[Any, ...]] = {}
+    """What the tensors need that somebody holds, by the address of their struct."""
+
+    def __init__(self, array: np.ndarray[Any, Any], device_id: int) -> None:
+        self.array, self.device_id = array, device_id
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CUDA, self.device_id
+
+    def __dlpack__(self, **_: object) -> Any:
+        array = self.array
+        shape = (ctypes.c_int64 * max(1, array.ndim))(*array.shape)
+        steps = [stride // array.itemsize for stride in array.strides]
+        strides = (ctypes.c_int64 * max(1, array.ndim))(*steps)
+        kind = _CODES[array.dtype.kind], 8 * array.itemsize, 1
+        tensor = _DLTensor(array.ctypes.data, CUDA, self.device_id, array.ndim, *kind)
+        tensor.shape, tensor.strides = shape, strides
+        managed = _Managed(tensor, None, _release)
+        address = ctypes.addressof(managed)
+        self._alive[address] = array, shape, strides, managed
+        return _new_capsule(address, b"dltensor", None)
+
+
+@_Deleter
+def _release(address: int) -> None:
+    _Forged._alive.pop(address, None)
+
+
+_new_capsule = ctypes.pythonapi.PyCapsule_New
+_new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+_new_capsule.restype = ctypes.py_object
+
+
+def forged(array: np.ndarray[Any, Any], device_id: int = 0) -> Any:
+    """A tvm-ffi tensor that says that the memory of an array is on a GPU.
+
+    Nobody may read it there; what takes it sees its address, shape and strides.
+    """
+    return tvm_ffi.from_dlpack(_Forged(array, device_id))

@@ -1,0 +1,33 @@
+/* A driver whose calls do nothing, to measure what surrounds them.  Device 0 is current. */
+static int handle;
+
+#pragma GCC visibility push(default)
+
+int cuInit(unsigned flags) { return flags != 0; }
+int cuGetErrorName(int code, const char **out) { return *out = 0, code; }
+int cuGetErrorString(int code, const char **out) { return *out = 0, code; }
+int cuLibraryUnload(void *library) { return library == 0; }
+int cuDevicePrimaryCtxRetain(void **context, int device) { return *context = &handle, device; }
+int cuDevicePrimaryCtxRelease_v2(int device) { return device; }
+int cuCtxGetDevice(int *device) { return *device = 0; }
+int cuCtxPushCurrent_v2(void *context) { return context == 0; }
+int cuCtxPopCurrent_v2(void **context) { return *context = &handle, 0; }
+
+int cuLibraryLoadData(void **library, const void *code, void *options, void *values, unsigned count,
+                      void *library_options, void *library_values, unsigned library_count)
+{
+    *library = &handle;
+    return !code || options || values || count || library_options || library_values
+           || library_count;
+}
+
+int cuLibraryGetKernel(void **kernel, void *library, const char *name)
+{
+    *kernel = library;
+    return name == 0;
+}
+
+int cuLaunchKernelEx(const void *config, void *kernel, void **parameters, void **extra)
+{
+    return !config || !kernel || !parameters || extra;
+}

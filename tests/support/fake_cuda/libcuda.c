@@ -1,0 +1,266 @@
+/* A stand-in for the CUDA driver, libcuda.so.1, on a machine that has none.
+ *
+ * It has fake devices of compute capability 9.0 with contexts, streams and libraries, checks the
+ * arguments of each call as the driver does, and writes every call down.  Nothing runs: a launch
+ * copies the bytes of its parameters, whose sizes it reads in the PTX that was loaded.
+ *
+ * -DOLD builds one without cuLaunchKernelEx, as before CUDA 12.0.
+ */
+#include "fake.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct { CUresult code; const char *name, *text; } errors[] = {
+    {SUCCESS, "CUDA_SUCCESS", "no error"},
+    {INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
+    {OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+    {NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
+    {NO_DEVICE, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
+    {INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
+    {INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
+    {INVALID_PTX, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"},
+    {INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
+    {NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
+    {719, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
+};
+
+#pragma GCC visibility push(default)
+
+CUresult cuInit(unsigned flags)
+{
+    CUresult result = begin(__func__, 1, NUMBER(flags));
+    if (!result)
+        result = flags ? INVALID_VALUE : num_devices ? SUCCESS : NO_DEVICE;
+    initialised = initialised || !result;
+    return end(result);
+}
+
+CUresult cuDriverGetVersion(int *version)
+{
+    CUresult result = begin(__func__, 0);
+    if (!result)
+        *version = 12040;
+    return end(result);
+}
+
+static CUresult error_text(const char *call, CUresult code, bool name, const char **out)
+{
+    CUresult result = begin(call, 1, NUMBER(code));
+    *out = NULL;
+    for (int i = 0; !result && i < COUNT(errors); i++)
+        if (errors[i].code == code)
+            *out = name ? errors[i].name : errors[i].text;
+    return end(result ? result : *out ? SUCCESS : INVALID_VALUE);
+}
+
+CUresult cuGetErrorName(CUresult code, const char **out)
+{
+    return error_text(__func__, code, true, out);
+}
+
+CUresult cuGetErrorString(CUresult code, const char **out)
+{
+    return error_text(__func__, code, false, out);
+}
+
+CUresult cuDeviceGetCount(int *count)
+{
+    CUresult result = begin(__func__, 0);
+    if (!result)
+        *count = num_devices;
+    return end(result);
+}
+
+CUresult cuDeviceGet(CUdevice *device, int ordinal)
+{
+    CUresult result = begin(__func__, 1, NUMBER(ordinal));
+    if (!result)
+        result = is_device(ordinal) ? SUCCESS : INVALID_DEVICE;
+    if (!result)
+        *device = ordinal;
+    return end(result);
+}
+
+CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
+{
+    static const struct { int attribute, value; } known[] = {
+        {1, 1024}, {8, 49152}, {10, 32}, {16, 132}, {75, 9}, {76, 0}, {97, 232448},
+    };
+    CUresult result = begin(__func__, 2, NUMBER(attribute), NUMBER(device));
+    if (result || !is_device(device))
+        return end(result ? result : INVALID_DEVICE);
+    for (int i = 0; i < COUNT(known); i++)
+        if (known[i].attribute == attribute) {
+            *value = known[i].value;
+            return end(SUCCESS);
+        }
+    return end(INVALID_VALUE);
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+    CUresult result = begin(__func__, 1, NUMBER(device));
+    if (!result)
+        result = is_device(device) ? SUCCESS : INVALID_DEVICE;
+    if (!result) {
+        *context = &primaries[device];
+        primaries[device].retained++;
+    }
+    return end(result);
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
+{
+    CUresult result = begin(__func__, 1, NUMBER(device));
+    if (!result)
+        result = is_device(device) ? SUCCESS : INVALID_DEVICE;
+    if (!result)
+        result = primaries[device].retained > 0 ? SUCCESS : INVALID_CONTEXT;
+    if (!result)
+        primaries[device].retained--;
+    return end(result);
+}
+
+CUresult cuCtxGetCurrent(CUcontext *context)
+{
+    CUresult result = begin(__func__, 0);
+    if (!result)
+        *context = current();
+    return end(result);
+}
+
+CUresult cuCtxGetDevice(CUdevice *device)
+{
+    CUresult result = begin(__func__, 0);
+    if (!result)
+        result = current() ? SUCCESS : INVALID_CONTEXT;
+    if (!result)
+        *device = current()->device;
+    return end(result);
+}
+
+CUresult cuCtxPushCurrent_v2(CUcontext context)
+{
+    CUresult result = begin(__func__, 1, NUMBER(context ? context->device : -1));
+    if (!result)
+        result = is_context(context) && stack.depth < MAX_DEPTH ? SUCCESS : INVALID_CONTEXT;
+    if (!result)
+        stack.contexts[stack.depth++] = context;
+    return end(result);
+}
+
+CUresult cuCtxPopCurrent_v2(CUcontext *context)
+{
+    CUresult result = begin(__func__, 0);
+    if (!result)
+        result = current() ? SUCCESS : INVALID_CONTEXT;
+    if (!result)
+        *context = stack.contexts[--stack.depth];
+    return end(result);
+}
+
+CUresult cuLibraryLoadData(CUlibrary *library, const void *code, void *options, void *values,
+                           unsigned num_options, void *library_options, void *library_values,
+                           unsigned num_library_options)
+{
+    usleep(load_delay);
+    CUresult result = begin(__func__, 2, NUMBER(num_options), NUMBER(num_library_options));
+    struct library *place = libraries;
+    while (place < libraries + MAX_LIBRARIES - 1 && place->live)
+        place++;
+    bool odd = (num_options && !(options && values))
+               || (num_library_options && !(library_options && library_values));
+    if (!result)
+        result = place->live ? OUT_OF_MEMORY : !library || !code || odd ? INVALID_VALUE : SUCCESS;
+    if (!result) {
+        *place = (struct library){.live = true};
+        place->live = read_ptx(place, code);
+        result = place->live ? SUCCESS : INVALID_PTX;
+        *library = place;
+    }
+    return end(result);
+}
+
+CUresult cuLibraryUnload(CUlibrary library)
+{
+    CUresult result = begin(__func__, 0);
+    if (!result)
+        result = is_library(library) ? SUCCESS : INVALID_HANDLE;
+    if (!result)
+        library->live = false;
+    return end(result);
+}
+
+CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name)
+{
+    CUresult result = begin(__func__, 0);
+    if (!result)
+        result = !kernel || !name ? INVALID_VALUE : is_library(library) ? SUCCESS : INVALID_HANDLE;
+    if (result)
+        return end(result);
+    strncpy(begun->kernel, name, MAX_NAME - 1);
+    for (int i = 0; i < library->num_kernels; i++)
+        if (strcmp(library->kernels[i].name, name) == 0) {
+            *kernel = &library->kernels[i];
+            return end(SUCCESS);
+        }
+    return end(NOT_FOUND);
+}
+
+static CUresult check_config(const CUlaunchConfig *config)
+{
+    const unsigned most_blocks[] = {0x7FFFFFFF, 65535, 65535}, most_threads[] = {1024, 1024, 64};
+    unsigned long threads = 1;
+    for (int axis = 0; axis < 3; axis++) {
+        unsigned blocks = config->grid[axis], size = config->block[axis];
+        if (!blocks || blocks > most_blocks[axis] || !size || size > most_threads[axis])
+            return INVALID_VALUE;
+        threads *= size;
+    }
+    if (threads > 1024 || config->smem > 49152)
+        return INVALID_VALUE;
+    if (config->num_attributes && !config->attributes)
+        return INVALID_VALUE;
+    return is_stream(config->stream) ? SUCCESS : INVALID_HANDLE;
+}
+
+/* Write down the bytes of all parameters, one behind the other. */
+static CUresult copy_parameters(CUkernel kernel, void **parameters)
+{
+    int total = 0;
+    for (int i = 0; i < kernel->num_parameters; i++) {
+        if (!parameters || !parameters[i])
+            return INVALID_VALUE;
+        total += begun->sizes[i] = kernel->sizes[i];
+    }
+    unsigned char *place = begun->bytes = malloc(total + 1);
+    begun->num_parameters = kernel->num_parameters;
+    for (int i = 0; i < kernel->num_parameters; i++) {
+        memcpy(place, parameters[i], kernel->sizes[i]);
+        place += kernel->sizes[i];
+    }
+    return SUCCESS;
+}
+
+#ifndef OLD
+CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUkernel kernel, void **parameters,
+                          void **extra)
+{
+    static const CUlaunchConfig none;
+    const CUlaunchConfig *c = config ? config : &none;
+    CUresult result = begin(__func__, 8, NUMBER(c->grid[0]), NUMBER(c->grid[1]),
+                            NUMBER(c->grid[2]), NUMBER(c->block[0]), NUMBER(c->block[1]),
+                            NUMBER(c->block[2]), NUMBER(c->smem), NUMBER(c->stream));
+    if (!result)
+        result = !current() ? INVALID_CONTEXT : !is_kernel(kernel) ? INVALID_HANDLE : SUCCESS;
+    if (!result)
+        result = !config || extra ? INVALID_VALUE : check_config(config);
+    if (!result)
+        result = copy_parameters(kernel, parameters);
+    if (!result)
+        strcpy(begun->kernel, kernel->name);
+    return end(result);
+}
+#endif
