@@ -40,9 +40,12 @@ def main(repeated: int) -> None:
     """Compile add_one twice, then the other kernels; then each `repeated` times, by stage."""
     kernels = subjects.quickstart()
 
-    def add_one() -> Any:
+    def add_one(options: str = subjects.OPTIONS) -> Any:
         vector = subjects.vector()
-        return fe.compile(kernels.add_one, vector, vector, options=subjects.OPTIONS)
+        return fe.compile(kernels.add_one, vector, vector, options=options)
+
+    def add_one_gpu() -> Any:
+        return add_one(subjects.GPU_OPTIONS)
 
     def softmax() -> Any:
         rows = subjects.row_major(fe.sym_int(), fe.sym_int())
@@ -58,6 +61,9 @@ def main(repeated: int) -> None:
         "second": seconds(add_one),
         "softmax": seconds(softmax),
         "rms_norm": seconds(rms_norm),
+        "gpu_first": seconds(add_one_gpu),
+        "gpu_second": seconds(add_one_gpu),
     }
-    split = {work.__name__: stage_split(work, repeated) for work in (add_one, softmax, rms_norm)}
+    works = (add_one, softmax, rms_norm, add_one_gpu)
+    split = {work.__name__: stage_split(work, repeated) for work in works}
     print(json.dumps({"whole": whole, "split": split}))

@@ -59,7 +59,7 @@ IMPORTS: Final = {
 }
 COUNTS: Final = (1, 2, 4, 8, 16, 20, 32, 64)
 RANK: Final = 4
-CHILDREN: Final = ("first", "second", "softmax", "rms_norm")
+CHILDREN: Final = ("first", "second", "softmax", "rms_norm", "gpu_first", "gpu_second")
 
 
 # ---- imports ----
@@ -131,6 +131,8 @@ def compile_rows(done: Compilations) -> Iterator[Row]:
         "second": "add_one, the second",
         "softmax": "softmax, after add_one",
         "rms_norm": "rms_norm, after both",
+        "gpu_first": "add_one for sm_90a, the first for a GPU",
+        "gpu_second": "add_one for sm_90a, the second",
     }
     for name, title in names.items():
         yield Row(title, (Measured("ferrule", done.whole[name]),))
@@ -227,6 +229,8 @@ def goals(imports: Row, done: Compilations, sizes: Sequence[WrapperSize]) -> Ite
     yield Goal("`import ferrule`, over `import tvm_ffi`", 60, measured, "ms")
     second = statistics.median(done.whole["second"]) * MS.scale
     yield Goal("compiling `add_one`, the second compilation in a process", 25, second, "ms")
+    second = statistics.median(done.whole["gpu_second"]) * MS.scale
+    yield Goal("compiling `add_one` for a GPU (sm_90a), the second time", 25, second, "ms")
     twenty = next((size for size in sizes if size.count == 20), None)
     if twenty is not None:
         time_of = twenty.total * MS.scale

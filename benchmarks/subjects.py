@@ -14,6 +14,7 @@ from typing import Any, Final
 import ferrule as fe
 
 OPTIONS: Final = "--target cpu"
+GPU_OPTIONS: Final = "--target cuda --gpu-arch sm_90a"
 QUICKSTART: Final = Path(__file__).resolve().parents[1] / "examples" / "quickstart.py"
 
 

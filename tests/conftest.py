@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import importlib.util
 import os
 import shutil
@@ -20,6 +21,9 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+# A machine with a GPU, or a test's stand-in for one, must not change what the others compile for.
+os.environ["FERRULE_TARGET"] = "cpu"
 
 # The property tests at night: about a hundred thousand calls, and as many other cases each.
 settings.register_profile("nightly", max_examples=6_500, deadline=None)
@@ -47,6 +51,11 @@ def has_cuda() -> bool:
     return asked == (0, 0) and count.value > 0
 
 
+def has_ptxas() -> bool:
+    """True where NVIDIA's assembler is on the path or in a Python package."""
+    return importlib.import_module("ptxas").find_ptxas() is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Need:
     """Something that a test can need: how to find out, and what to say where it is missing."""
@@ -59,6 +68,7 @@ NEEDS = {
     "needs_cc": Need(has_c_compiler, "no C compiler ($CC, cc, gcc or clang)"),
     "needs_torch": Need(has_torch, "PyTorch is not installed"),
     "needs_cuda": Need(has_cuda, "no CUDA device"),
+    "needs_ptxas": Need(has_ptxas, "no ptxas (of the CUDA toolkit or nvidia-cuda-nvcc)"),
 }
 
 

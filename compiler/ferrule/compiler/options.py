@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sized
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -19,13 +19,15 @@ TARGETS: Final[tuple[Target, ...]] = ("cpu", "cuda")
 class Options:
     """How to compile.
 
-    `target`: "cpu" or "cuda"; None chooses (see `choose_target`).  `opt_level`: LLVM's, 0 to 3, for
-    the body.  `strip_paths` leaves paths of source files out of the object, and so out of the
-    tracebacks of its errors.  `enable_tvm_ffi` is accepted for CuTe's sake: every
-    function is a TVM-FFI function.
+    `target`: "cpu" or "cuda"; None chooses (see `choose_target`).  `gpu_arch`: the architecture of
+    CUDA kernels, such as "sm_90a"; None takes `FERRULE_GPU_ARCH`, or that of the first GPU.
+    `opt_level`: LLVM's, 0 to 3, for the body.  `strip_paths` leaves paths of source files out of
+    the object, and so out of the tracebacks of its errors.  `enable_tvm_ffi` is accepted for CuTe's
+    sake: every function is a TVM-FFI function.
     """
 
     target: Target | None = None
+    gpu_arch: str | None = None
     opt_level: int = 3
     enable_tvm_ffi: bool = True
     strip_paths: bool = False
@@ -33,6 +35,10 @@ class Options:
     def __post_init__(self) -> None:
         if self.target is not None and self.target not in TARGETS:
             raise CompileError(_unknown_target(self.target, "the option target"))
+        if not isinstance(self.gpu_arch, str | None):
+            raise CompileError(
+                f"gpu_arch must be a str such as 'sm_90a', but got {self.gpu_arch!r}"
+            )
         if self.opt_level not in (0, 1, 2, 3) or isinstance(self.opt_level, bool):
             raise CompileError(f"opt_level must be 0, 1, 2 or 3, but got {self.opt_level!r}")
 
@@ -53,12 +59,17 @@ def _set_opt_level(options: Options, value: str) -> Options:
     return replace(options, opt_level=int(value))
 
 
+def _set_gpu_arch(options: Options, value: str) -> Options:
+    return replace(options, gpu_arch=value)
+
+
 _FLAGS: Final[Mapping[str, Callable[[Options], Options]]] = {
     "--enable-tvm-ffi": lambda options: replace(options, enable_tvm_ffi=True),
     "--strip-paths": lambda options: replace(options, strip_paths=True),
 }
 _SETTINGS: Final[Mapping[str, Callable[[Options, str], Options]]] = {
     "--target": _set_target,
+    "--gpu-arch": _set_gpu_arch,
     "--opt-level": _set_opt_level,
 }
 
@@ -113,27 +124,20 @@ def _unknown_option(name: str) -> Diagnostic:
     return Diagnostic(f"unknown option {name!r}", expected=", ".join(known), hint=hint)
 
 
-def choose_target(options: Options, devices: Iterable[str], environ: Mapping[str, str]) -> Target:
+def choose_target(
+    options: Options,
+    devices: Iterable[str],
+    environ: Mapping[str, str],
+    gpus: Callable[[], Sized],
+) -> Target:
     """The target: the option; else CUDA if an example lives there, the CPU if one lives there;
-    else `FERRULE_TARGET`; else the CPU.
+    else `FERRULE_TARGET`; else CUDA where `gpus()` finds one, and the CPU where it finds none.
 
-    Raises CompileError for a target that is not built, an unknown `FERRULE_TARGET`, or examples on
-    a device that no target serves.
+    Raises CompileError for an unknown `FERRULE_TARGET`, or examples on a device that no target
+    serves.
     """
-    target = _choose(options, sorted(set(devices)), environ)
-    if target == "cuda":
-        raise CompileError(
-            Diagnostic(
-                "the target cuda is not built yet",
-                expected="the target cpu",
-                hint='pass options="--target cpu" and examples with device="cpu"',
-            )
-        )
-    return target
-
-
-def _choose(options: Options, devices: list[str], environ: Mapping[str, str]) -> Target:
-    for device in devices:
+    places = sorted(set(devices))
+    for device in places:
         if device not in TARGETS:
             raise CompileError(
                 Diagnostic(
@@ -143,9 +147,11 @@ def _choose(options: Options, devices: list[str], environ: Mapping[str, str]) ->
             )
     if options.target is not None:
         return options.target
-    if devices:
-        return "cuda" if "cuda" in devices else "cpu"
-    chosen = environ.get("FERRULE_TARGET") or "cpu"
+    if places:
+        return "cuda" if "cuda" in places else "cpu"
+    chosen = environ.get("FERRULE_TARGET")
+    if not chosen:
+        return "cuda" if len(gpus()) else "cpu"
     if chosen not in TARGETS:
         raise CompileError(_unknown_target(chosen, "the environment variable FERRULE_TARGET"))
     return chosen

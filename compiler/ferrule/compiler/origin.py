@@ -11,18 +11,27 @@ from typing import Final
 
 from ferrule.compiler import assemble, targets
 from ferrule.compiler.artefacts import Body, HostModule
-from ferrule.compiler.conventions import BodyCall
+from ferrule.compiler.conventions import BodyCall, CallingConvention
 from ferrule.compiler.wrapper.builder import build_wrapper
 from ferrule.runtime.artefacts import ObjectCode, Stage
+from ferrule.runtime.errors import StageError
 from ferrule.specs import Signature
 
 
-def host_module(signature: Signature, body: Body, opt_level: int = 3) -> HostModule:
-    """A body with the wrapper that checks the signature's arguments and calls it."""
-    wrapper = build_wrapper(
-        signature, BodyCall(body), body.relations, body.faults, location=body.location
-    )
-    return HostModule(signature, wrapper, body, opt_level)
+def host_module(
+    signature: Signature,
+    body: Body,
+    opt_level: int = 3,
+    convention: CallingConvention | None = None,
+) -> HostModule:
+    """A body with the wrapper that checks the signature's arguments and calls it.
+
+    `convention` is how it is called, as `Body` documents it by default.
+    """
+    chosen = convention or BodyCall(body)
+    faults = chosen.faults(signature)
+    wrapper = build_wrapper(signature, chosen, body.relations, faults, location=body.location)
+    return HostModule(signature, wrapper, body, opt_level, convention)
 
 
 class CompiledOrigin:
@@ -64,9 +73,16 @@ class CompiledOrigin:
             case "asm":
                 here = targets.host()
                 return assemble.assembly_text(self._module, here.cpu, here.triple)
+            case "ptx":
+                code = self._module.body.device_code
+                if code is None:
+                    why = "it has no kernels for a GPU (--target cuda makes them)"
+                    raise StageError(stage, ("ir", "llvm", "asm"), why)
+                return code.ptx
 
     def _named(self, name: str) -> HostModule:
         if name == self._module.signature.name:
             return self._module
         module = self._module
-        return host_module(module.signature.renamed(name), module.body, module.opt_level)
+        signature = module.signature.renamed(name)
+        return host_module(signature, module.body, module.opt_level, module.convention)

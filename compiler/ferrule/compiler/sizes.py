@@ -111,6 +111,9 @@ class Sizes(Generic[V]):
         return Size(value, flag, pick(lhs.low, rhs.low), pick(lhs.high, rhs.high))
 
     def _divide(self, op: ExprOp, lhs: Size[V], rhs: Size[V]) -> Size[V]:
+        known = rhs.constant
+        if known is not None and known > 0 and known & (known - 1) == 0:
+            return self._shift(op, lhs, known)
         divisor, flag = self._divisor(op, lhs, rhs)
         emitter, zero = self.emitter, self.emitter.const_i64(0)
         flag = self._flag(lhs.undefined, rhs.undefined, flag)
@@ -130,6 +133,24 @@ class Sizes(Generic[V]):
                 above = emitter.binary("and", inexact, emitter.not_(opposite))
                 above = emitter.widened(above)
                 return Size(emitter.binary("add", quotient, above), flag)
+
+    def _shift(self, op: ExprOp, lhs: Size[V], divisor: int) -> Size[V]:
+        """A division by a power of two, without a division: shifts round down, as Python does."""
+        emitter, flag = self.emitter, self._flag(lhs.undefined)
+        bits = emitter.const_i64(divisor.bit_length() - 1)
+        mask = emitter.const_i64(divisor - 1)
+        match op:
+            case "mod":
+                return Size(emitter.binary("and", lhs.value, mask), flag, 0, divisor - 1)
+            case "floordiv":
+                value = emitter.binary("ashr", lhs.value, bits)
+                return Size(value, flag, lhs.low // divisor, lhs.high // divisor)
+            case _:
+                down = emitter.binary("ashr", lhs.value, bits)
+                rest = emitter.binary("and", lhs.value, mask)
+                more = emitter.widened(emitter.icmp("ne", rest, emitter.const_i64(0)))
+                value = emitter.binary("add", down, more)
+                return Size(value, flag, -(-lhs.low // divisor), -(-lhs.high // divisor))
 
     def _divisor(self, op: ExprOp, lhs: Size[V], rhs: Size[V]) -> tuple[V, V | None]:
         """What to divide by so that nothing traps, and the flag of what would have."""

@@ -12,10 +12,12 @@ from ferrule.compiler.options import Options, choose_target, default_environment
 from ferrule.language.decorators import JitFunction, KernelFunction, check_undecorated
 from ferrule.language.examples import Examples, bind_examples, changed
 from ferrule.language.ir.effects import written_params
-from ferrule.language.source import definition_of, place_of
+from ferrule.language.source import definition_of, place_of, refuse_kinds
+from ferrule.runtime.devices import cuda_devices
 from ferrule.specs import Signature, params
 
 if TYPE_CHECKING:
+    from ferrule.compiler.artefacts import Body
     from ferrule.language.ir.ops import Program
     from ferrule.runtime import Function
 
@@ -110,13 +112,20 @@ def _host_function(fn: Any) -> Callable[..., Any]:
 
 def _job(function: Callable[..., Any], examples: Examples, options: Options) -> Job:
     devices = [device for param in examples.parameters for device in _devices(param)]
-    target = choose_target(options, devices, default_environment())
+    environ = default_environment()
+    target = choose_target(options, devices, environ, cuda_devices)
+    arch = None
+    if target == "cuda":
+        from ferrule.compiler.cuda.archs import choose_arch
+
+        arch = choose_arch(options.gpu_arch, environ, cuda_devices)
     placed = tuple(_placed(param, target) for param in examples.parameters)
     try:
         signature = Signature(function.__name__, placed)
     except ValueError as error:
+        refuse_kinds(function, place_of(function))
         raise CompileError(str(error)) from None
-    return Job(function, signature, examples, replace(options, target=target))
+    return Job(function, signature, examples, replace(options, target=target, gpu_arch=arch))
 
 
 def _devices(param: params.Param) -> Iterator[str]:
@@ -163,12 +172,24 @@ def _with_read_only(signature: Signature, program: Program) -> Signature:
     )
 
 
+def _lowered(program: Program, options: Options) -> Body:
+    """The body for the target."""
+    if options.gpu_arch is not None:
+        from ferrule.language.codegen.cuda import lower_cuda
+
+        return lower_cuda(program, options.gpu_arch)
+    from ferrule.language.codegen import lower_cpu
+
+    return lower_cpu(program)
+
+
 def build(job: Job) -> Function:
     """Lowers, wraps, assembles and loads one function."""
     from ferrule.compiler import targets
     from ferrule.compiler.origin import CompiledOrigin, host_module
-    from ferrule.language.codegen import CodegenError, lower_cpu
-    from ferrule.language.codegen.mathlib import expand_maths
+    from ferrule.language.codegen import CodegenError
+    from ferrule.language.mathlib import expand_maths
+    from ferrule.language.ir.collapse import collapse
     from ferrule.language.ir.printer import print_program
     from ferrule.language.ir.verifier import verify
     from ferrule.language.lowering.program import lower_program
@@ -176,12 +197,17 @@ def build(job: Job) -> Function:
 
     examples = job.examples
     program = lower_program(
-        job.function, job.signature, examples.constants, examples.classes, examples.variadic
+        job.function,
+        job.signature,
+        examples.constants,
+        examples.classes,
+        examples.variadic,
+        job.options.target or "cpu",
     )
     verify(program)
     signature = _with_read_only(job.signature, program)
     try:
-        body = lower_cpu(expand_maths(program))
+        body = _lowered(expand_maths(collapse(program)), job.options)
     except CodegenError as error:
         raise CompileError(f"{signature.name}: {error}") from None
     place = None if job.options.strip_paths else definition_of(job.function)

@@ -11,8 +11,8 @@ from typing import Literal, Protocol, TypeAlias
 
 from ferrule.runtime.abi import SYMBOL_PREFIX
 
-Stage: TypeAlias = Literal["ir", "llvm", "asm"]
-"""The texts that a function can have: kernel IR, LLVM IR, assembly."""
+Stage: TypeAlias = Literal["ir", "llvm", "asm", "ptx"]
+"""The texts that a function can have: kernel IR, LLVM IR, assembly, PTX."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,8 +111,12 @@ class _Members:
         return _state_of(self).origin.text("llvm")
 
     def inspect_asm(self) -> str:
-        """The assembly of the code that runs."""
+        """The assembly of the code that runs on the CPU."""
         return _state_of(self).origin.text("asm")
+
+    def inspect_ptx(self) -> str:
+        """The PTX of the kernels. StageError where there are none for a GPU."""
+        return _state_of(self).origin.text("ptx")
 
     def export_to_c(self, path: str | os.PathLike[str], function_name: str | None = None) -> None:
         """Write an object file (`.o`) that defines `__tvm_ffi_<function_name>`.

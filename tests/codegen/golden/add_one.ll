@@ -24,7 +24,7 @@ thread.x.body:
   %".20" = getelementptr float, ptr %"b", i64 %"thread.x"
   store float %".19", ptr %".20", align 4, !llvm.access.group !0
   %".22" = add nsw i64 %"thread.x", 1
-  br label %"thread.x.head", !llvm.loop !2
+  br label %"thread.x.head", !llvm.loop !3
 thread.x.end:
   ret void
 }
@@ -52,4 +52,5 @@ entry:
 
 !0 = distinct !{  }
 !1 = !{ !"llvm.loop.parallel_accesses", !0 }
-!2 = distinct !{ !2, !1 }
+!2 = !{ !"llvm.loop.unroll.disable" }
+!3 = distinct !{ !3, !1, !2 }

@@ -23,7 +23,7 @@ i.body:
   %".17" = getelementptr i16, ptr %"out", i64 %"i"
   store i16 %".16", ptr %".17", align 2, !llvm.access.group !0
   %".19" = add nsw i64 %"i", 1
-  br label %"i.head", !llvm.loop !2
+  br label %"i.head", !llvm.loop !3
 i.end:
   ret i32 0
 }
@@ -82,4 +82,5 @@ entry:
 
 !0 = distinct !{  }
 !1 = !{ !"llvm.loop.parallel_accesses", !0 }
-!2 = distinct !{ !2, !1 }
+!2 = !{ !"llvm.loop.unroll.disable" }
+!3 = distinct !{ !3, !1, !2 }

@@ -24,9 +24,9 @@ from ferrule.compiler.messages import catalogue
 from ferrule.compiler.messages.table import Table
 from ferrule.compiler.wrapper.accept import accept_arguments
 from ferrule.compiler.wrapper.decoded import DecodedCall
+from ferrule.compiler.wrapper.devices import env_streams
 from ferrule.compiler.wrapper.hot import Hot, Unfit
 from ferrule.compiler.wrapper.leaves import Slots
-from ferrule.compiler.wrapper.streams import env_streams
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.llvm.writer import Block, Value, Writer, i32
 from ferrule.specs import Signature
@@ -129,7 +129,7 @@ class _Wrapper:
     def _call(self, writer: Writer, values: Value, slots: Slots) -> None:
         """Make the call; a status other than 0 becomes the error of its fault."""
         streams = env_streams(writer, self.signature, _ARGS)
-        call = DecodedCall(self.signature, values, slots, streams)
+        call = DecodedCall(self.signature, _ARGS, values, slots, streams)
         status = self.convention.emit(writer, call)
         if self.fault:
             fault, done = writer.block("fault"), writer.block("done")

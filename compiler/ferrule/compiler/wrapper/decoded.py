@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from ferrule.compiler.sizes import Sizes
+from ferrule.compiler.wrapper.devices import device_index
 from ferrule.compiler.wrapper.leaves import Slots
 from ferrule.runtime.llvm.writer import Value
-from ferrule.specs import Param, Signature, Sym
+from ferrule.specs import Compound, Data, Dim, EnvStream, Param, Signature, Sym, symbols_of
+
+Expression: TypeAlias = Data | Dim | Param
+"""What a convention can ask a call for: `sig["a"].data`, `sig["a"].shape[0]`, `sig["k"]`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,7 @@ class DecodedCall:
     """
 
     signature: Signature
+    args: Value
     values: Value
     slots: Slots
     streams: Mapping[str, Value]
@@ -46,8 +52,41 @@ class DecodedCall:
 
     def leaves(self, param: Param) -> list[Value]:
         """The leaves of a parameter, with the types that `artefacts.Body` documents."""
-        stream = self.streams.get(param.name)
-        return list(self.slots.load_leaves(param)) if stream is None else [stream]
+        if isinstance(param, EnvStream):
+            return [self.streams[param.name]]
+        return list(self.slots.load_leaves(param))
+
+    def evaluate(self, expression: Expression, refuse: Callable[[Value], None]) -> list[Value]:
+        """The values of an expression: of a parameter or an item of one its leaves, of its data the
+        address, `ptr`; of a symbol its value with its own width, of another size its value, i64.
+
+        `refuse` gets the flag, i1, of a size that overflows or divides by zero; its value means
+        nothing then.  Raises ValueError for an expression of another signature.
+        """
+        match expression:
+            case Data(tensor=tensor):
+                return self.leaves(tensor)
+            case int() | Sym() | Compound():
+                return [self._size(expression, refuse)]
+            case _:
+                return self.leaves(expression)
+
+    def _size(self, size: Dim, refuse: Callable[[Value], None]) -> Value:
+        for symbol in symbols_of(size):
+            if self.slots.of(symbol) is None:
+                raise ValueError(f"the symbol {symbol} is in no parameter of {self.signature}")
+        if isinstance(size, Sym):
+            return self.symbol(size)
+        ranges = {
+            symbol: (-(1 << symbol.width - 1), (1 << symbol.width - 1) - 1)
+            for symbol in self.signature.symbols
+        }
+        symbols = _SymbolSlots(self.slots)
+        return Sizes(self.slots.writer, symbols, ranges, refuse).lower(size).value
+
+    def device_index(self) -> Value:
+        """The index of the GPU on which the call's tensors are, i32; -1 without any."""
+        return device_index(self.slots.writer, self.signature, self.args)
 
     def symbol(self, symbol: Sym) -> Value:
         """The value of a symbol, with its own width."""

@@ -1,7 +1,8 @@
-"""Env streams: the caller's current stream on the device of the call.
+"""The device of a call, and the caller's current stream on it.
 
-That is the device of the first tensor that is not on the CPU, wherever it stands, or else the one
-that the spec names; without either the stream is null.  The tensors were accepted before.
+The device is that of the first tensor that is not on the CPU, wherever it stands, or else the one
+that the spec of an env stream names.  Without either there is none, and an env stream is null.  The
+tensors were accepted before.
 """
 
 from __future__ import annotations
@@ -33,16 +34,29 @@ class _Site:
 
 def env_streams(writer: Writer, signature: Signature, args: Value) -> dict[str, Value]:
     """The streams of a signature's parameters of this kind, by name."""
-    sites = [
-        site
-        for position, param in enumerate(signature.arguments)
-        for site in _sites(param, (position,), ())
-    ]
+    sites = _all_sites(signature)
     return {
         param.name: _stream(writer, param, sites, args)
         for param in signature.params
         if isinstance(param, EnvStream)
     }
+
+
+def device_index(writer: Writer, signature: Signature, args: Value) -> Value:
+    """The index of the call's device, i32; -1 where it has none."""
+    named = [param.device_id for param in signature.params if isinstance(param, EnvStream)]
+    usual = next((index for index in named if index is not None), -1)
+    device = _Device(writer, DEVICE_CODES["cuda"], usual)
+    _find(writer, _all_sites(signature), args, device)
+    return writer.load(device.index, "i32")
+
+
+def _all_sites(signature: Signature) -> list[_Site]:
+    return [
+        site
+        for position, param in enumerate(signature.arguments)
+        for site in _sites(param, (position,), ())
+    ]
 
 
 def _sites(
@@ -72,6 +86,13 @@ def _stream(writer: Writer, param: EnvStream, sites: list[_Site], args: Value) -
     if usual is None or (usual == "cpu" and not sites):
         return NULL
     device = _Device(writer, DEVICE_CODES[usual], param.device_id or 0)
+    _find(writer, sites, args, device)
+    code, index = writer.load(device.code, "i32"), writer.load(device.index, "i32")
+    return writer.call_c("TVMFFIEnvGetStream", [code, index])
+
+
+def _find(writer: Writer, sites: list[_Site], args: Value, device: _Device) -> None:
+    """Look for the first tensor that is there."""
     with writer.apart() as last:
         behind = writer.block("stream")
     for site in sites:
@@ -82,8 +103,6 @@ def _stream(writer: Writer, param: EnvStream, sites: list[_Site], args: Value) -
         writer.branch(behind)
     writer.arrange(last)
     writer.at(behind)
-    code, index = writer.load(device.code, "i32"), writer.load(device.index, "i32")
-    return writer.call_c("TVMFFIEnvGetStream", [code, index])
 
 
 class _Device:

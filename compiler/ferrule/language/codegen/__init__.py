@@ -1,4 +1,8 @@
-"""Lowerings of the kernel IR.  Each takes a verified program; today there is one, for the CPU."""
+"""Lowerings of the kernel IR.  Each takes a program that was verified and has no maths left.
+
+`cpu` makes loops of launches; `cuda` makes PTX of kernels, in `device`, and calls of the driver of
+launches.  `functions` lowers the ops, for both; `host` the function around the launches.
+"""
 
 from __future__ import annotations
 

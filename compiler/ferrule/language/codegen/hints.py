@@ -10,9 +10,13 @@ that compute run up to twice as fast, and those that wait for memory no slower.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from llvmlite import ir
 
+from ferrule.language.ir import ops
 from ferrule.runtime.llvm.emitter import Emitter
+from ferrule.runtime.llvm.layouts import I1, I32
 
 
 class _Distinct(ir.MDValue):  # type: ignore[misc]
@@ -41,11 +45,39 @@ def mark_access(instruction: ir.Instruction, group: ir.MDValue) -> None:
 
 
 def mark_parallel(emitter: Emitter, latch: ir.Instruction, group: ir.MDValue) -> None:
-    """Says of the loop that `latch` closes: no access of the group depends on another iteration."""
+    """Says of the loop that `latch` closes: no access of the group depends on another iteration.
+
+    It is not unrolled either.  LLVM would unroll a short one before it makes vectors, and out of a
+    straight line it cannot, since nothing says there that addresses differ; the rest of a vector
+    loop gets slower too, as it is seldom long.
+    """
     independent = emitter.module.add_metadata(["llvm.loop.parallel_accesses", group])
+    whole = emitter.module.add_metadata(["llvm.loop.unroll.disable"])
     loop = _distinct(emitter)
-    loop.operands = (loop, independent)
+    loop.operands = (loop, independent, whole)
     latch.set_metadata("llvm.loop", loop)
+
+
+def mark_wishes(emitter: Emitter, latch: ir.Instruction, wishes: ops.LoopHints) -> None:
+    """Says how the loop that `latch` closes would like to be compiled."""
+    loop = _distinct(emitter)
+    loop.operands = (loop, *(emitter.module.add_metadata(w) for w in _metadata(wishes)))
+    latch.set_metadata("llvm.loop", loop)
+
+
+def _metadata(wishes: ops.LoopHints) -> Iterator[list[str | ir.Constant]]:
+    match wishes.unroll:
+        case "full":
+            yield ["llvm.loop.unroll.full"]
+        case 1:
+            yield ["llvm.loop.unroll.disable"]
+        case int(count):
+            yield ["llvm.loop.unroll.count", ir.Constant(I32, count)]
+    width = wishes.vectorize
+    if width is not None:
+        yield ["llvm.loop.vectorize.enable", ir.Constant(I1, int(width is not False))]
+        if not isinstance(width, bool):
+            yield ["llvm.loop.vectorize.width", ir.Constant(I32, width)]
 
 
 def prefer_wide_vectors(function: ir.Function) -> None:

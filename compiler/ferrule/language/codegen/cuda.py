@@ -1,0 +1,188 @@
+"""The CUDA target: kernels as PTX, the host function as a body that launches them.
+
+The body has two functions: `ferrule_body` makes the call's device current, calls `host`, and makes
+current what was before, also after an error.  Every launch hands over the addresses of its
+parameters, which stand on the stack as `parameters` lays them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from llvmlite import ir
+
+from ferrule.compiler.artefacts import Body, Location
+from ferrule.compiler.cuda.launch import Launcher, failures
+from ferrule.language.codegen.casts import truncate
+from ferrule.language.codegen.device import entry_names, lower_device
+from ferrule.language.codegen.functions import Faults, FunctionLowering
+from ferrule.language.codegen.host import SYMBOL, emit_host, finished, host_types
+from ferrule.language.codegen.parameters import (
+    KernelParameter,
+    ScalarParameter,
+    SymbolParameter,
+    TensorParameter,
+    kernel_parameters,
+    number_type,
+)
+from ferrule.language.ir import ops
+from ferrule.language.ir.outline import outline
+from ferrule.language.ir.walk import Work, all_ops
+from ferrule.runtime.llvm.emitter import LIKELY, UNLIKELY, Emitter
+from ferrule.runtime.llvm.layouts import I1, I32, I64
+from ferrule.specs import Dim
+
+_STRAIGHT: Final = ("noinline", "optnone")
+"""Attributes of code that runs straight through, once a launch: LLVM's optimising instruction
+selection takes a third of a compilation for it, to save a nanosecond."""
+
+
+def lower_cuda(program: ops.Program, arch: str) -> Body:
+    """The body of a program for a GPU of this architecture, on a host CPU.
+
+    Raises CodegenError for what the target cannot do.
+    """
+    program = outline(program)
+    if not program.kernels:
+        return _without_kernels(program)
+    code = lower_device(program, arch)
+    emitter = Emitter(program.name)
+    module = _Module(program, emitter, Launcher(emitter, code.ptx.encode(), code.kernels))
+    module.emit()
+    return finished(program, emitter, module.faults, code)
+
+
+def _without_kernels(program: ops.Program) -> Body:
+    """A body that launches nothing, and so needs no GPU."""
+    emitter, faults = Emitter(program.name), Faults()
+    types, names = host_types(program)
+    with emitter.define(SYMBOL, I32, types, names=names, attributes=("nounwind",)) as function:
+        emit_host(program, emitter, faults, function.args, _no_launch)
+    return finished(program, emitter, faults)
+
+
+def _no_launch(_: FunctionLowering, op: ops.Parallel | ops.Launch) -> Work | None:
+    raise TypeError(f"a program without kernels has a {type(op).__name__}")
+
+
+@dataclass(slots=True)
+class _Module:
+    """The module under construction."""
+
+    program: ops.Program
+    emitter: Emitter
+    launcher: Launcher
+    faults: Faults = field(default_factory=Faults)
+    device: ir.Value | None = None
+    stream: ir.Value | None = None
+
+    def emit(self) -> None:
+        types, names = host_types(self.program)
+        types, names = [*types, I32], [*names, "device"]
+        host = self.emitter.declare(
+            "host", I32, types, names=names, linkage="internal", attributes=self.attributes()
+        )
+        with self.emitter.define(
+            SYMBOL, I32, types, names=names, attributes=("nounwind", *_STRAIGHT)
+        ) as body:
+            values, device = body.args[0], body.args[-1]
+            status, token = self.launcher.enter(device, values)
+            self.require(status, "before the first launch", None)
+            result = self.emitter.call(host, body.args, name="result")
+            self.leave(result, token, values)
+        with self.emitter.body(host):
+            self.device = host.args[-1]
+            if self.uses_current_stream():
+                self.stream = self.launcher.current_stream(self.device)
+            emit_host(self.program, self.emitter, self.faults, host.args[:-1], self.host_op)
+
+    def attributes(self) -> tuple[str, ...]:
+        """Those of the host function."""
+        ops_ = all_ops(self.program.host.body)
+        repeats = any(isinstance(op, ops.For | ops.While) for op in ops_)
+        return ("nounwind",) if repeats else ("nounwind", *_STRAIGHT)
+
+    def leave(self, result: ir.Value, token: ir.Value, values: ir.Value) -> None:
+        """Ends the body with the host function's result; an error of its own goes first."""
+        e = self.emitter
+        done, failed = e.block("done"), e.block("failed")
+        e.cond_branch(e.icmp("eq", result, ir.Constant(I32, 0)), done, failed, LIKELY)
+        e.at(failed)
+        self.launcher.leave(token)
+        e.ret(result)
+        e.at(done)
+        status = self.launcher.leave(token, values)
+        self.require(status, "behind the last launch", None)
+        e.ret(ir.Constant(I32, 0))
+
+    def uses_current_stream(self) -> bool:
+        """Whether a launch names no stream."""
+        ops_ = all_ops(self.program.host.body)
+        return any(isinstance(op, ops.Launch) and op.stream is None for op in ops_)
+
+    def require(self, status: ir.Value, doing: str, location: Location | None) -> None:
+        """Ends the function with the launcher's failure, whose values it has stored."""
+        first, *_ = [self.faults.number(fault) for fault in failures(doing, location)]
+        failed, passed = self.emitter.block("failed"), self.emitter.block("passed")
+        is_bad = self.emitter.icmp("ne", status, ir.Constant(I32, 0))
+        self.emitter.cond_branch(is_bad, failed, passed, UNLIKELY)
+        self.emitter.at(failed)
+        self.emitter.ret(self.emitter.binary("add", status, ir.Constant(I32, first - 1)))
+        self.emitter.at(passed)
+
+    def host_op(self, lowering: FunctionLowering, op: ops.Parallel | ops.Launch) -> Work | None:
+        """Emits a launch."""
+        if isinstance(op, ops.Parallel):
+            raise TypeError("every Parallel was outlined")
+        kernel = self.program.kernel(op.kernel)
+        parameters = self.packed(lowering, kernel, op.arguments)
+        values = lowering.values
+        status = self.launcher.launch(
+            entry_names(self.program)[kernel.name],
+            [values[size] for size in op.grid],
+            [values[size] for size in op.block],
+            ir.Constant(I32, 0),
+            self.stream if op.stream is None else values[op.stream],
+            parameters,
+            lowering.fault_values,
+        )
+        self.require(status, f"in the launch of {kernel.name}", op.location)
+        return None
+
+    def packed(
+        self, lowering: FunctionLowering, kernel: ops.Function, arguments: Sequence[ops.Value]
+    ) -> list[ir.Value]:
+        """The addresses of a launch's parameters, filled."""
+        given = dict(zip(kernel.params, arguments, strict=True))
+        return [self.stored(lowering, parameter, given) for parameter in kernel_parameters(kernel)]
+
+    def stored(
+        self,
+        lowering: FunctionLowering,
+        parameter: KernelParameter,
+        given: Mapping[ops.Value, ops.Value],
+    ) -> ir.Value:
+        """The address of one parameter, filled."""
+        e = self.emitter
+        match parameter:
+            case TensorParameter(value, layout=layout):
+                place = e.alloca(layout, name=value.hint)
+                e.store_field(place, layout, "data", lowering.values[given[value]])
+                for number in parameter.numbers():
+                    e.store_field(place, layout, number.path, self.size(lowering, number.dim))
+                return place
+            case ScalarParameter(value, type=kind):
+                scalar = lowering.values[given[value]]
+                stored = e.builder.zext(scalar, kind) if scalar.type == I1 else scalar
+            case SymbolParameter(symbol, type=kind):
+                stored = self.size(lowering, symbol)
+        place = e.alloca(kind, name="parameter")
+        e.store(stored, place)
+        return place
+
+    def size(self, lowering: FunctionLowering, dim: Dim) -> ir.Value:
+        """A size with the type that it has in a parameter."""
+        wide, kind = lowering.dim(dim), number_type(dim)
+        return wide if kind == I64 else truncate(self.emitter.builder, wide, kind, "size")

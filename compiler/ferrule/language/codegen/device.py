@@ -1,0 +1,158 @@
+"""Kernels for NVIDIA GPUs: a program's kernels as one PTX module.
+
+Each thread runs the kernel's body once; its coordinates are special registers.  The text is PTX
+for one architecture, made by LLVM after its ordinary pipeline.  Nothing in it refers to a library.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from llvmlite import binding as llvm
+from llvmlite import ir
+
+from ferrule.compiler.artefacts import DeviceCode
+from ferrule.compiler.cuda import archs
+from ferrule.language.codegen.functions import Faults, FunctionLowering
+from ferrule.language.codegen.kernels import Launched, launched
+from ferrule.language.codegen.parameters import (
+    KernelParameter,
+    ScalarParameter,
+    SymbolParameter,
+    TensorParameter,
+    kernel_parameters,
+)
+from ferrule.language.ir import ops
+from ferrule.language.ir.walk import drive
+from ferrule.runtime.llvm.emitter import Emitter
+from ferrule.runtime.llvm.layouts import I8, I32, I64, VOID
+from ferrule.specs import Boolean, Sym
+
+_GLOBAL: Final = ir.PointerType(addrspace=1)
+_REGISTERS: Final[dict[ops.Register, str]] = {
+    "thread_idx": "tid",
+    "block_idx": "ctaid",
+    "block_dim": "ntid",
+    "grid_dim": "nctaid",
+}
+_MAX_THREADS: Final = 1024
+_WORDS: Final = ("_", "WARP_SZ")
+"""What PTX does not take as a name."""
+
+
+def lower_device(program: ops.Program, arch: str) -> DeviceCode:
+    """The PTX of a program's kernels.  Raises CodegenError for what the target cannot do."""
+    emitter = Emitter(program.name, archs.TRIPLE, str(archs.machine(arch).target_data))
+    facts = launched(program)
+    names = entry_names(program)
+    for kernel in program.kernels:
+        _Kernel(emitter, kernel, facts.get(kernel.name, Launched())).emit(names[kernel.name])
+    return DeviceCode(arch, _ptx(emitter.text(), arch), tuple(names.values()))
+
+
+def entry_names(program: ops.Program) -> dict[str, str]:
+    """The name of each kernel in PTX: its own, in letters that PTX has."""
+    names: dict[str, str] = {}
+    for kernel in program.kernels:
+        name = re.sub(r"[^A-Za-z0-9_]", lambda found: f"$u{ord(found[0]):x}", kernel.name)
+        names[kernel.name] = f"kernel_{name}" if name in _WORDS else name
+    return names
+
+
+class _Kernel:
+    """One kernel under construction."""
+
+    def __init__(self, emitter: Emitter, kernel: ops.Function, known: Launched) -> None:
+        self.emitter: Final = emitter
+        self.kernel: Final = kernel
+        self.known: Final = known
+        self.lowering: Final = FunctionLowering(emitter, Faults())
+        self.symbols: Final[dict[Sym, ir.Value]] = {}
+
+    def emit(self, name: str) -> None:
+        """The entry point: parameters are read, then the body runs for this thread."""
+        parameters = kernel_parameters(self.kernel)
+        types = [parameter.type for parameter in parameters]
+        names = [_name(parameter) for parameter in parameters]
+        with self.emitter.define(
+            name, VOID, types, names=names, attributes=("nounwind",)
+        ) as function:
+            function.calling_convention = "ptx_kernel"
+            set.add(function.attributes, self._bounds())
+            for parameter, argument in zip(parameters, function.args, strict=True):
+                self._receive(parameter, argument)
+            self.lowering.symbols = self.symbols
+            self._coordinates()
+            drive(self.lowering.region(self.kernel.body))
+            self.emitter.ret()
+
+    def _bounds(self) -> str:
+        """How many threads a block has, so that the registers always suffice."""
+        sizes = self.known.blocks
+        if all(size is not None for size in sizes):
+            return '"nvvm.reqntid"="' + ",".join(str(size) for size in sizes) + '"'
+        most = 1
+        for _, high in self.known.block:
+            most = min(_MAX_THREADS, most * high)
+        return f'"nvvm.maxntid"="{max(1, most)}"'
+
+    def _receive(self, parameter: KernelParameter, argument: ir.Value) -> None:
+        b, lowering = self.emitter.builder, self.lowering
+        match parameter:
+            case TensorParameter(value):
+                data = b.extract_value(argument, [0], name=f"{value.hint}.data")
+                lowering.values[value] = b.addrspacecast(data, _GLOBAL)
+                for number in parameter.numbers():
+                    if isinstance(number.dim, Sym) and number.dim not in self.symbols:
+                        self._bind(number.dim, b.extract_value(argument, number.positions))
+            case ScalarParameter(value, dtype):
+                is_bool = dtype is Boolean
+                lowering.values[value] = (
+                    b.icmp_unsigned("!=", argument, ir.Constant(I8, 0)) if is_bool else argument
+                )
+            case SymbolParameter(symbol):
+                self._bind(symbol, argument)
+
+    def _bind(self, symbol: Sym, number: ir.Value) -> None:
+        is_wide = number.type == I64
+        self.symbols[symbol] = number if is_wide else self.emitter.builder.sext(number, I64)
+
+    def _coordinates(self) -> None:
+        """The special registers of the thread, as i64; those that are constant, as constants."""
+        facts = {"grid_dim": self.known.grid, "block_dim": self.known.block}
+        for register, name in _REGISTERS.items():
+            for axis, letter in enumerate(ops.AXES):
+                low, high = facts[register][axis] if register in facts else (0, -1)
+                self.lowering.coordinates[register, axis] = (
+                    ir.Constant(I64, low) if low == high else self._special(f"{name}.{letter}")
+                )
+
+    def _special(self, name: str) -> ir.Value:
+        intrinsic = f"llvm.nvvm.read.ptx.sreg.{name}"
+        value = self.emitter.call(
+            self.emitter.symbol(intrinsic, ir.FunctionType(I32, [])), [], name=name
+        )
+        return self.emitter.builder.zext(value, I64)
+
+
+def _name(parameter: KernelParameter) -> str:
+    if isinstance(parameter, SymbolParameter):
+        return parameter.symbol.name or "size"
+    return parameter.value.hint
+
+
+def _ptx(text: str, arch: str) -> str:
+    """LLVM's pipeline and its PTX back end."""
+    machine = archs.machine(arch)
+    with llvm.parse_assembly(text, llvm.create_context()) as module:
+        module.verify()
+        _optimise(module, machine)
+        return str(machine.emit_assembly(module))
+
+
+def _optimise(module: Any, machine: Any) -> None:
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = options.slp_vectorization = False
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)

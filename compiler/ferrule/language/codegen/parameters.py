@@ -1,0 +1,146 @@
+"""The parameters of a GPU kernel: what stands in its parameter space, for both sides of a launch.
+
+The layout is documented in `docs/kernel_parameters.md`.  In the order of the kernel's parameters:
+
+* a tensor is one struct by value, `{data, {shape, stride}}`: the address of its first element,
+  then its sizes and then its strides, those that are not constants, in the order of its dims; an
+  `i32` for a symbol of 32 bits, else an `i64`.  A part without members is left out;
+* a scalar is itself: a bool a byte, a float of 2 bytes its bits;
+* behind these, each symbol that the kernel uses and that is no size or stride of a tensor of its
+  own, as a number of the symbol's width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+from ferrule.language.codegen.scalars import memory_type
+from ferrule.language.ir import ops
+from ferrule.language.ir.types import TensorType
+from ferrule.language.ir.walk import all_ops, operands_of
+from ferrule.runtime.llvm.layouts import I32, I64, PTR, Field, Layout
+from ferrule.specs import Dim, DType, Sym, symbols_of
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A size or stride in a tensor's struct: where it is in the value and in memory."""
+
+    dim: Dim
+    positions: tuple[int, ...]
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class TensorParameter:
+    """A tensor: `data`, then the dynamic sizes, then the dynamic strides."""
+
+    value: ops.Value
+    shape: tuple[Dim, ...]
+    strides: tuple[Dim, ...]
+
+    @property
+    def type(self) -> ir.LiteralStructType:
+        """The struct as a value."""
+        parts = [_numbers(part) for _, part in self._parts()]
+        return ir.LiteralStructType([PTR, ir.LiteralStructType(parts)] if parts else [PTR])
+
+    @property
+    def layout(self) -> Layout:
+        """The struct in memory; its numbers are at the paths that `numbers` gives."""
+        data = Field("data", PTR)
+        parts = [
+            Field(name, Layout(name, [Field(str(i), number_type(n)) for i, n in enumerate(part)]))
+            for name, part in self._parts()
+        ]
+        return Layout(
+            "tensor", [data, Field("layout", Layout("layout", parts))] if parts else [data]
+        )
+
+    def numbers(self) -> Iterator[Number]:
+        """The sizes and strides, in order."""
+        for outer, (name, part) in enumerate(self._parts()):
+            for inner, dim in enumerate(part):
+                yield Number(dim, (1, outer, inner), f"layout.{name}.{inner}")
+
+    def _parts(self) -> list[tuple[str, tuple[Dim, ...]]]:
+        return [(n, part) for n, part in (("shape", self.shape), ("stride", self.strides)) if part]
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarParameter:
+    """A number."""
+
+    value: ops.Value
+    dtype: DType
+
+    @property
+    def type(self) -> ir.Type:
+        """The type that it has in memory."""
+        return memory_type(self.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolParameter:
+    """A size that no tensor of the kernel has."""
+
+    symbol: Sym
+
+    @property
+    def type(self) -> ir.Type:
+        """A number of the symbol's width."""
+        return number_type(self.symbol)
+
+
+KernelParameter = TensorParameter | ScalarParameter | SymbolParameter
+
+
+def number_type(dim: Dim) -> ir.IntType:
+    """The type of a size in a parameter."""
+    return I32 if isinstance(dim, Sym) and dim.width == 32 else I64
+
+
+def kernel_parameters(kernel: ops.Function) -> tuple[KernelParameter, ...]:
+    """What a launch passes to a kernel, in order."""
+    own = tuple(_parameter(value) for value in kernel.params)
+    given = {
+        number.dim
+        for parameter in own
+        if isinstance(parameter, TensorParameter)
+        for number in parameter.numbers()
+    }
+    rest = (symbol for symbol in _used(kernel) if symbol not in given)
+    return (*own, *(SymbolParameter(symbol) for symbol in rest))
+
+
+def _parameter(value: ops.Value) -> KernelParameter:
+    match value.type:
+        case TensorType(shape=shape, strides=strides):
+            return TensorParameter(value, _dynamic(shape), _dynamic(strides))
+        case DType() as dtype:
+            return ScalarParameter(value, dtype)
+    raise TypeError(f"%{value.hint} cannot be a kernel's parameter: it is {value.type}")
+
+
+def _dynamic(dims: Iterable[Dim]) -> tuple[Dim, ...]:
+    return tuple(dim for dim in dims if not isinstance(dim, int))
+
+
+def _numbers(dims: Iterable[Dim]) -> ir.LiteralStructType:
+    return ir.LiteralStructType([number_type(dim) for dim in dims])
+
+
+def _used(kernel: ops.Function) -> tuple[Sym, ...]:
+    """The symbols that a kernel reads, each once, in order."""
+    found: dict[Sym, None] = {}
+    for op in all_ops(kernel.body):
+        if isinstance(op, ops.Size):
+            found |= dict.fromkeys(symbols_of(op.dim))
+        for operand in operands_of(op):
+            if isinstance(operand.type, TensorType):
+                for dim in operand.type.strides:
+                    found |= dict.fromkeys(symbols_of(dim))
+    return tuple(found)

@@ -1,0 +1,57 @@
+"""The axes of a `Parallel`: how long they are, and which moves furthest in memory."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from functools import reduce
+
+from ferrule.language.ir import ops
+from ferrule.language.ir.walk import all_ops
+from ferrule.specs import Dim, symbols_of
+
+
+def known_sizes(body: ops.Region) -> dict[ops.Value, Dim]:
+    """Which size each value of a function is, for those that are one."""
+    sizes: dict[ops.Value, Dim] = {}
+    for op in all_ops(body):
+        match op:
+            case ops.Size(result, dim):
+                sizes[result] = dim
+            case ops.Constant(result, int(value)):
+                sizes[result] = value
+    return sizes
+
+
+def product(dims: Iterable[Dim]) -> Dim:
+    """The product of sizes; 1 of none."""
+    return reduce(operator.mul, dims, 1)
+
+
+def loop_order(op: ops.Parallel) -> tuple[int, ...]:
+    """The axes from the outermost loop to the innermost: by falling stride of what is stored."""
+    strides = _stored_strides(op)
+    axes = range(len(op.indices))
+    return tuple(sorted(axes, key=lambda axis: _size(strides.get(op.indices[axis])), reverse=True))
+
+
+def _stored_strides(op: ops.Parallel) -> dict[ops.Value, Dim]:
+    """The stride by which each index moves in the first tensor that is stored to."""
+    for inner in all_ops(op.body):
+        if isinstance(inner, ops.Store):
+            return dict(zip(inner.indices, inner.tensor.tensor.strides, strict=True))
+    return {}
+
+
+def _size(stride: Dim | None) -> tuple[int, int]:
+    """Orders strides: a size known at the call only counts as larger than a number.
+
+    The more symbols, the larger: of a compact tensor a stride is a product of its sizes.
+    """
+    match stride:
+        case None:
+            return 1 << 31, 0
+        case int():
+            return 0, abs(stride)
+        case _:
+            return sum(1 for _ in symbols_of(stride)), 0

@@ -1,0 +1,167 @@
+"""Makes one axis of several axes of a `Parallel` over which all its tensors move as over one.
+
+Two axes, the outer and the inner in the order of memory, are as one for a tensor if its stride
+along the outer is the inner's extent times its stride along the inner.  If that can be proved for
+every tensor of the body, and the two indices only say where to load and store, one index runs over
+the product of the extents.  Over compact tensors of any rank that leaves one plain loop on a CPU,
+and on a GPU coordinates without a division.
+
+The tensors keep their types: the new index stands in the place of the inner one and 0 in that of
+the outer, so an index can be past its dim, but no element is past the memory.  Sizes are equal if
+they are the same products of numbers, symbols and expressions, where symbols that the program's
+relations require to be equal are one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from ferrule.compiler.artefacts import Relation
+from ferrule.language.ir import ops
+from ferrule.language.ir.axes import known_sizes, loop_order, product
+from ferrule.language.ir.builder import Builder
+from ferrule.language.ir.rewrite import rewrite, substitute
+from ferrule.language.ir.walk import all_ops, operands_of, regions_of
+from ferrule.specs import Compound, Dim, Int64, Sym
+from ferrule.specs.expr import make
+
+
+def collapse(program: ops.Program) -> ops.Program:
+    """The program with as few axes in each `Parallel` as it can be proved to need."""
+    body = program.host.body
+    if not any(isinstance(op, ops.Parallel) and len(op.indices) > 1 for op in all_ops(body)):
+        return program
+    sizes, facts = known_sizes(body), _Facts(program.relations)
+
+    def rule(b: Builder, op: ops.Op) -> None:
+        b.append(_Axes(op, sizes, facts).collapsed(b) if isinstance(op, ops.Parallel) else op)
+
+    return replace(program, host=replace(program.host, body=rewrite(body, rule)))
+
+
+@dataclass(slots=True)
+class _Facts:
+    """Which sizes are equal in every call that the program's relations let pass."""
+
+    relations: tuple[Relation, ...]
+    known: dict[Sym, Sym | int] = field(default_factory=dict)
+    """For a symbol another that it equals, or its value; there are no cycles."""
+
+    def __post_init__(self) -> None:
+        for relation in self.relations:
+            match self.plain(relation.left), self.plain(relation.right):
+                case ((Sym() | int()) as left, Sym() as right) if left != right:
+                    self.known[right] = left
+                case (Sym() as left, int() as right):
+                    self.known[left] = right
+
+    def plain(self, dim: Dim) -> Dim:
+        """The size with one symbol for all that are equal."""
+        match dim:
+            case Sym() if dim in self.known:
+                return self.plain(self.known[dim])
+            case Compound(op, lhs, rhs):
+                return make(op, self.plain(lhs), self.plain(rhs))
+            case _:
+                return dim
+
+    def equal(self, size: Dim, factors: Iterable[Dim]) -> bool:
+        """Whether a size is provably the product of others."""
+        return self.factors((size,)) == self.factors(factors)
+
+    def factors(self, dims: Iterable[Dim]) -> tuple[int, Counter[Dim]]:
+        """A product as a number and what that is multiplied with."""
+        number, others, todo = 1, Counter[Dim](), [self.plain(dim) for dim in dims]
+        while todo:
+            match todo.pop():
+                case int(value):
+                    number *= value
+                case Compound("mul", lhs, rhs):
+                    todo += [lhs, rhs]
+                case other:
+                    others[other] += 1
+        return (number, others) if number else (0, Counter())
+
+
+@dataclass(slots=True)
+class _Axes:
+    """The axes of one `Parallel`.
+
+    `moves`: for each load and store of the body, how far each index moves in the tensor's memory.
+    `numbers`: what the body reads otherwise than to say where an element is.
+    """
+
+    op: ops.Parallel
+    sizes: Mapping[ops.Value, Dim]
+    facts: _Facts
+    moves: list[dict[ops.Value, Dim]] = field(default_factory=list)
+    numbers: set[ops.Value] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        for inner in all_ops(self.op.body):
+            self.numbers.update(v for region in regions_of(inner) for v in region.yields)
+            match inner:
+                case ops.Load(_, tensor, indices):
+                    self.moves.append(_strides(tensor, indices))
+                case ops.Store(tensor, indices, value):
+                    self.moves.append(_strides(tensor, indices))
+                    self.numbers.add(value)
+                case _:
+                    self.numbers.update(operands_of(inner))
+
+    def collapsed(self, b: Builder) -> ops.Parallel:
+        """The `Parallel` over as few axes as can be proved to do."""
+        op, groups = self.op, self.groups()
+        if len(groups) == len(op.indices):
+            return op
+        values = dict.fromkeys(op.indices, b.constant(Int64, 0))
+        indices, extents = [], []
+        for group in groups:
+            index, extent = self.merged(b, group)
+            values[op.indices[group[-1]]] = index
+            indices.append(index)
+            extents.append(extent)
+        body = substitute(op.body, values)
+        return replace(op, indices=tuple(indices), extents=tuple(extents), body=body)
+
+    def merged(self, b: Builder, group: list[int]) -> tuple[ops.Value, ops.Value]:
+        """The index and the extent of axes that become one."""
+        index, extents = self.op.indices[group[0]], [self.op.extents[axis] for axis in group]
+        if len(group) == 1:
+            return index, extents[0]
+        # An overflow does not matter: modulo 2**64 the product is right, and it is the number of
+        # elements of the tensor that is stored to.
+        extent = b.size(Int64, product(self.sizes[each] for each in extents))
+        return ops.Value(Int64, index.hint), extent
+
+    def groups(self) -> list[list[int]]:
+        """The axes in the order of memory, those that become one together."""
+        groups: list[list[int]] = []
+        for axis in loop_order(self.op):
+            if groups and self.are_one(groups[-1][-1], axis):
+                groups[-1].append(axis)
+            else:
+                groups.append([axis])
+        return groups
+
+    def are_one(self, outer: int, inner: int) -> bool:
+        """Whether every tensor moves over the two axes as over one."""
+        sizes = [self.sizes.get(self.op.extents[axis]) for axis in (outer, inner)]
+        first, second = self.op.indices[outer], self.op.indices[inner]
+        extent = sizes[1]
+        if extent is None or None in sizes or not self.numbers.isdisjoint((first, second)):
+            return False
+        return all(
+            self.facts.equal(strides.get(first, 0), (extent, strides.get(second, 0)))
+            for strides in self.moves
+        )
+
+
+def _strides(tensor: ops.Value, indices: Iterable[ops.Value]) -> dict[ops.Value, Dim]:
+    """How far each index moves in a tensor's memory."""
+    strides: dict[ops.Value, Dim] = {}
+    for index, stride in zip(indices, tensor.tensor.strides, strict=True):
+        strides[index] = strides.get(index, 0) + stride
+    return strides

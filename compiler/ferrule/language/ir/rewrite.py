@@ -1,0 +1,76 @@
+"""Makes regions of regions: with other ops, or with other values.
+
+Values keep their identity, unless they are replaced.  Regions nest as deep as memory allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any, TypeAlias
+
+from ferrule.language.ir import ops
+from ferrule.language.ir.builder import Builder
+from ferrule.language.ir.walk import Work, drive, regions_of
+
+Rule: TypeAlias = Callable[[Builder, ops.Op], None]
+"""Appends what an op becomes, its own regions done already: the op itself, others, or nothing."""
+
+Values: TypeAlias = Mapping[ops.Value, ops.Value]
+
+
+def rewrite(region: ops.Region, rule: Rule) -> ops.Region:
+    """The region with what `rule` makes of each op, inner regions first."""
+    return _rewritten(region, rule, {})
+
+
+def substitute(region: ops.Region, values: Values) -> ops.Region:
+    """The region with other values for those that it uses from outside."""
+    return _rewritten(region, lambda b, op: b.append(_with_operands(op, values)), values)
+
+
+def _rewritten(region: ops.Region, rule: Rule, values: Values) -> ops.Region:
+    done: list[ops.Region] = []
+    drive(_region(Builder(), region, rule, values, done))
+    return done.pop()
+
+
+def _region(
+    b: Builder, region: ops.Region, rule: Rule, values: Values, done: list[ops.Region]
+) -> Work:
+    """Puts the new region at the end of `done`."""
+    with b.region() as opened:
+        for op in region.ops:
+            before = len(done)
+            for inner in regions_of(op):
+                yield _region(b, inner, rule, values, done)
+            rule(b, with_regions(op, done[before:]))
+            del done[before:]
+    done.append(opened.freeze(*(values.get(value, value) for value in region.yields)))
+
+
+def with_regions(op: ops.Op, regions: Sequence[ops.Region]) -> ops.Op:
+    """The op with other regions, in the order of `regions_of`."""
+    match op:
+        case ops.If():
+            then, otherwise = regions
+            return replace(op, then=then, otherwise=otherwise)
+        case ops.While():
+            test, body = regions
+            return replace(op, test=test, body=body)
+        case ops.For() | ops.Parallel():
+            return replace(op, body=regions[0])
+        case _:
+            return op
+
+
+def _with_operands(op: ops.Op, values: Values) -> ops.Op:
+    """The op with other operands, whatever its fields for them are called."""
+    changed: dict[str, Any] = {}
+    for field in fields(op):
+        match getattr(op, field.name):
+            case ops.Value() as old if old in values:
+                changed[field.name] = values[old]
+            case tuple() as many if any(each in values for each in many):
+                changed[field.name] = tuple(values.get(each, each) for each in many)
+    return replace(op, **changed) if changed else op

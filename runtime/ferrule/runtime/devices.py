@@ -1,0 +1,44 @@
+"""The GPUs of this machine, as the CUDA driver reports them."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import Final, NamedTuple
+
+_LIBRARY: Final = "libcuda.so.1"
+_MAJOR, _MINOR = 75, 76
+"""CUdevice_attribute: the two parts of the compute capability (CUDA Driver API, `cuda.h`)."""
+
+
+class ComputeCapability(NamedTuple):
+    """What a GPU can do: (9, 0) for Hopper."""
+
+    major: int
+    minor: int
+
+
+@cache
+def cuda_devices() -> tuple[ComputeCapability, ...]:
+    """The compute capability of each CUDA device, in the driver's order; none without a driver.
+
+    Asked once in a process: the driver's list does not change while it runs.
+    """
+    try:
+        driver = ctypes.CDLL(_LIBRARY)
+        count = ctypes.c_int()
+        if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
+            return ()
+        return tuple(_capability(driver, ordinal) for ordinal in range(count.value))
+    except (OSError, AttributeError):
+        return ()
+
+
+def _capability(driver: ctypes.CDLL, ordinal: int) -> ComputeCapability:
+    device, parts = ctypes.c_int(), []
+    driver.cuDeviceGet(ctypes.byref(device), ordinal)
+    for attribute in (_MAJOR, _MINOR):
+        value = ctypes.c_int()
+        driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, device)
+        parts.append(value.value)
+    return ComputeCapability(*parts)

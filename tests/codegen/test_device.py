@@ -1,0 +1,243 @@
+"""Kernels as PTX: every op selects, ptxas takes the text, and the layout of parameters is right."""
+
+import subprocess
+import sys
+import typing
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from ptxas import assemble
+
+from ferrule import specs
+from ferrule.compiler.cuda import archs
+from ferrule.compiler.errors import CompileError
+from ferrule.language.codegen.device import lower_device
+from ferrule.language.mathlib import expand_maths
+from ferrule.language.codegen.parameters import TensorParameter, kernel_parameters
+from ferrule.language.ir import ops
+from ferrule.language.ir.builder import Builder
+from ferrule.language.ir.types import TensorType
+from ferrule.language.ir.verifier import VerifierError, verify
+from ferrule.specs import Int32, Int64, sym_int, sym_int64
+
+DTYPES = (
+    *(specs.Boolean, specs.Int8, specs.Int16, specs.Int32, specs.Int64, specs.Uint8),
+    *(specs.Uint16, specs.Uint32, specs.Uint64, specs.Float16, specs.BFloat16, specs.Float32),
+    specs.Float64,
+)
+
+Make = Callable[[Builder, ops.Value, ops.Value], ops.Value]
+
+
+def kernel(name: str, source: specs.DType, target: specs.DType, make: Make) -> ops.Function:
+    """`c[i] = make(a[i], b[i])` for the thread's i."""
+    n = sym_int(symbol="n")
+    a, b, c = (
+        ops.Value(TensorType(dtype, (n,), (1,), dtype.itemsize), hint)
+        for dtype, hint in ((source, "a"), (source, "b"), (target, "c"))
+    )
+    builder = Builder()
+    with builder.region() as region:
+        i = builder.special("thread_idx", 0)
+        left, right = builder.load(a, (i,)), builder.load(b, (i,))
+        builder.store(c, (i,), make(builder, left, right))
+    return ops.Function(name, "kernel", (a, b, c), region.freeze())
+
+
+def program(*kernels: ops.Function) -> ops.Program:
+    """Kernels that nothing launches."""
+    host = ops.Function("p", "host", (), ops.Region())
+    symbols = {
+        dim: dim.name
+        for function in kernels
+        for param in function.params
+        if isinstance(param.type, TensorType)
+        for dim in param.type.shape
+        if isinstance(dim, specs.Sym)
+    }
+    return ops.Program("p", kernels, host, symbols)
+
+
+def every_op() -> Iterator[ops.Function]:
+    """One kernel for each op and dtype that the verifier allows."""
+    count = 0
+    for make, source, target in _ops():
+        made = kernel(f"k{count}", source, target, make)
+        try:
+            verify(program(made))
+        except VerifierError:
+            continue
+        count += 1
+        yield made
+
+
+def _ops() -> Iterator[tuple[Make, specs.DType, specs.DType]]:
+    for dtype in DTYPES:
+        for unary in typing.get_args(ops.UnaryOp):
+            yield (lambda b, x, _, op=unary: b.unary(op, x)), dtype, dtype
+        for binary in typing.get_args(ops.BinaryOp):
+            yield (lambda b, x, y, op=binary: b.binary(op, x, y)), dtype, dtype
+        for test in typing.get_args(ops.CompareOp):
+            yield (lambda b, x, y, op=test: b.compare(op, x, y)), dtype, specs.Boolean
+        for target in DTYPES:
+            if target is not dtype:
+                yield (lambda b, x, _, to=target: b.cast(to, x)), dtype, target
+
+
+def ptx_of_every_op(arch: str) -> str:
+    """One module with all of them."""
+    return lower_device(expand_maths(program(*every_op())), arch).ptx
+
+
+@cache
+def ptx_from_another_process(arch: str) -> str:
+    """What LLVM cannot select ends the process: so this is done in one of its own."""
+    code = f"import test_device; print(test_device.ptx_of_every_op({arch!r}))"
+    paths = [path for path in sys.path if path] + [str(Path(__file__).parent)]
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path[:] = {paths!r}\n{code}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+@pytest.mark.parametrize("arch", ["sm_50", "sm_80", "sm_120"])
+def test_every_op_selects(arch: str) -> None:
+    ptx = ptx_from_another_process(arch)
+    assert ptx.count(".visible .entry") > 380
+    assert ".extern" not in ptx
+
+
+@pytest.mark.needs_ptxas
+@pytest.mark.parametrize("arch", ["sm_80", "sm_120"])
+def test_ptxas_takes_every_op(arch: str, tmp_path: Path) -> None:
+    assemble(ptx_from_another_process(arch), arch, tmp_path)
+
+
+def test_a_tensor_is_a_struct_of_its_address_and_its_dynamic_numbers() -> None:
+    n, m = sym_int(symbol="n"), sym_int64(symbol="m")
+    tensor = ops.Value(TensorType(specs.Float32, (n, 8, m), (8 * m, m, 1), 4), "a")
+    (parameter,) = kernel_parameters(ops.Function("k", "kernel", (tensor,), ops.Region()))
+    assert isinstance(parameter, TensorParameter)
+    assert parameter.shape == (n, m)
+    assert parameter.strides == (8 * m, m)
+    assert str(parameter.type) == "{ptr, {{i32, i64}, {i64, i64}}}"
+    layout = parameter.layout
+    offsets = [layout.offset("data"), *(layout.offset(n.path) for n in parameter.numbers())]
+    assert offsets == [0, 8, 16, 24, 32]
+    assert layout.size == 40
+
+
+def test_a_static_tensor_is_its_address() -> None:
+    tensor = ops.Value(TensorType(specs.Float32, (4, 8), (8, 1), 4), "a")
+    (parameter,) = kernel_parameters(ops.Function("k", "kernel", (tensor,), ops.Region()))
+    assert str(parameter.type) == "{ptr}"
+    assert isinstance(parameter, TensorParameter)
+    assert parameter.layout.size == 8
+
+
+def test_a_symbol_of_no_tensor_follows_the_parameters() -> None:
+    n = sym_int(symbol="n")
+    tensor = ops.Value(TensorType(specs.Int32, (4,), (1,), 4), "a")
+    builder = Builder()
+    with builder.region() as region:
+        i = builder.special("thread_idx", 0)
+        builder.store(tensor, (i,), builder.size(Int32, n + 1))
+    function = ops.Function("k", "kernel", (tensor,), region.freeze())
+    assert [str(p.type) for p in kernel_parameters(function)] == ["{ptr}", "i32"]
+    code = lower_device(ops.Program("p", (function,), program().host, {n: "n"}), "sm_80")
+    assert ".param .b32 k_param_1" in code.ptx or ".param .u32 k_param_1" in code.ptx
+
+
+def launched(block: ops.Value | None, size: int) -> ops.Program:
+    """A program that launches its kernel with blocks of one size, a constant or a parameter."""
+    made = kernel("k", Int32, Int32, lambda b, x, y: b.binary("add", x, y))
+    params = tuple(ops.Value(param.type, param.hint) for param in made.params)
+    builder = Builder()
+    with builder.region() as region:
+        one = builder.constant(Int64, 1)
+        x = builder.constant(Int64, size) if block is None else block
+        builder.append(ops.Launch("k", (one, one, one), (x, one, one), params))
+    given = params if block is None else (*params, block)
+    host = ops.Function("p", "host", given, region.freeze())
+    return ops.Program("p", (made,), host, program(made).symbols)
+
+
+def test_a_constant_block_is_required_of_the_launch() -> None:
+    assert ".reqntid 96, 1, 1" in lower_device(launched(None, 96), "sm_80").ptx
+
+
+def test_registers_suffice_for_the_largest_block_that_may_come() -> None:
+    block = ops.Value(Int64, "block")
+    assert ".maxntid 1024" in lower_device(launched(block, 0), "sm_80").ptx
+
+
+def test_names_that_ptx_does_not_have_are_spelled_out(tmp_path: Path) -> None:
+    def copied(name: str) -> ops.Function:
+        return kernel(name, Int32, Int32, lambda _, x, __: x)
+
+    code = lower_device(program(*(copied(name) for name in ("_", "WARP_SZ", "größe"))), "sm_80")
+    assert code.kernels == ("kernel__", "kernel_WARP_SZ", "gr$uf6$udfe")
+
+
+@pytest.mark.needs_ptxas
+def test_ptxas_takes_spelled_out_names(tmp_path: Path) -> None:
+    names = ("_", "WARP_SZ", "größe", "add", "u32", "entry", "tid")
+    made = (kernel(name, Int32, Int32, lambda _, x, __: x) for name in names)
+    assemble(lower_device(program(*made), "sm_80").ptx, "sm_80", tmp_path)
+
+
+def test_an_unknown_architecture_is_refused() -> None:
+    with pytest.raises(CompileError, match="--gpu-arch is 'sm_91', which LLVM") as caught:
+        archs.check_arch("sm_91", "--gpu-arch")
+    assert caught.value.diagnostic.hint == "did you mean sm_90?"
+    assert "sm_90a" in str(caught.value.diagnostic.expected)
+
+
+def test_llvm_knows_every_architecture_of_the_table() -> None:
+    # LLVM says so on stderr, and goes on, where it does not.
+    code = (
+        "from ferrule.compiler.cuda import archs\n"
+        "for arch in archs.known_archs(): archs.machine(arch).target_data"
+    )
+    paths = [path for path in sys.path if path]
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path[:] = {paths!r}\n{code}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "not a recognized" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("capability", "arch"),
+    [((9, 0), "sm_90a"), ((8, 0), "sm_80"), ((8, 6), "sm_86"), ((12, 0), "sm_120a")],
+)
+def test_a_device_gets_its_own_architecture(capability: tuple[int, int], arch: str) -> None:
+    assert archs.arch_of(*capability) == arch
+
+
+def test_a_device_newer_than_llvm_gets_the_newest_plain_architecture() -> None:
+    newest = archs.arch_of(99, 0)
+    assert newest == [arch for arch in archs.known_archs() if arch[-1].isdigit()][-1]
+
+
+def test_a_device_that_is_too_old_is_an_error() -> None:
+    with pytest.raises(CompileError, match="compute capability 3.5, but PTX is made for sm_50"):
+        archs.arch_of(3, 5)
+
+
+def test_the_architecture_comes_from_option_environment_or_device() -> None:
+    assert archs.choose_arch("sm_80", {"FERRULE_GPU_ARCH": "sm_90"}, list) == "sm_80"
+    assert archs.choose_arch(None, {"FERRULE_GPU_ARCH": "sm_90"}, list) == "sm_90"
+    assert archs.choose_arch(None, {}, lambda: [(8, 9), (9, 0)]) == "sm_89"
+    with pytest.raises(CompileError, match="this machine has no GPU to take it from"):
+        archs.choose_arch(None, {}, list)
+    with pytest.raises(CompileError, match="variable FERRULE_GPU_ARCH is 'sm_1'"):
+        archs.choose_arch(None, {"FERRULE_GPU_ARCH": "sm_1"}, list)

@@ -1,0 +1,35 @@
+"""NVIDIA's assembler for PTX, where this machine has one: on the path, or in a Python package."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+ARCHS = ("sm_80", "sm_90a", "sm_100a", "sm_120")
+"""What every kernel is assembled for."""
+
+
+@cache
+def find_ptxas() -> str | None:
+    """The program; None where there is none."""
+    found = shutil.which("ptxas")
+    if found is not None:
+        return found
+    spec = importlib.util.find_spec("nvidia")
+    folders = [] if spec is None else list(spec.submodule_search_locations or ())
+    programs = (path for folder in folders for path in Path(folder).glob("*/bin/ptxas"))
+    return next((str(path) for path in programs), None)
+
+
+def assemble(ptx: str, arch: str, folder: Path) -> None:
+    """Assembles PTX.  AssertionError, with what ptxas says, where it refuses."""
+    program = find_ptxas()
+    assert program is not None, "a test without the mark needs_ptxas"
+    source = folder / f"{arch}.ptx"
+    source.write_text(ptx, encoding="utf-8")
+    command = [program, f"-arch={arch}", str(source), "-o", str(source.with_suffix(".cubin"))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{done.stderr}\n{ptx}"
