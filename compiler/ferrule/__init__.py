@@ -32,7 +32,60 @@ if TYPE_CHECKING:
     from ferrule.language.faces import Stride as Stride
     from ferrule.language.faces import Tensor as Tensor
     from ferrule.language.faces import Tile as Tile
+    from ferrule.language.faces import const_expr as const_expr
+    from ferrule.language.faces import printf as printf
+    from ferrule.language.faces import range as range
     from ferrule.language.faces import range_constexpr as range_constexpr
+    from ferrule.language.faces import static_assert as static_assert
+    from ferrule.language.layouts import Layout as Layout
+    from ferrule.language.layouts import LayoutError as LayoutError
+    from ferrule.language.layouts import append as append
+    from ferrule.language.layouts import blocked_product as blocked_product
+    from ferrule.language.layouts import coalesce as coalesce
+    from ferrule.language.layouts import complement as complement
+    from ferrule.language.layouts import composition as composition
+    from ferrule.language.layouts import cosize as cosize
+    from ferrule.language.layouts import crd2idx as crd2idx
+    from ferrule.language.layouts import depth as depth
+    from ferrule.language.layouts import dice as dice
+    from ferrule.language.layouts import filter_zeros as filter_zeros
+    from ferrule.language.layouts import flat_divide as flat_divide
+    from ferrule.language.layouts import flat_product as flat_product
+    from ferrule.language.layouts import flatten as flatten
+    from ferrule.language.layouts import get as get
+    from ferrule.language.layouts import group_modes as group_modes
+    from ferrule.language.layouts import idx2crd as idx2crd
+    from ferrule.language.layouts import is_congruent as is_congruent
+    from ferrule.language.layouts import is_static as is_static
+    from ferrule.language.layouts import is_weakly_congruent as is_weakly_congruent
+    from ferrule.language.layouts import left_inverse as left_inverse
+    from ferrule.language.layouts import local_partition as local_partition
+    from ferrule.language.layouts import local_tile as local_tile
+    from ferrule.language.layouts import logical_divide as logical_divide
+    from ferrule.language.layouts import logical_product as logical_product
+    from ferrule.language.layouts import make_layout as make_layout
+    from ferrule.language.layouts import make_ordered_layout as make_ordered_layout
+    from ferrule.language.layouts import prepend as prepend
+    from ferrule.language.layouts import product as product
+    from ferrule.language.layouts import product_each as product_each
+    from ferrule.language.layouts import raked_product as raked_product
+    from ferrule.language.layouts import rank as rank
+    from ferrule.language.layouts import recast_layout as recast_layout
+    from ferrule.language.layouts import right_inverse as right_inverse
+    from ferrule.language.layouts import select as select
+    from ferrule.language.layouts import shape as shape
+    from ferrule.language.layouts import size as size
+    from ferrule.language.layouts import slice_ as slice_
+    from ferrule.language.layouts import tiled_divide as tiled_divide
+    from ferrule.language.layouts import tiled_product as tiled_product
+    from ferrule.language.layouts import zipped_divide as zipped_divide
+    from ferrule.language.layouts import zipped_product as zipped_product
+    from ferrule.language.views import domain_offset as domain_offset
+    from ferrule.language.views import elem_less as elem_less
+    from ferrule.language.views import make_tensor as make_tensor
+    from ferrule.language.views import recast_ptr as recast_ptr
+    from ferrule.language.views import recast_tensor as recast_tensor
+    from ferrule.runtime import CudaError as CudaError
     from ferrule.runtime import Function as Function
     from ferrule.runtime import LaunchError as LaunchError
     from ferrule.runtime import from_dlpack as from_dlpack
@@ -61,6 +114,7 @@ if TYPE_CHECKING:
     from ferrule.specs import Int32 as Int32
     from ferrule.specs import Int64 as Int64
     from ferrule.specs import Numeric as Numeric
+    from ferrule.specs import TFloat32 as TFloat32
     from ferrule.specs import Uint4 as Uint4
     from ferrule.specs import Uint8 as Uint8
     from ferrule.specs import Uint16 as Uint16
@@ -81,18 +135,34 @@ _SPECS = (
     "AddressSpace make_fake_stream make_ptr nullptr "
     "BFloat16 Boolean Complex128 Complex64 Float16 Float32 Float4E2M1FN Float64 Float6E2M3FN "
     "Float6E3M2FN Float8E3M4 Float8E4M3 Float8E4M3B11FNUZ Float8E4M3FN Float8E4M3FNUZ Float8E5M2 "
-    "Float8E5M2FNUZ Float8E8M0FNU Int16 Int32 Int4 Int64 Int8 Numeric Uint16 Uint32 Uint4 Uint64 "
-    "Uint8 ceil_div make_fake_compact_tensor make_fake_tensor sym_int sym_int32 sym_int64"
+    "Float8E5M2FNUZ Float8E8M0FNU Int16 Int32 Int4 Int64 Int8 Numeric TFloat32 Uint16 "
+    "Uint32 Uint4 Uint64 Uint8 ceil_div make_fake_compact_tensor make_fake_tensor sym_int "
+    "sym_int32 sym_int64"
 )
-_FACES = "Constexpr Coord IntTuple Pointer Shape Stride Tensor Tile range_constexpr"
+_FACES = (
+    "Constexpr Coord IntTuple Pointer Shape Stride Tensor Tile const_expr printf range "
+    "range_constexpr static_assert"
+)
+_LAYOUTS = (
+    "Layout LayoutError append blocked_product coalesce complement composition cosize "
+    "crd2idx depth dice filter_zeros flat_divide flat_product flatten get group_modes "
+    "idx2crd is_congruent is_static is_weakly_congruent left_inverse local_partition "
+    "local_tile logical_divide logical_product make_layout make_ordered_layout prepend "
+    "product product_each raked_product rank recast_layout right_inverse select shape size "
+    "slice_ tiled_divide tiled_product zipped_divide zipped_product"
+)
+_VIEWS = "domain_offset elem_less make_tensor recast_ptr recast_tensor"
 _ATTRIBUTES = {
     "__version__": ("ferrule.specs._version", "__version__"),
     "CompileError": ("ferrule.compiler.errors", "CompileError"),
     "Options": ("ferrule.compiler.options", "Options"),
+    "CudaError": ("ferrule.runtime", "CudaError"),
     "Function": ("ferrule.runtime", "Function"),
     "LaunchError": ("ferrule.runtime", "LaunchError"),
     "from_dlpack": ("ferrule.runtime", "from_dlpack"),
     **{name: ("ferrule.language.faces", name) for name in _FACES.split()},
+    **{name: ("ferrule.language.layouts", name) for name in _LAYOUTS.split()},
+    **{name: ("ferrule.language.views", name) for name in _VIEWS.split()},
     "compile": ("ferrule.language.compilation", "compile"),
     "jit": ("ferrule.language.decorators", "jit"),
     "kernel": ("ferrule.language.decorators", "kernel"),

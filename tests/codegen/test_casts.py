@@ -11,16 +11,17 @@ import pytest
 from cpu_machine import BASELINE, compile_program, elementwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracle.rounding import bits_of
 
 from ferrule import specs
-from ferrule.language.codegen.scalars import bfloat16_bits, float16_bits
+from ferrule.language.codegen.scalars import bfloat16_bits, float16_bits, tfloat32_value
 from ferrule.specs import DType
 
 CPUS = pytest.mark.parametrize("cpu", [None, BASELINE])
 INTEGERS = [dtype for dtype in specs.ALL_DTYPES if dtype.is_integer and dtype.bits >= 8]
 WIDE = [specs.Float32, specs.Float64]
 FLOATS = [specs.Float16, specs.BFloat16, *WIDE]
-STORAGE = {specs.BFloat16: "uint16", specs.Boolean: "uint8"}
+STORAGE = {specs.BFloat16: "uint16", specs.Boolean: "uint8", specs.TFloat32: "float32"}
 ALL_HALVES = np.arange(1 << 16, dtype=np.uint32).astype(np.uint16)
 
 
@@ -187,6 +188,56 @@ def test_float64_to_halves_rounds_once(cpu: str | None) -> None:
     signs = np.signbit(some).astype(int) << 15
     wanted = [nearest_bfloat16(Fraction(x)) | s for x, s in zip(some, signs, strict=True)]
     assert cast(specs.Float64, specs.BFloat16, some, cpu).tolist() == wanted
+
+
+def tfloat32_of(values: Any) -> list[int]:
+    return [bits_of("tfloat32", float(x)) for x in values]
+
+
+@CPUS
+def test_float32_to_tfloat32(cpu: str | None) -> None:
+    values = interesting_floats()[::499]
+    middles = [1 + 2.0**-11, 1 + 3 * 2.0**-11, 2.0**-137, 3 * 2.0**-137, 3.4028e38]
+    values = np.concatenate([values, np.array([*middles, *(-x for x in middles)], np.float32)])
+    out = cast(specs.Float32, specs.TFloat32, values, cpu)
+    nan = np.isnan(values)
+    assert out[~nan].view(np.uint32).tolist() == tfloat32_of(values[~nan])
+    assert nan.any() and np.isnan(out[nan]).all()
+    assert not (out.view(np.uint32) & 0x1FFF).any()
+
+
+@CPUS
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_to_tfloat32_rounds_once(cpu: str | None) -> None:
+    middles = interesting_floats()[::997].astype(np.float64)
+    values = np.concatenate([middles, np.nextafter(middles, 0), np.nextafter(middles, np.inf)])
+    some = np.append(values[np.isfinite(values)], [1 + 2.0**-11 + 2.0**-40, 1e300])
+    out = cast(specs.Float64, specs.TFloat32, some, cpu)
+    assert out.view(np.uint32).tolist() == tfloat32_of(some)
+    for source in (specs.Int64, specs.Int32, specs.Uint16):
+        integers = np.array(integer_edges(source), source.name)
+        out = cast(source, specs.TFloat32, integers, cpu)
+        # Fractions: a float cannot hold every int64.
+        wanted = [Fraction(int(x)) for x in integers]
+        steps = [Fraction(2) ** max(0, abs(x.numerator).bit_length() - 11) for x in wanted]
+        nearest = [round(x / step) * step for x, step in zip(wanted, steps, strict=True)]
+        assert [Fraction(float(x)) for x in out] == nearest
+
+
+def test_from_tfloat32() -> None:
+    values = np.array([0.0, -0.0, 1.5, -2.5, 2.0**100, math.inf], np.float32)
+    values = np.append(values, np.float32(1 + 2.0**-11 + 2.0**-20))
+    for target in (specs.Float32, specs.Float64, specs.Float16, specs.Int8, specs.Boolean):
+        out = cast(specs.TFloat32, target, values)
+        read = np.array([*values[:-1], 1 + 2.0**-10], np.float32)  # a load rounds
+        np.testing.assert_array_equal(out, cast(specs.Float32, target, read))
+
+
+@given(st.floats(allow_nan=False))
+@settings(max_examples=200, deadline=None)
+def test_tfloat32_constants_round_once(value: float) -> None:
+    found = np.float32(tfloat32_value(value)).view(np.uint32)
+    assert int(found) == bits_of("tfloat32", value)
 
 
 @given(st.floats(allow_nan=False))

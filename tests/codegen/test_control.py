@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferrule.compiler.artefacts import Fault
-from ferrule.language.codegen.parallel import loop_order
 from ferrule.language.ir import ops
+from ferrule.language.ir.axes import loop_order
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.types import TensorType
 from ferrule.specs import (

@@ -14,12 +14,12 @@ from ferrule import specs
 from ferrule.compiler.cuda import archs
 from ferrule.compiler.errors import CompileError
 from ferrule.language.codegen.device import lower_device
-from ferrule.language.mathlib import expand_maths
 from ferrule.language.codegen.parameters import TensorParameter, kernel_parameters
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.types import TensorType
 from ferrule.language.ir.verifier import VerifierError, verify
+from ferrule.language.mathlib import expand_maths
 from ferrule.specs import Int32, Int64, sym_int, sym_int64
 
 DTYPES = (
@@ -79,6 +79,7 @@ def _ops() -> Iterator[tuple[Make, specs.DType, specs.DType]]:
             yield (lambda b, x, _, op=unary: b.unary(op, x)), dtype, dtype
         for binary in typing.get_args(ops.BinaryOp):
             yield (lambda b, x, y, op=binary: b.binary(op, x, y)), dtype, dtype
+        yield (lambda b, x, y: b.fma(x, y, x)), dtype, dtype
         for test in typing.get_args(ops.CompareOp):
             yield (lambda b, x, y, op=test: b.compare(op, x, y)), dtype, specs.Boolean
         for target in DTYPES:

@@ -11,8 +11,9 @@ from cpu_machine import add_one, elementwise, host, vector
 from ferrule.compiler.artefacts import Fault
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
+from ferrule.language.ir.types import HandleType
 from ferrule.language.ir.verifier import VerifierError, verify
-from ferrule.specs import Boolean, Float32, Int8, Int32, Int64, Uint8, sym_int
+from ferrule.specs import Boolean, DType, Float32, Int8, Int32, Int64, Uint8, sym_int
 
 FAULT = Fault("ValueError", "no")
 
@@ -104,19 +105,26 @@ def test_sizes_and_faults() -> None:
     refused("Int32 or Int64", ops.Size(value(Uint8), 3))
     refused_kernel("a kernel has no fault", ops.Size(value(Int32), 3, FAULT))
     flag, made = constant(Boolean)
-    refused("too many values", made, ops.Check(flag, FAULT, (flag,) * 5))
+    refused("too many values", made, ops.Check(flag, FAULT, (flag,) * 9))
     x, number = constant(Float32)
     refused("the value of a fault", made, number, ops.Check(flag, FAULT, (x,)))
 
 
 def test_what_kernels_and_hosts_have() -> None:
-    flag, made = constant(Boolean)
-    refused_kernel("no Check", made, ops.Check(flag, FAULT))
     refused_kernel("no Parallel", ops.Parallel((), (), ops.Region()))
     refused("only a kernel has threads", ops.Special(value(Int32), "thread_idx", 0))
     refused_kernel("three axes", ops.Special(value(Int32), "thread_idx", 3))
     inner = ops.Parallel((), (), ops.Region())
     refused("not inside another", ops.Parallel((), (), ops.Region((inner,))))
+
+
+@pytest.mark.parametrize(
+    ("format_", "dtype"),
+    [("%lld", Int32), ("%s", Int64), ("%g", Float32), ("%d", Int64), ("%lld %lld", Int64)],
+)
+def test_prints(format_: str, dtype: DType) -> None:
+    x, made = constant(dtype)
+    refused("a Print has", made, ops.Print(format_, (x,)))
 
 
 def test_elements() -> None:
@@ -129,6 +137,20 @@ def test_elements() -> None:
     refused("elements", made, ops.Load(value(Int32), tensor, (i,)), params=params)
     refused("elements", made, ops.Store(tensor, (i,), i), params=params)
     refused("only a tensor", made, ops.Load(flat, i, (i,)), params=params)
+
+
+def test_views() -> None:
+    tensor, handle = value(vector(Float32, 4), "t"), value(HandleType("pointer"), "p")
+    i, made = constant(Int32)
+    x, number = constant(Float32)
+    params, other = (tensor, handle), value(vector(Int32, 4))
+    same = value(vector(Float32, 4))
+    refused("a view is a tensor", ops.View(value(Float32), tensor), params=params)
+    refused("of a tensor or a pointer", made, ops.View(same, i), params=params)
+    refused("only a tensor", made, ops.View(same, handle, (i,)), params=params)
+    refused("one index for each dim", made, ops.View(same, tensor, (i, i)), params=params)
+    refused("an index", number, ops.View(same, tensor, (x,)), params=params)
+    refused("keeps the dtype", made, ops.View(other, tensor, (i,)), params=params)
 
 
 def test_launches() -> None:

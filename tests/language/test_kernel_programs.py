@@ -1,4 +1,4 @@
-"""Programs that launch kernels, compiled and run, each beside itself in plain Python."""
+"""Programs that launch kernels, compiled, interpreted, and each beside itself in plain Python."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from plain_python import Program, collect, f32, ramp, run_both, zeros
+from agreement import run_all_ways
+from plain_python import Program, collect, f32, ramp, zeros
 
 import ferrule as fe
 
@@ -142,4 +143,4 @@ def no_rows(out, a):
 
 @pytest.mark.parametrize("each", PROGRAMS, ids=lambda p: p[0].__name__)
 def test_program(each: Program) -> None:
-    run_both(*each, tolerance=1e-6)
+    run_all_ways(*each, tolerance=1e-6)

@@ -1,4 +1,4 @@
-"""Programs as people write them, compiled and run, each beside itself in plain Python."""
+"""Programs as people write them, compiled, interpreted, and each beside itself in plain Python."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from plain_python import Program, collect, f32, i32, run_both, zeros
+from agreement import run_all_ways
+from plain_python import Program, collect, f32, i32, zeros
 
 import ferrule as fe
 
@@ -296,4 +297,4 @@ def wide_ranges(out):
 
 @pytest.mark.parametrize("each", PROGRAMS, ids=lambda p: p[0].__name__)
 def test_program(each: Program) -> None:
-    run_both(*each, tolerance=1e-6)
+    run_all_ways(*each, tolerance=1e-6)

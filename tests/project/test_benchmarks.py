@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-BENCHMARKS = ("call_overhead", "checks", "compile_time", "elementwise")
+BENCHMARKS = ("call_overhead", "checks", "compile_time", "elementwise", "maths")
 VERDICTS = {"met", "missed", "not measured"}
 
 

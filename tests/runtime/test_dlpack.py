@@ -11,7 +11,7 @@ import tvm_ffi
 
 from ferrule import specs
 from ferrule.runtime import from_dlpack, tensor_spec
-from ferrule.runtime.dlpack import DLTensor
+from ferrule.runtime.views import DLTensor
 from ferrule.specs.text import kind_text
 
 from .conftest import Maker
@@ -234,6 +234,13 @@ def test_what_it_says() -> None:
 
 
 def test_force_tf32() -> None:
+    held = from_dlpack(np.zeros((2, 3), np.float32), force_tf32=True)
+    assert held.element_type is specs.TFloat32
+    spec = held.mark_layout_dynamic(leading_dim=1).__ferrule_spec__("a")
+    assert kind_text(spec, {}, full=False) == "Tensor([?, ?], tfloat32)"
+
+
+def test_force_tf32_takes_float32_alone() -> None:
     with pytest.raises(ValueError, match="takes a float32 tensor, but the elements are float64"):
         from_dlpack(np.zeros(2), force_tf32=True)
 

@@ -10,6 +10,7 @@ import pytest
 from ferrule import specs
 from ferrule.specs import (
     ALL_DTYPES,
+    BY_DLPACK,
     BFloat16,
     Boolean,
     Complex64,
@@ -20,6 +21,7 @@ from ferrule.specs import (
     Int8,
     Int32,
     Numeric,
+    TFloat32,
     Uint8,
     Uint64,
     as_dtype,
@@ -28,7 +30,14 @@ from ferrule.specs import (
 
 def test_names_and_codes_are_distinct() -> None:
     assert len({dtype.name for dtype in ALL_DTYPES}) == len(ALL_DTYPES)
-    assert len({dtype.dlpack for dtype in ALL_DTYPES}) == len(ALL_DTYPES)
+    in_memory = [dtype for dtype in ALL_DTYPES if dtype is not TFloat32]
+    assert len({dtype.dlpack for dtype in in_memory}) == len(in_memory)
+
+
+def test_tfloat32_is_float32_in_memory() -> None:
+    assert TFloat32.dlpack == Float32.dlpack
+    assert BY_DLPACK[TFloat32.dlpack] is Float32
+    assert as_dtype("tfloat32") is TFloat32
 
 
 def test_dlpack_words_are_those_of_tvm_ffi() -> None:
@@ -36,7 +45,7 @@ def test_dlpack_words_are_those_of_tvm_ffi() -> None:
     import tvm_ffi
 
     for dtype in ALL_DTYPES:
-        if dtype.kind == "complex":  # tvm-ffi has no name for them
+        if dtype.kind == "complex" or dtype is TFloat32:  # tvm-ffi has no name for them
             continue
         theirs = tvm_ffi.dtype(dtype.name)
         word = theirs.type_code | theirs.bits << 8 | theirs.lanes << 16

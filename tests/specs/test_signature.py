@@ -102,7 +102,7 @@ def test_signature_text() -> None:
     assert list(signature.symbols.values()) == ["rows", "n0", "n1", "s0"]
     assert str(signature.renamed("g")).startswith("g(a: Tensor(")
     assert signature.index("k") == 3
-    assert signature["a"].data == specs.Data("a")
+    assert signature["a"].data == specs.Data(signature["a"])
     assert signature["b"].shape[0] == n
     with pytest.raises(KeyError, match="'z' is no parameter of f"):
         signature["z"]

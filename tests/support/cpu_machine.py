@@ -16,12 +16,14 @@ import numpy as np
 from llvmlite import binding as llvm
 
 from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Body
+from ferrule.compiler.natives import with_instructions
+from ferrule.compiler.targets import HostTarget
 from ferrule.language.codegen import lower_cpu
-from ferrule.language.codegen.mathlib import expand_maths
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.types import TensorType
 from ferrule.language.ir.verifier import verify
+from ferrule.language.mathlib import expand_maths
 from ferrule.specs import DType, Int32, Int64, Sym, sym_int
 
 BASELINE = "x86-64"
@@ -43,6 +45,7 @@ C_TYPES: dict[str, Any] = {
     "float16": ctypes.c_uint16,
     "bfloat16": ctypes.c_uint16,
     "float32": ctypes.c_float,
+    "tfloat32": ctypes.c_float,
     "float64": ctypes.c_double,
 }
 
@@ -55,6 +58,7 @@ def optimise(text: str, cpu: str) -> tuple[str, bytes]:
     machine = target.create_target_machine(
         cpu=cpu, features=features, opt=2, reloc="pic", codemodel="default"
     )
+    text = with_instructions(text, HostTarget(target.triple, cpu, features))
     module = llvm.parse_assembly(text, context=llvm.create_context())
     module.triple, module.data_layout = target.triple, str(machine.target_data)
     tuning = llvm.create_pipeline_tuning_options(speed_level=3)

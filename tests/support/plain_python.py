@@ -1,12 +1,11 @@
 """Runs programs of the kernel language in plain Python, on NumPy arrays: their own reference.
 
 `plain_python()` gives what is only a name outside of a compiled function a meaning for a while: a
-launch is loops over blocks and threads, `fe.math` computes.  `run_both` compares the two.
+launch is loops over blocks and threads, `fe.math` computes.  `agreement` compares the two.
 """
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -103,21 +102,3 @@ def examples(*arguments: Any) -> list[Any]:
         return fe.make_fake_compact_tensor(argument.dtype.name, shape, stride_order=order)
 
     return [example(argument) for argument in arguments]
-
-
-def run_both(
-    function: Callable[..., None],
-    arguments: tuple[Any, ...],
-    tolerance: float = 0.0,
-) -> None:
-    """Runs a program compiled, and in plain Python; all arrays agree."""
-    compiled = fe.compile(function, *examples(*arguments), options="--target cpu")
-    ours, theirs = copy.deepcopy(arguments), copy.deepcopy(arguments)
-    compiled(*ours)
-    with plain_python():
-        function(*theirs)
-    for found, wanted in zip(ours, theirs, strict=True):
-        if isinstance(found, np.ndarray):
-            np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=0)
-            if found.dtype.kind == "f":
-                np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))

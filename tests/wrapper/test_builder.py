@@ -79,7 +79,7 @@ def test_support_code_is_the_same_as_bytes_and_as_assembly() -> None:
     made = origin(signature()).emit("add", here.cpu, here.triple)
     assert set(read_object(made.data).defined) == {"__tvm_ffi_add"}
     assert "ferrule_check:" in origin(signature()).text("asm")
-    assert as_data(b"no object", ()) is None
+    assert as_data(b"no object", (), "nothing") is None
 
 
 def test_objects_show_the_export_alone() -> None:

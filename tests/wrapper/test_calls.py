@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from wrapper_calls import Wrapped, view
@@ -110,3 +112,10 @@ def test_the_two_parts_of_a_call_are_checked_in_order() -> None:
     wrapped = Wrapped(tensor("a", 4), tensor("b", 4))
     assert "argument #1" in wrapped.refused(view(5), view(4, dtype=0))
     assert "argument #0" in wrapped.refused(view(5), view(5))
+
+
+def test_not_a_number_arrives() -> None:
+    wrapped = Wrapped(Scalar("x", Float32), Scalar("y", Float64))
+    assert all(map(math.isnan, wrapped(math.nan, math.nan)))
+    assert wrapped(1e300, 0.1) == (math.inf, 0.1)
+    assert wrapped(True, (1 << 62) + 1) == (1.0, float((1 << 62) + 1))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 
 import pytest
 from wrapper_calls import NullView, Raw, Refused, Wrapped, view
 
-from ferrule.compiler.artefacts import Fault, Location, Relation
+from ferrule.compiler.artefacts import Fault, Location, Relation, literal
 from ferrule.compiler.messages.catalogue import CATALOGUE
 from ferrule.specs import Boolean, Float32, Int32, Scalar, Tensor, Uint8, Uint64, ceil_div, sym_int
 
@@ -318,6 +319,28 @@ def test_faults_of_the_body() -> None:
         Wrapped(faults=faults, status=1)()
     assert str(caught.value) == "ZeroDivisionError: integer division by zero"
     assert caught.value.backtrace == '  File "kernels.py", line 12, in add\n'
+
+
+def fault_of(message: str, *values: int) -> str:
+    """The error of a body that fails so."""
+    wrapped = Wrapped(faults=[Fault("ValueError", message)], status=1, values=values)
+    with pytest.raises(Refused) as caught:
+        wrapped()
+    return str(caught.value).removeprefix("ValueError: ")
+
+
+def test_texts_in_faults_of_the_body() -> None:
+    texts = ("cuInit", "größer " * 99, "")
+    held = [ctypes.create_string_buffer(text.encode()) for text in texts]
+    first, *others = map(ctypes.addressof, held)
+    message = fault_of("{text} ({}): {text}, {text}.", first, 3, *others)
+    assert message == f"cuInit (3): {texts[1]}, ."
+    assert fault_of("nothing: {text}!", 0) == "nothing: !"
+
+
+@pytest.mark.parametrize("text", ["{}", "{text}", "{{}}", "{x} {", "}{", "{{text}}", "100 %s"])
+def test_braces_in_faults_of_the_body(text: str) -> None:
+    assert fault_of(literal(text) + ": {}", 7) == f"{text}: 7"
 
 
 def test_one_parameter_is_no_plural() -> None:

@@ -41,6 +41,9 @@ class Fault:
 
 MAX_FAULT_VALUES = 8
 
+RAISED = -(1 << 30)
+"""What a body returns that has set the error itself."""
+
 
 def literal(text: str) -> str:
     """A text as part of the message of a `Fault`: none of it is a placeholder."""
@@ -73,7 +76,8 @@ class Body:
 
     The function `symbol` has the C type `int32_t (int64_t* values, <parameters>, <symbols>)`:
     for each parameter of the signature its leaves, then the value of each of `symbols`, i32 or i64
-    by its width.  With `device_code` an i32 follows: the index of the GPU on which the call's
+    by its width.  Where the signature has a result, `int64_t* results` follows `values`, which is
+    where the function leaves the result's leaves, see `wrapper.results`.  With `device_code` an i32 follows: the index of the GPU on which the call's
     tensors are, -1 if it has none.  The leaves of a parameter are
 
     * tensor: the address of its first element, `ptr`; pointer, stream, env stream: the address;
@@ -91,7 +95,8 @@ class Body:
     `location` is where the function comes from, for the traceback of an error.
 
     It returns 0, or i + 1 after it wrote the values of `faults[i]` to `values` (room for
-    `MAX_FAULT_VALUES`).
+    `MAX_FAULT_VALUES`), or, if it has any fault, `RAISED` where it has set the error itself.  Where
+    it does not return 0 it has given nothing away.
     """
 
     text: str

@@ -10,15 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import llvmlite.binding as llvm
 
 from ferrule.compiler import targets
 from ferrule.compiler.artefacts import HostModule
+from ferrule.compiler.natives import with_instructions
 from ferrule.compiler.support import (
     CHECKS,
     CUDA,
+    VALUES,
     Support,
     support_assembly,
     support_data,
@@ -29,7 +32,7 @@ from ferrule.runtime.artefacts import ObjectCode
 
 def assemble(module: HostModule, name: str, cpu: str, triple: str) -> ObjectCode:
     """The object of a module for a CPU; `name` is the name that its wrapper exports."""
-    machine = _machine(module, cpu, triple)
+    module, machine = _for_target(module, cpu, triple)
     with _linked(module, triple, machine, support_data) as linked:
         data = bytes(machine.emit_object(linked))
     return ObjectCode(name=name, data=data, triple=triple, cpu=cpu)
@@ -37,13 +40,17 @@ def assemble(module: HostModule, name: str, cpu: str, triple: str) -> ObjectCode
 
 def assembly_text(module: HostModule, cpu: str, triple: str) -> str:
     """What `assemble` puts into the object, as assembly."""
-    machine = _machine(module, cpu, triple)
+    module, machine = _for_target(module, cpu, triple)
     with _linked(module, triple, machine, support_assembly) as linked:
         return str(machine.emit_assembly(linked))
 
 
-def _machine(module: HostModule, cpu: str, triple: str) -> Any:
-    return targets.machine(targets.target(cpu, triple), min(module.opt_level, 2))
+def _for_target(module: HostModule, cpu: str, triple: str) -> tuple[HostModule, Any]:
+    """The module with the instructions that the CPU has, and LLVM's machine."""
+    target = targets.target(cpu, triple)
+    text = with_instructions(module.body.text, target)
+    module = replace(module, body=replace(module.body, text=text))
+    return module, targets.machine(target, min(module.opt_level, 2))
 
 
 def verified(text: str) -> str:
@@ -65,7 +72,7 @@ def _linked(
     context = llvm.create_context()
     with ExitStack() as opened:
         body = opened.enter_context(_parse(module.body.text, triple, machine, context))
-        support = "".join(form(each, triple) for each in _support_of(body))
+        support = "".join(form(each, triple) for each in _support_of(module.wrapper, body))
         text = module.wrapper + support
         wrapper = opened.enter_context(_parse(text, triple, machine, context))
         _optimise(body, machine, module.opt_level)
@@ -77,10 +84,11 @@ def _linked(
         yield wrapper
 
 
-def _support_of(body: Any) -> list[Support]:
-    """The support code that a module needs: its wrapper's, and what its body calls."""
+def _support_of(wrapper: str, body: Any) -> list[Support]:
+    """The support code that a module needs: what its wrapper and its body call."""
     called = {function.name for function in body.functions if function.is_declaration}
-    return [CHECKS, *(each for each in (CUDA,) if not called.isdisjoint(each.entries))]
+    called.update(name for name in VALUES.entries if f"@{name}(" in wrapper)
+    return [CHECKS, *(each for each in (CUDA, VALUES) if not called.isdisjoint(each.entries))]
 
 
 @contextmanager

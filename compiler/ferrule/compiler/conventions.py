@@ -39,6 +39,8 @@ class BodyCall:
     def emit(self, writer: Writer, call: DecodedCall) -> Value:
         """See `CallingConvention`."""
         arguments = [call.values]
+        if call.results is not None:
+            arguments.append(call.results)
         for param in call.signature.params:
             arguments += call.leaves(param)
         arguments += [call.symbol(symbol) for symbol in self.body.symbols]

@@ -22,6 +22,8 @@ from ferrule.compiler.cuda.support import ENTRIES as CUDA_ENTRIES
 from ferrule.compiler.cuda.support import define_cuda
 from ferrule.compiler.messages.support import define_support
 from ferrule.compiler.precompiled import as_data
+from ferrule.compiler.values import ENTRIES as VALUE_ENTRIES
+from ferrule.compiler.values import define_values
 from ferrule.runtime.llvm.emitter import Emitter
 
 
@@ -44,6 +46,9 @@ CHECKS: Final = Support("checks", ("ferrule_check", "ferrule_raise"), _define_ch
 
 CUDA: Final = Support("cuda", CUDA_ENTRIES, define_cuda)
 """What bodies call that launch kernels on NVIDIA GPUs."""
+
+VALUES: Final = Support("values", VALUE_ENTRIES, define_values)
+"""What wrappers of functions call that return something."""
 
 _DROPPED: Final = re.compile(
     r'^\s*\.(globl|file|ident|addrsig|addrsig_sym|section\s+"?\.note\.GNU-stack)\b.*\n', re.M

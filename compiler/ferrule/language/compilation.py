@@ -188,11 +188,11 @@ def build(job: Job) -> Function:
     from ferrule.compiler import targets
     from ferrule.compiler.origin import CompiledOrigin, host_module
     from ferrule.language.codegen import CodegenError
-    from ferrule.language.mathlib import expand_maths
     from ferrule.language.ir.collapse import collapse
     from ferrule.language.ir.printer import print_program
     from ferrule.language.ir.verifier import verify
     from ferrule.language.lowering.program import lower_program
+    from ferrule.language.mathlib import expand_maths
     from ferrule.runtime import Engine, make_function
 
     examples = job.examples

@@ -18,8 +18,15 @@ from typing import Any, Final, get_args
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.language import faces
+from ferrule.language.recognised import (
+    hints_of,
+    is_stream,
+    is_stream_annotation,
+    scalar_dtype,
+    tensor_spec,
+)
 from ferrule.language.source import outer_names
-from ferrule.specs import Boolean, DType, Float32, Int32, Int64, Numeric, SupportsSpec, Sym, params
+from ferrule.specs import Boolean, DType, Float32, Int32, Numeric, SupportsSpec, Sym, params
 from ferrule.specs.binding import Path
 from ferrule.specs.expr import is_dim, sym_int64
 
@@ -186,7 +193,7 @@ class _Derivation:
             return self.union(name, example, get_args(annotation), path)
         if annotation in _SHAPES and isinstance(example, (tuple, list)):
             return self.shape(name, example, _SHAPES[annotation])
-        if _is_cuda_stream(annotation) and not isinstance(example, SupportsSpec):
+        if is_stream_annotation(annotation) and not isinstance(example, SupportsSpec):
             return params.Stream(name)
         return None
 
@@ -214,6 +221,8 @@ class _Derivation:
                 return params.Bytes(name)
         if hasattr(type(example), "__dlpack__"):
             return tensor_spec(name, example)
+        if is_stream(example):
+            return params.Stream(name)
         return self.scalar(name, example, annotation)
 
     def constant(self, name: str, example: Any) -> params.Constant:
@@ -271,7 +280,7 @@ class _Derivation:
     def record(self, name: str, example: Any, fields: list[str], path: Path) -> params.Tuple:
         """A named tuple or dataclass."""
         self.classes[path] = type(example)
-        hints = _hints(type(example))
+        hints = hints_of(type(example))
         items = tuple(
             self.spec(each, getattr(example, each), hints.get(each, _EMPTY), (*path, i))
             for i, each in enumerate(fields)
@@ -297,7 +306,7 @@ class _Derivation:
     def scalar(self, name: str, example: Any, annotation: Any) -> params.Scalar:
         """A number: its dtype comes from the annotation, else from the example."""
         try:
-            dtype = annotation if isinstance(annotation, DType) else _scalar_dtype(example)
+            dtype = annotation if isinstance(annotation, DType) else scalar_dtype(example)
             if dtype is None:
                 raise TypeError(f"{example!r} ({type(example).__name__})")
             if not isinstance(example, (DType, Sym)):
@@ -323,46 +332,3 @@ class _Derivation:
                 f"{self.function}: the parameter {name!r} is annotated as "
                 f"{getattr(annotation, '__name__', annotation)}, but its example is {example!r}"
             )
-
-
-def _is_cuda_stream(annotation: Any) -> bool:
-    """Whether this is cuda-python's CUstream, as a class or as text."""
-    name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
-    return name.rpartition(".")[2] == "CUstream"
-
-
-def _hints(cls: type) -> dict[str, Any]:
-    try:
-        return typing.get_type_hints(cls)
-    except (NameError, TypeError, AttributeError):
-        return dict(getattr(cls, "__annotations__", {}))
-
-
-def _scalar_dtype(example: Any) -> DType | None:
-    match example:
-        case DType():
-            return example
-        case Numeric():
-            return type(example)
-        case Sym(width=width):
-            return Int32 if width == 32 else Int64
-        case bool():
-            return Boolean
-        case int():
-            return Int32
-        case float():
-            return Float32
-    return None
-
-
-def tensor_spec(name: str, tensor: Any) -> params.Tensor:
-    """The spec of a real tensor: its exact shape, strides, dtype and device."""
-    from ferrule import runtime
-
-    try:
-        spec: params.Tensor = runtime.tensor_spec(name, tensor)
-        return spec
-    except (TypeError, ValueError, BufferError, RuntimeError) as error:
-        raise CompileError(
-            f"the tensor for the parameter {name!r} cannot be taken through DLPack: {error}"
-        ) from None

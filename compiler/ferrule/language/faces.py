@@ -5,6 +5,7 @@ function a call raises `OutsideKernel`.
 
 from __future__ import annotations
 
+import builtins
 from typing import Any, NoReturn
 
 
@@ -24,12 +25,16 @@ class Tensor:
     """A tensor parameter of a kernel or a host function; written as an annotation.
 
     `a.shape`, `a.stride`: tuples of sizes.  `a.element_type`: the dtype.  `a[i, j]` reads an
-    element and `a[i, j] = x` writes one, with one integer coordinate for each dim.  In a host
-    function `a[:]` is the whole tensor, in expressions and as the target of an assignment.
+    element and `a[i, j] = x` writes one, with one integer coordinate for each dim; a None keeps its
+    dim, so that `a[i, None]` is a tensor.  `a.layout`, `a.iterator`, `a.reshape(…)`,
+    `a.transpose(…)`, `a.recast(dtype)`: see the page about layouts.  In a host function `a[:]` is
+    the whole tensor, in expressions and as the target of an assignment.
     """
 
     shape: tuple[Any, ...]
     stride: tuple[Any, ...]
+    layout: Any
+    iterator: Any
     element_type: Any
 
     def __init__(self) -> None:
@@ -84,9 +89,50 @@ class Constexpr(_Annotation):
         return cls
 
 
-def range_constexpr(*args: int) -> range:
+def range(
+    *args: int,
+    unroll: int = 0,
+    unroll_full: bool = False,
+    vectorize: bool | int | None = None,
+    prefetch_stages: int | None = None,
+    at_least_once: bool = False,
+) -> builtins.range:
+    """Python's `range` with wishes of how the loop over it is compiled.
+
+    `unroll`: into how many iterations at once, 1 for none; `unroll_full`: into all.  `vectorize`:
+    whether to use vectors, or of how many elements.  The compiler may do otherwise, and a loop with
+    a `break` or `return` has no wishes.  The last two are taken and mean nothing.
+    """
+    return builtins.range(*args)
+
+
+def range_constexpr(*args: int) -> builtins.range:
     """`range` with bounds known at compile time: the loop over it is unrolled.
 
     Raises TypeError for bounds that are known only at the call.
     """
-    return range(*args)
+    return builtins.range(*args)
+
+
+def const_expr(value: Any) -> Any:
+    """The value itself, which must be known at compile time, as in `if const_expr(n > 4):`."""
+    return value
+
+
+def static_assert(condition: object, message: object = "") -> None:
+    """Ends a compilation with a CompileError that has this message, unless the condition holds.
+
+    The condition must be known at compile time.  Outside of a compilation: an AssertionError.
+    """
+    if not condition:
+        raise AssertionError(message)
+
+
+def printf(*args: Any, end: str = "\n") -> None:
+    """Prints at run time: `printf("i = {}, x = {:.3f}", i, x)`, `printf("%d", i)`, `printf(i, x)`.
+
+    Takes the format of Python's `format` without names and alignment, or that of C's `printf`.  The
+    text goes to the process's standard output at once, with `end` behind it if it does not end with
+    a newline already.
+    """
+    outside("printf")

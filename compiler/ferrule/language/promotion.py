@@ -1,12 +1,15 @@
 """Which dtype an operation on two run-time numbers has, and which stores convert by themselves.
 
-Two run-time numbers promote as `torch.promote_types` does.  A Python number is weak: it takes the
-other operand's dtype where that can hold its kind.
+Two run-time numbers promote as `torch.promote_types` does.  Where torch has no answer (Uint16,
+Uint32 and Uint64 beside other integers and bools), it is the smallest integer that holds both, and
+there is none for Uint64 and a signed integer.  A TFloat32 is computed with as a Float32, as tensor
+cores do it: its products and sums are no TFloat32.  A Python number is weak: it takes the other
+operand's dtype where that can hold its kind.
 """
 
 from __future__ import annotations
 
-from ferrule.specs import Boolean, DType, Float32, Int8, Int16, Int32, Int64
+from ferrule.specs import Boolean, DType, Float32, Int8, Int16, Int32, Int64, TFloat32
 
 _RANKS = {"bool": 0, "int": 1, "uint": 1, "float": 2, "complex": 3}
 _SIGNED: dict[int, DType] = {8: Int8, 16: Int16, 32: Int32, 64: Int64}
@@ -21,8 +24,14 @@ def rank(dtype: DType) -> int:
     return _RANKS[dtype.kind]
 
 
+def computed(dtype: DType) -> DType:
+    """The dtype that operators compute in for this one."""
+    return Float32 if dtype is TFloat32 else dtype
+
+
 def promote(left: DType, right: DType) -> DType:
     """The dtype of an operation on these two.  Raises NoCommonType where there is none."""
+    left, right = computed(left), computed(right)
     if left is right:
         return left
     if rank(left) != rank(right):

@@ -72,7 +72,7 @@ def read_source(function: Callable[..., Any]) -> Source:
         raise CompileError(f"{function!r} is no Python function, so it has no source to compile")
     lines, first_line = _lines(function)
     place = _place(function, lines, first_line)
-    _refuse_kinds(function, place)
+    refuse_kinds(function, place)
     try:
         node = _parse(lines, first_line)
     except SyntaxError:
@@ -154,7 +154,9 @@ def default_values(function: types.FunctionType) -> dict[str, Any]:
     return {**dict(zip(names, values, strict=True)), **(function.__kwdefaults__ or {})}
 
 
-def _refuse_kinds(function: types.FunctionType, place: Span) -> None:
+def refuse_kinds(function: Callable[..., Any], place: Span) -> None:
+    """CompileError for a function that is none to be compiled: a lambda, a generator."""
+    assert isinstance(function, types.FunctionType)
     if function.__name__ == "<lambda>":
         raise CompileError(
             Diagnostic("a lambda cannot be compiled by itself", place, hint="write a def statement")

@@ -8,13 +8,17 @@ their operators raise, so that compile-time code cannot use them by accident.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Final, NoReturn
+from dataclasses import dataclass, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
+from ferrule.language.layouts import Layout
 from ferrule.specs import Dim, DType
 from ferrule.specs.params import Param
+
+if TYPE_CHECKING:
+    from ferrule.compiler.errors import CompileError
 
 
 class _Opaque:
@@ -51,14 +55,38 @@ class Number(_Opaque):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorView(_Opaque):
-    """A tensor parameter; `name` is what messages call it."""
+    """A tensor: a parameter, or a part of one; `name` is what messages call it.
+
+    `nested`: its layout where the modes nest; the dims of its type are the leaves.  `whole`: a part
+    that was written with `:`, which stands for all of it in a whole-tensor expression.
+    """
+
+    value: ops.Value
+    name: str
+    nested: Layout | None = None
+    whole: bool = False
+
+    @property
+    def type(self) -> TensorType:
+        """Its element type, shape and strides."""
+        return self.value.tensor
+
+    @property
+    def layout(self) -> Layout:
+        """From coordinates to elements."""
+        return self.nested or Layout(self.type.shape, self.type.strides)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PointerView(_Opaque):
+    """The address of elements of a dtype: a tensor of one dim, stride 1 and no known end."""
 
     value: ops.Value
     name: str
 
     @property
     def type(self) -> TensorType:
-        """Its element type, shape and strides."""
+        """Of the elements that begin there."""
         return self.value.tensor
 
 
@@ -129,19 +157,44 @@ class BoundMethod:
 
 @dataclass(frozen=True, slots=True)
 class Undefined(_Opaque):
-    """A name that only one side of a run-time branch or loop defined; reading it is an error."""
+    """A name that only one side of a run-time branch or loop defined; reading it is an error.
+
+    `error`: the error that reading it is, where the sides define it as two things.
+    """
 
     reason: str
+    error: CompileError | None = None
 
 
-RunTime = Number | TensorView | Whole | KernelCall | Handle | Maybe | OneOf | Undefined
-RUN_TIME: Final = (Number, TensorView, Whole, KernelCall, Handle, Maybe, OneOf, Undefined)
+RunTime = (
+    Number | TensorView | PointerView | Whole | KernelCall | Handle | Maybe | OneOf | Undefined
+)
+RUN_TIME: Final = (
+    Number,
+    TensorView,
+    PointerView,
+    Whole,
+    KernelCall,
+    Handle,
+    Maybe,
+    OneOf,
+    Undefined,
+)
+
+
+def is_record(value: object) -> bool:
+    """Whether this is an instance of a user's dataclass; ferrule's own classes are no records."""
+    if isinstance(value, type) or not is_dataclass(value):
+        return False
+    return not type(value).__module__.startswith("ferrule.")
 
 
 def is_run_time(value: object) -> bool:
-    """Whether this, or an item of this tuple or list, is known only at the call."""
+    """Whether this, or an item of this container or dataclass, is known only at the call."""
     if isinstance(value, (tuple, list)):
         return any(is_run_time(item) for item in value)
     if isinstance(value, dict):
         return any(is_run_time(item) for item in value.values())
+    if is_record(value):
+        return any(is_run_time(getattr(value, each.name, None)) for each in fields(value))  # type: ignore[arg-type]
     return isinstance(value, RUN_TIME)

@@ -7,152 +7,17 @@ whatever speaks DLPack, arrays that cannot be written too; no data is copied.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-import numpy as np
-import tvm_ffi
-
 from ferrule import specs
+from ferrule.runtime.views import View, view_of
 from ferrule.specs.dtypes import as_dtype
 from ferrule.specs.params import AddressSpace, check_alignment
 from ferrule.specs.text import kind_text
 
-_OBJECT_HEADER: Final = 24
-"""Bytes before the DLTensor of a tensor object."""
-
-_PACKED: Final = specs.Float4E2M1FN.code | 4 << 8 | 2 << 16
-"""The DLDataType of two 4-bit floats in a byte."""
-
 _INT32_MAX: Final = (1 << 31) - 1
-
-
-class DLTensor(ctypes.Structure):
-    """DLPack's struct of this name."""
-
-    _fields_ = [
-        ("data", ctypes.c_uint64),
-        ("device_type", ctypes.c_int32),
-        ("device_id", ctypes.c_int32),
-        ("ndim", ctypes.c_int32),
-        ("dtype", ctypes.c_uint32),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-    ]
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """What DLPack tells of a tensor; sizes and strides count elements, those of a packed one too.
-
-    `tensor` holds the memory.
-    """
-
-    tensor: Any = field(repr=False)
-    dtype: specs.DType
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    device: str
-    address: int
-    packed: bool
-    read_only: bool
-
-    def spec(self, name: str) -> specs.Tensor:
-        """The parameter that takes exactly this."""
-        return specs.Tensor(
-            name,
-            self.shape,
-            self.dtype,
-            strides=self.strides,
-            device=self.device,
-            read_only=self.read_only,
-            packed=self.packed,
-        )
-
-    def check_align(self, align: int) -> None:
-        """ValueError where the data does not lie at a multiple of `align` bytes."""
-        if 0 not in self.shape and self.address % align:
-            raise ValueError(
-                f"the tensor's data lies at {self.address:#x}, which is no multiple of "
-                f"{align} bytes"
-            )
-
-
-class _Writable:
-    """The memory of an array, said to be writable."""
-
-    def __init__(self, array: np.ndarray[Any, Any]) -> None:
-        interface = dict(array.__array_interface__)
-        self.__array_interface__ = {**interface, "data": (interface["data"][0], False)}
-        self.array = array
-
-
-def writable_alias(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The same memory as an array that DLPack gives out; whoever uses it must not write."""
-    return np.asarray(_Writable(array))
-
-
-def view_of(tensor: Any) -> View:
-    """What DLPack tells of a tensor. TypeError where it tells nothing, or of an unknown dtype."""
-    read_only = isinstance(tensor, np.ndarray) and not tensor.flags.writeable
-    held = _taken(writable_alias(tensor) if read_only else tensor)
-    raw = DLTensor.from_address(held.__chandle__() + _OBJECT_HEADER)
-    shape = tuple(raw.shape[: raw.ndim]) if raw.ndim else ()
-    row_major = specs.compact_strides(shape, tuple(reversed(range(len(shape)))))
-    # In a tensor without elements strides mean nothing.
-    given = tuple(raw.strides[: raw.ndim]) if raw.ndim and raw.strides and 0 not in shape else None
-    strides = tuple(map(int, row_major)) if given is None else given
-    packed = raw.dtype == _PACKED
-    if packed:
-        shape, strides = _logical(shape, strides)
-    return View(
-        held,
-        _dtype_of(raw.dtype),
-        shape,
-        strides,
-        specs.DEVICE_NAMES[raw.device_type],
-        raw.data + raw.byte_offset,
-        packed,
-        read_only,
-    )
-
-
-def _taken(tensor: Any) -> Any:
-    if any(getattr(tensor, flag, bool)() for flag in ("is_conj", "is_neg")):
-        # torch negates such elements as it reads them, and DLPack cannot say so.
-        raise TypeError("a Tensor that is negated lazily: call resolve_conj() or resolve_neg()")
-    try:
-        return tvm_ffi.from_dlpack(tensor)
-    except Exception as error:
-        kind = type(tensor).__qualname__
-        raise TypeError(f"a {kind} that DLPack does not give out: {error}") from error
-
-
-def _dtype_of(word: int) -> specs.DType:
-    if word == _PACKED:
-        return specs.Float4E2M1FN
-    if word not in specs.BY_DLPACK:
-        code, bits, lanes = word & 0xFF, word >> 8 & 0xFF, word >> 16
-        raise TypeError(f"the DLPack dtype (code={code}, bits={bits}, lanes={lanes}) is unknown")
-    return specs.BY_DLPACK[word]
-
-
-def _logical(
-    shape: tuple[int, ...], strides: tuple[int, ...]
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Sizes and strides in elements of a tensor that has two in each byte."""
-    unit = [axis for axis, stride in enumerate(strides) if stride == 1]
-    long = [axis for axis in unit if shape[axis] != 1] or unit
-    if not long:
-        raise ValueError(f"a packed tensor needs a dim of stride 1, but its strides are {strides}")
-    inner = long[0]
-    return (
-        tuple(size * 2 if axis == inner else size for axis, size in enumerate(shape)),
-        tuple(1 if axis == inner else stride * 2 for axis, stride in enumerate(strides)),
-    )
 
 
 def tensor_spec(name: str, tensor: Any) -> specs.Tensor:

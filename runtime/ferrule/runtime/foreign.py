@@ -77,8 +77,21 @@ def _numpy_number(value: np.generic[Any]) -> bool | int | float | _Other:
     return OTHER
 
 
+def is_read_only(value: object) -> bool:
+    """Whether this is a tensor that nobody may write to: an array of NumPy, or any of JAX."""
+    if isinstance(value, np.ndarray):
+        return not value.flags.writeable
+    return is_jax_array(value)
+
+
+def is_jax_array(value: object) -> bool:
+    """Whether this is a jax.Array: none may be written to, though DLPack gives them all out."""
+    root = type(value).__module__.partition(".")[0]
+    return root in ("jax", "jaxlib") and hasattr(type(value), "__dlpack__")
+
+
 def data_type(value: object) -> DataTypeValue | _Other:
-    """A DSL dtype, a dtype or scalar type of NumPy or ml_dtypes, or a dtype of torch."""
+    """A DSL dtype, a dtype or scalar type of NumPy, ml_dtypes or JAX, or a dtype of torch."""
     name = _dtype_name(value)
     if name in BY_NAME:
         return DataTypeValue(BY_NAME[name].code, BY_NAME[name].bits)
@@ -94,6 +107,8 @@ def _dtype_name(value: object) -> str:
             return str(value.name) if value.isnative else ""
         case type() if issubclass(value, np.generic):
             return str(np.dtype(value).name)
+        case type() if isinstance(dtype := getattr(value, "dtype", None), np.dtype):
+            return str(dtype.name)  # of jax.numpy.float32
     if torch is not None and isinstance(value, torch.dtype):
         return str(value).removeprefix("torch.")
     return ""

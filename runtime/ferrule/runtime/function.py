@@ -30,6 +30,7 @@ from ferrule.runtime.engine import Engine
 from ferrule.runtime.export import export_library, export_object
 from ferrule.runtime.heaptype import HeapType, make_heap_type
 from ferrule.runtime.plan import CallPlan, make_plan
+from ferrule.runtime.results import holds_containers, unpack
 from ferrule.specs.text import kind_text
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class _Members:
 
     @property
     def signature(self) -> specs.Signature:
-        """Name and parameters, as messages show them."""
+        """Name, parameters and result, as messages show them."""
         return _state_of(self).signature
 
     @property
@@ -182,7 +183,8 @@ else:
 
     def _call(self: Any, *args: Any, **kwargs: Any) -> Any:
         values = (*args, *kwargs.values())
-        return tvm_ffi.Function.__call__(self, *prepare_call(self, values, tuple(kwargs)))
+        result = tvm_ffi.Function.__call__(self, *prepare_call(self, values, tuple(kwargs)))
+        return unpack(result) if holds_containers(self.signature.result) else result
 
     def _make_type() -> type[Any]:
         if HEAP is not None:
@@ -220,7 +222,7 @@ def make_function(
     )
     function.__dict__.update(_attributes(_State(signature, origin, plan), doc))
     if gate is not None:
-        gate.install(function, plan)
+        gate.install(function, plan, unpacks=holds_containers(signature.result))
     return function
 
 
@@ -248,7 +250,10 @@ def _python_signature(signature: specs.Signature) -> inspect.Signature:
         parameters.append(
             inspect.Parameter(param.name, kind, default=default, annotation=annotation)
         )
-    return inspect.Signature(parameters)
+    if signature.result is None:
+        return inspect.Signature(parameters)
+    returns = _Annotation(kind_text(signature.result, signature.names, full=False))
+    return inspect.Signature(parameters, return_annotation=returns)
 
 
 _GATE_LOCK = threading.Lock()
@@ -259,7 +264,7 @@ def _make_gate() -> Gate:
     from ferrule.runtime.gate import Gate
 
     assert HEAP is not None
-    return Gate(HEAP, prepare_call)
+    return Gate(HEAP, prepare_call, unpack)
 
 
 def _shared_gate() -> Gate | None:

@@ -1,6 +1,7 @@
 """The gate: the C function in the vectorcall slot of every `Function`.
 
-One function for the process, driven by the call plan of the instance. If there is no keyword, the
+One function for the process, driven by the call plan of the instance; and another one like it for
+functions that return containers, which hands the result to `unpack`. If there is no keyword, the
 number of arguments is right and each argument's type is one that its parameter takes as it stands,
 it makes tvm-ffi's generic call, and no Python code runs. Otherwise it hands all the values to the
 slow path, before anything has run, and calls with what comes back. It never tries a refused call
@@ -28,14 +29,23 @@ from ferrule.runtime.llvm.layouts import (
     I64,
     PTR,
     PY_ARRAY,
+    PY_ARRAY_DESCR,
     PY_OBJECT,
     VOID,
     Field,
     Layout,
 )
-from ferrule.runtime.plan import NUMPY_FLAGS_OFFSET, NUMPY_WRITEABLE, CallPlan
+from ferrule.runtime.plan import (
+    NUMPY_DESCR_OFFSET,
+    NUMPY_FLAGS_OFFSET,
+    NUMPY_TYPE_NUM_OFFSET,
+    NUMPY_WRITEABLE,
+    CallPlan,
+)
+from ferrule.runtime.views import NUMPY_TYPES
 
 GATE_NAME: Final = "gate"
+UNPACKING_GATE_NAME: Final = "unpacking_gate"
 
 PLAN = Layout("CallPlan", [Field("count", I64), Field("accepted", PTR)])  # as many as `count`
 ACCEPT = Layout("Accepted", [Field("array", PTR), Field("types", PTR)])  # up to a null
@@ -53,6 +63,7 @@ _PYTHON: Final = {
     _GENERIC_CALL: ir.FunctionType(PTR, [PTR, PTR, PTR]),
 }
 _SLOW_PATH: Final = "ferrule_slow_path"
+_UNPACK: Final = "ferrule_unpack"
 _NONE: Final = "_Py_NoneStruct"
 
 _TP_CALL: Final = 50
@@ -61,26 +72,29 @@ _TP_CALL: Final = 50
 class Gate:
     """The gate's machine code; whoever uses the address holds the gate."""
 
-    __slots__ = ("_engine", "_slow_path", "address", "heap")
+    __slots__ = ("_engine", "_helpers", "address", "heap", "unpacking_address")
 
-    def __init__(self, heap: HeapType, slow_path: Any) -> None:
+    def __init__(self, heap: HeapType, slow_path: Any, unpack: Any) -> None:
         self.heap = heap
-        self._slow_path = slow_path
+        self._helpers = (slow_path, unpack)
         code = _compile(gate_text(heap))
-        self._engine = Engine.load(code, _symbols(slow_path))
+        self._engine = Engine.load(code, _symbols(slow_path, unpack))
         self.address = self._engine.address(code.symbol)
+        self.unpacking_address = self._engine.address(f"__tvm_ffi_{UNPACKING_GATE_NAME}")
 
-    def install(self, instance: object, plan: CallPlan) -> None:
+    def install(self, instance: object, plan: CallPlan, *, unpacks: bool = False) -> None:
         """Put the gate into an instance; gate and plan must live as long as it does."""
-        self.heap.install(instance, self.address, plan.address)
+        gate = self.unpacking_address if unpacks else self.address
+        self.heap.install(instance, gate, plan.address)
 
 
 def gate_text(heap: HeapType) -> str:
     """The gate as LLVM IR, for instances of this type."""
     emitter = Emitter("ferrule.gate", host_triple())
     instance = _instance_layout(heap)
-    slow = _emit_slow(emitter)
-    _emit_gate(emitter, instance, slow)
+    for name, unpacks in ((GATE_NAME, False), (UNPACKING_GATE_NAME, True)):
+        slow = _emit_slow(emitter, f"slow_{name}", unpacks)
+        _emit_gate(emitter, name, instance, slow, unpacks)
     return emitter.text()
 
 
@@ -111,7 +125,7 @@ def _near(e: Emitter, name: str, kind: ir.FunctionType) -> ir.Function:
     return function
 
 
-def _emit_slow(e: Emitter) -> ir.Function:
+def _emit_slow(e: Emitter, name: str, unpacks: bool) -> ir.Function:
     """A function that makes the generic call with what Python's slow path makes of the values.
 
     It asks `slow_path(self, values, keyword names or None)` for a tuple. The call itself is made
@@ -120,7 +134,7 @@ def _emit_slow(e: Emitter) -> ir.Function:
     arguments = [PTR, PTR, I64, PTR]
     names = ("self", "args", "count", "kwnames")
     with e.define(
-        "slow", PTR, arguments, names=names, linkage="internal", attributes=COLD
+        name, PTR, arguments, names=names, linkage="internal", attributes=COLD
     ) as function:
         self, args, count, kwnames = function.args
         total = e.alloca(I64, name="total")
@@ -142,14 +156,16 @@ def _emit_slow(e: Emitter) -> ir.Function:
         _emit_decref(e, values)
         with e.if_then(e.is_null(prepared), likely=False):
             e.ret(e.null())
-        _emit_generic_call(e, self, prepared)
+        _emit_generic_call(e, self, prepared, unpacks)
     return function
 
 
-def _emit_gate(e: Emitter, instance: Layout, slow: ir.Function) -> None:
+def _emit_gate(
+    e: Emitter, name: str, instance: Layout, slow: ir.Function, unpacks: bool
+) -> None:
     arguments = [PTR, PTR, I64, PTR]
     names = ("self", "args", "nargsf", "kwnames")
-    with e.define(f"__tvm_ffi_{GATE_NAME}", PTR, arguments, names=names) as function:
+    with e.define(f"__tvm_ffi_{name}", PTR, arguments, names=names) as function:
         self, args, nargsf, kwnames = function.args
         # The highest bit is a flag of the vectorcall protocol, not a part of the number.
         count = e.builder.and_(nargsf, e.const_i64((1 << 63) - 1), name="count")
@@ -174,7 +190,7 @@ def _emit_gate(e: Emitter, instance: Layout, slow: ir.Function) -> None:
             _emit_type_check(e, argument, table, refused)
             _emit_incref(e, argument)
             e.store(argument, e.index(items, PTR, i))
-        _emit_generic_call(e, self, values)
+        _emit_generic_call(e, self, values, unpacks)
 
 
 def _emit_tuple(e: Emitter, count: ir.Value) -> tuple[ir.Value, ir.Value]:
@@ -186,10 +202,17 @@ def _emit_tuple(e: Emitter, count: ir.Value) -> tuple[ir.Value, ir.Value]:
     return made, e.index(made, I8, tuple.__basicsize__)
 
 
-def _emit_generic_call(e: Emitter, self: ir.Value, values: ir.Value) -> None:
-    """Return what tvm-ffi's call gives, and let go of the tuple."""
+def _emit_generic_call(e: Emitter, self: ir.Value, values: ir.Value, unpacks: bool) -> None:
+    """Return what tvm-ffi's call gives, unpacked where that is wanted; let go of the tuple."""
     result = _python(e, _GENERIC_CALL, self, values, e.null())
     _emit_decref(e, values)
+    if unpacks:
+        with e.if_then(e.is_null(result), likely=False):
+            e.ret(e.null())
+        function = _near(e, _CALL, _PYTHON[_CALL])
+        packed = result
+        result = e.call(function, [e.external(_UNPACK), packed, e.null()])
+        _emit_decref(e, packed)
     e.ret(result)
 
 
@@ -232,7 +255,11 @@ def _emit_type_check(e: Emitter, argument: ir.Value, table: ir.Value, refused: i
     e.at(array)
     flags = e.load_field(argument, PY_ARRAY, "flags")
     writable = e.builder.and_(flags, e.const_i32(NUMPY_WRITEABLE))
-    e.cond_branch(e.builder.icmp_unsigned("==", writable, e.const_i32(0)), refused, taken, UNLIKELY)
+    read_only = e.builder.icmp_unsigned("==", writable, e.const_i32(0))
+    descr = e.load_field(argument, PY_ARRAY, "descr")
+    number = e.load_field(descr, PY_ARRAY_DESCR, "type_num")
+    foreign = e.builder.icmp_unsigned(">=", number, e.const_i32(NUMPY_TYPES))
+    e.cond_branch(e.builder.or_(read_only, foreign), refused, taken, UNLIKELY)
 
     e.at(first)
     types = e.field_ptr(table, ACCEPT, "types")
@@ -264,12 +291,14 @@ def _compile(text: str) -> ObjectCode:
     return ObjectCode(GATE_NAME, bytes(machine.emit_object(module)), triple, "")
 
 
-def _symbols(slow_path: object) -> dict[str, int]:
-    if PY_ARRAY.offset("flags") != NUMPY_FLAGS_OFFSET:
+def _symbols(slow_path: object, unpack: object) -> dict[str, int]:
+    places = [PY_ARRAY.offset(name) for name in ("flags", "descr")]
+    places.append(PY_ARRAY_DESCR.offset("type_num"))
+    if places != [NUMPY_FLAGS_OFFSET, NUMPY_DESCR_OFFSET, NUMPY_TYPE_NUM_OFFSET]:
         raise RuntimeError("the layout of numpy's arrays and the call plan disagree")
     names = [*_PYTHON.keys() - {_GENERIC_CALL}, _NONE]
     symbols = {name: _python_address(name) for name in names}
-    symbols[_SLOW_PATH] = id(slow_path)
+    symbols[_SLOW_PATH], symbols[_UNPACK] = id(slow_path), id(unpack)
     symbols[_GENERIC_CALL] = _slot_of(tvm_ffi.Function, _TP_CALL)
     return symbols
 

@@ -22,9 +22,14 @@ from typing_extensions import assert_never
 
 from ferrule import specs
 from ferrule.runtime.foreign import has_big_ints
+from ferrule.runtime.views import NUMPY_TYPES
 
 NUMPY_FLAGS_OFFSET: Final = 64
 """Where `PyArrayObject.flags` lies, in every numpy since 1.0; tried before it is relied on."""
+
+NUMPY_DESCR_OFFSET: Final = 56
+"""Where `PyArrayObject.descr` lies, and in it `PyArray_Descr.type_num`; likewise."""
+NUMPY_TYPE_NUM_OFFSET: Final = 28
 
 NUMPY_WRITEABLE: Final = 0x0400
 
@@ -33,7 +38,7 @@ NUMPY_WRITEABLE: Final = 0x0400
 class Accepted:
     """The types that one parameter takes as they stand.
 
-    Instances of `array` are taken if they are writable.
+    Instances of `array` are taken if they are writable and of a dtype of NumPy's own.
     """
 
     types: tuple[type[Any], ...]
@@ -42,7 +47,9 @@ class Accepted:
     def takes(self, value: Any) -> bool:
         """Whether the gate would pass this value."""
         kind = type(value)
-        return kind in self.types or (kind is self.array and bool(value.flags.writeable))
+        if kind is self.array:
+            return bool(value.flags.writeable) and 0 <= value.dtype.num < NUMPY_TYPES
+        return kind in self.types
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +147,7 @@ def _joined(*entries: Accepted) -> Accepted:
 
 def _tensors() -> Accepted:
     found = (*_torch_types("Tensor"), tvm_ffi.Tensor, *_torch_types("nn.Parameter"))
-    return Accepted(found, np.ndarray if _numpy_flags_found() else None)
+    return Accepted(found, np.ndarray if _numpy_fields_found() else None)
 
 
 def _function_types() -> tuple[type[Any], ...]:
@@ -169,8 +176,8 @@ def _table(entry: Accepted) -> ctypes.Array[ctypes.c_uint64]:
 
 
 @cache
-def _numpy_flags_found() -> bool:
-    """Whether an array's flags are where the gate reads them."""
+def _numpy_fields_found() -> bool:
+    """Whether an array's flags and its dtype's number are where the gate reads them."""
     array = np.zeros(2)
     readonly = np.zeros(2)
     readonly.flags.writeable = False
@@ -179,8 +186,16 @@ def _numpy_flags_found() -> bool:
         found == [array.flags.num, readonly.flags.num]
         and bool(found[0] & NUMPY_WRITEABLE)
         and not found[1] & NUMPY_WRITEABLE
+        and _raw_type_num(array) == array.dtype.num
     )
 
 
 def _raw_flags(array: np.ndarray[Any, Any]) -> int:
     return ctypes.c_int32.from_address(id(array) + NUMPY_FLAGS_OFFSET).value
+
+
+def _raw_type_num(array: np.ndarray[Any, Any]) -> int | None:
+    descr = ctypes.c_void_p.from_address(id(array) + NUMPY_DESCR_OFFSET).value
+    if descr != id(array.dtype):
+        return None
+    return ctypes.c_int32.from_address(descr + NUMPY_TYPE_NUM_OFFSET).value

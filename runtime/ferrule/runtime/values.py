@@ -19,8 +19,9 @@ from typing_extensions import assert_never
 
 from ferrule import specs
 from ferrule.runtime import foreign
-from ferrule.runtime.dlpack import DLPackTensor, writable_alias
+from ferrule.runtime.dlpack import DLPackTensor
 from ferrule.runtime.foreign import OTHER
+from ferrule.runtime.views import has_own_dtype, typed_tensor, writable_alias
 from ferrule.specs.text import kind_text
 
 
@@ -138,19 +139,32 @@ def _tensor(place: Place, param: specs.Tensor | specs.AnyValue, value: Any) -> A
     if isinstance(value, DLPackTensor):
         found = _tensor(place, param, value.tensor)
         return value.tensor if found is OTHER else found
-    if not isinstance(value, np.ndarray) or value.flags.writeable:
+    if foreign.is_read_only(value) and not (isinstance(param, specs.Tensor) and param.read_only):
+        what = f"Mismatched {place.name}"
+        actual = "one of JAX" if foreign.is_jax_array(value) else "a read-only one"
+        place.refuse(BufferError, what, "an array that can be written", actual)
+    if not isinstance(value, np.ndarray):
         return OTHER
-    if isinstance(param, specs.Tensor) and param.read_only:
-        return writable_alias(value)
-    what = f"Mismatched {place.name}"
-    place.refuse(BufferError, what, "an array that can be written", "a read-only one")
+    if has_own_dtype(value):
+        return _typed_tensor(place, param, value)
+    return OTHER if value.flags.writeable else writable_alias(value)
+
+
+def _typed_tensor(
+    place: Place, param: specs.Tensor | specs.AnyValue, array: np.ndarray[Any, Any]
+) -> Any:
+    try:
+        return typed_tensor(array)
+    except TypeError as error:
+        actual = str(error)
+    place.refuse_type(param, actual)
 
 
 def _number(place: Place, value: Any) -> Any:
     found = foreign.number(value)
     if type(found) is int and not -(1 << 63) <= found < 1 << 63 and not foreign.has_big_ints():
         expected = "a 64-bit integer, as this version of tvm-ffi passes no other (0.1.14 does)"
-        place.refuse(OverflowError, "Out of bound value", expected, str(found))
+        place.refuse(ValueError, "Out of bound value", expected, str(found))
     return found
 
 

@@ -34,6 +34,7 @@ from ferrule.specs.dtypes import (
     Int32,
     Int64,
     Numeric,
+    TFloat32,
     Uint4,
     Uint8,
     Uint16,
@@ -100,8 +101,8 @@ from ferrule.specs.pointers import (
     make_ptr,
     nullptr,
 )
+from ferrule.specs.reading import parse_signature
 from ferrule.specs.signature import Signature
-from ferrule.specs.text import parse_signature
 
 __all__ = [
     "ALL_DTYPES",
@@ -166,6 +167,7 @@ __all__ = [
     "String",
     "SupportsSpec",
     "Sym",
+    "TFloat32",
     "Tensor",
     "Tuple",
     "Uint16",

@@ -15,8 +15,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from typing_extensions import assert_never
+
 from ferrule.specs.expr import Compound, Dim, Sym, make, symbols_of
-from ferrule.specs.params import Optional, Param, Shape, Tensor, Tuple, Union
+from ferrule.specs.params import (
+    Constant,
+    Elements,
+    EnvStream,
+    Object,
+    Optional,
+    Pairs,
+    Param,
+    Plain,
+    Pointer,
+    Scalar,
+    Shape,
+    Tensor,
+    Tuple,
+    Union,
+)
 
 Path = tuple[int, ...]
 """Position of an argument, then of items inside it."""
@@ -94,6 +111,12 @@ def _walk(
         case Union(members=members):
             for i, member in enumerate(members):
                 yield from _walk(member, path, name, (*within, (path, i)))
+        case Plain() | Scalar() | Constant() | Pointer() | EnvStream() | Object():
+            return
+        case Elements() | Pairs():  # whose elements bind nothing
+            return
+        case _:
+            assert_never(param)
 
 
 def bindings_of(params: tuple[Param, ...]) -> tuple[Binding, ...]:

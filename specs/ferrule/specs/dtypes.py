@@ -1,9 +1,11 @@
-"""Element and scalar types: one class for each dtype that DLPack knows.
+"""Element and scalar types: one class for each dtype that DLPack knows, and TFloat32.
 
 A dtype is a *class* (`Float32`), so that it can stand in an annotation, in `isinstance` and in
 `Optional[...]`; its metaclass `DType` carries the facts (name, kind, bits, DLPack code).  An
 *instance* (`Float32(4)`) is a host-side number that remembers its type.  What `Float32(x)` means
 for a run-time value in a kernel is decided by `ferrule.language`, not here.
+
+TFloat32 is how tensor cores read a float32.  DLPack has no code for it: in memory it is a float32.
 
 Codes and names: DLPack 1.3 (`DLDataTypeCode`); names in messages come from this table alone.
 """
@@ -203,6 +205,13 @@ class Float32(Numeric, name="float32", kind="float", bits=32):
     """IEEE 754 binary32."""
 
 
+class TFloat32(Numeric, name="tfloat32", kind="float", bits=32):
+    """A binary32 with the upper 10 bits of its mantissa, the lower 13 are zero; DLPack's float32.
+
+    Source: NVIDIA, "PTX ISA", section "Alternate floating-point data formats".
+    """
+
+
 class Float64(Numeric, name="float64", kind="float", bits=64):
     """IEEE 754 binary64."""
 
@@ -261,7 +270,10 @@ class Float4E2M1FN(Numeric, name="float4_e2m1fn", kind="float", bits=4, code=17)
 
 ALL_DTYPES: Final[tuple[DType, ...]] = tuple(Numeric.__subclasses__())
 BY_NAME: Final[dict[str, DType]] = {dtype.name: dtype for dtype in ALL_DTYPES}
-BY_DLPACK: Final[dict[int, DType]] = {dtype.dlpack: dtype for dtype in ALL_DTYPES}
+BY_DLPACK: Final[dict[int, DType]] = {
+    dtype.dlpack: dtype for dtype in ALL_DTYPES if dtype is not TFloat32
+}
+"""The dtype of a tensor's memory."""
 
 
 def as_dtype(value: DType | str) -> DType:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import keyword
 import math
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -124,8 +125,9 @@ def sym_int(width: int = 32, *, divisibility: int = 1, symbol: str | None = None
 
 
 def is_name(text: str) -> bool:
-    """Whether Python can name something so: an identifier, and no keyword."""
-    return text.isidentifier() and not keyword.iskeyword(text)
+    """Whether Python can name something so: an identifier, as its parser writes it, no keyword."""
+    is_normal = text.isascii() or unicodedata.is_normalized("NFKC", text)
+    return is_normal and text.isidentifier() and not keyword.iskeyword(text)
 
 
 def sym_int32(divisibility: int = 1, symbol: str | None = None) -> Sym:

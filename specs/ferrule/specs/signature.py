@@ -1,55 +1,71 @@
-"""A function's name and parameters, with the names that its symbols have in text.
+"""A function's name, parameters and result, with the names that its symbols have in text.
 
-Invariants (ValueError where they fail): parameter names differ; symbols of one name agree in
-width and divisibility; a call tells every symbol's value; an env stream knows its device.
+Invariants (ValueError where they fail): names are identifiers; parameter names differ; symbols of
+one name agree in width and divisibility; a call tells every symbol's value, but for those that only
+the result has; an env stream knows its device; a result is of a kind that a caller can own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ferrule.specs.binding import Binding, Place, bindings_of, places_of
-from ferrule.specs.expr import Dim, Sym, format_dim, symbols_of
+from ferrule.specs.expr import Dim, Sym, format_dim, is_name, symbols_of
 from ferrule.specs.params import EnvStream, Param
+from ferrule.specs.results import checked_result
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Signature:
-    """Name and parameters.  `str()` is the short form that messages show, `text()` the full one.
+    """Name, parameters and result.  `str()` is the short form that messages show, `text()` the full
+    one.
 
+    `result` is the spec of what a call gives back, None for nothing; its own name means nothing.
     `arguments` are the parameters that a call gives: all but env streams.
     `symbols` maps each symbol to its name in text, in the order of first appearance: a named
     symbol keeps its own, sizes are n0, n1, … and symbols that appear only in strides s0, s1, ….
+    `names` has those of the result too, which a call need not tell.
     `bindings` says where each symbol gets its value.  Two signatures are equal if their full texts
     are: unnamed symbols are compared by where they stand.
     """
 
     name: str
     params: tuple[Param, ...]
+    result: Param | None = None
     arguments: tuple[Param, ...] = field(init=False, repr=False)
     symbols: dict[Sym, str] = field(init=False, repr=False)
     bindings: tuple[Binding, ...] = field(init=False, repr=False)
+    names: dict[Sym, str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "params", tuple(self.params))
         arguments = (param for param in self.params if not isinstance(param, EnvStream))
         put(self, "arguments", tuple(arguments))
-        names = [param.name for param in self.params]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"{self.name}: two parameters are named {name!r}")
+        _check_names(self.name, [param.name for param in self.params])
         places = places_of(self.params)
-        _check_symbols(self.name, places)
-        put(self, "symbols", _name_symbols(places))
+        everywhere = places if self.result is None else (*places, *places_of((self.result,)))
+        _check_symbols(self.name, everywhere)
+        put(self, "names", _name_symbols(everywhere))
+        put(self, "symbols", self._of_parameters(places))
         try:
+            put(self, "result", checked_result(self.result))
             put(self, "bindings", bindings_of(self.params))
         except ValueError as error:
             raise ValueError(f"{self.name}: {error}") from None
 
+    def _of_parameters(self, places: tuple[Place, ...]) -> dict[Sym, str]:
+        symbols = (symbol for place in places for symbol in symbols_of(place.dim))
+        return {symbol: self.names[symbol] for symbol in symbols}
+
     def __str__(self) -> str:
-        return f"{self.name}({', '.join(self.describe(param) for param in self.arguments)})"
+        from ferrule.specs.text import kind_text
+
+        head = f"{self.name}({', '.join(self.describe(param) for param in self.arguments)})"
+        if self.result is None:
+            return head
+        return f"{head} -> {kind_text(self.result, self.names, full=False)}"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Signature) and self.text() == other.text()
@@ -85,8 +101,22 @@ class Signature:
         return full_text(self)
 
     def renamed(self, name: str) -> Signature:
-        """The same parameters under another name."""
-        return Signature(name, self.params)
+        """The same parameters and result under another name."""
+        return Signature(name, self.params, self.result)
+
+
+def _check_names(function: str, names: Sequence[str]) -> None:
+    if not isinstance(function, str) or not is_name(function):
+        raise ValueError(f"a function's name must be an identifier, but got {function!r}")
+    seen: set[str] = set()
+    for name in names:
+        if not is_name(name):
+            raise ValueError(
+                f"{function}: a parameter's name must be an identifier, but got {name!r}"
+            )
+        if name in seen:
+            raise ValueError(f"{function}: two parameters are named {name!r}")
+        seen.add(name)
 
 
 def _check_symbols(name: str, places: tuple[Place, ...]) -> None:

@@ -17,6 +17,7 @@ from ferrule.specs import params as kinds
 from oracle.arguments import (
     UNREGISTERED,
     Argument,
+    Big,
     Items,
     Numbers,
     Opaque,
@@ -50,7 +51,7 @@ def judge(signature: Signature, arguments: Sequence[Argument]) -> Accepted | Wro
 def _judge(signature: Signature, arguments: Sequence[Argument]) -> Accepted:
     wanted = [p for p in signature.params if not isinstance(p, kinds.EnvStream)]
     if len(arguments) != len(wanted):
-        raise Found("TypeError", ("Expects ",))
+        raise Found("TypeError", "Expects ")
     sites = list(tops(signature, arguments))
     gpu = _Gpu()
     for site in sites:
@@ -75,7 +76,7 @@ class _Gpu:
 
 
 def _refuse(kind: str, what: str, where: Where, clause: str = "") -> Found:
-    return Found(kind, (f"{what} {where.on}",), clause)
+    return Found(kind, f"{what} {where.on}", clause)
 
 
 def _check_kind(site: Site, gpu: _Gpu) -> None:
@@ -111,7 +112,7 @@ def _accepts(site: Site) -> bool:
     param, argument = site.param, site.argument
     match param:
         case kinds.Pointer() | kinds.Stream():
-            return argument is None or type(argument) is int or isinstance(argument, Opaque)
+            return argument is None or type(argument) is int or isinstance(argument, Opaque | Big)
         case kinds.Object(type_key=base):
             key = type_key_of(argument)
             return key is not None and base != UNREGISTERED and derives(key, base)
@@ -152,6 +153,9 @@ def _check_shape(param: kinds.Shape, argument: Numbers | Items, where: Where) ->
         clause = f"expected shape size={len(param.dims)}, but got shape size={len(values)}"
         raise _refuse("ValueError", "Mismatched Shape", where, clause)
     for i, value in enumerate(values):
+        if isinstance(value, Big):
+            what = f"Out of bound {where.label}[{i}]"
+            raise Found("ValueError", where.named(what), "int64 range [-9223372036854775808, ")
         if type(value) is not int:
             what = f"Invalid shape element type {where.label}[{i}]"
             raise Found("TypeError", where.named(what), "expected int, but got ")

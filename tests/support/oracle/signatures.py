@@ -6,6 +6,7 @@ there (one is added where none has it), or is left to be solved for.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
@@ -32,7 +33,7 @@ from ferrule.specs import (
 )
 from ferrule.specs import params as kinds
 from ferrule.specs.params import Param
-from oracle.arguments import BASE, DERIVED, UNREGISTERED
+from oracle.arguments import BASE, DERIVED, INT64, UNREGISTERED
 from oracle.loose import loose_symbols, solvable
 
 TENSOR_DTYPES: Sequence[DType] = (Float32, Float32, Float16, Int8, Uint8, Int64, Boolean)
@@ -43,6 +44,7 @@ SCALAR_DTYPES = tuple(
 ALL_KINDS: frozenset[type] = frozenset(get_args(kinds.Param))
 GPU = ("cuda", "cuda", "rocm")
 COUNTS = (1, 0, 1, 2, 2, 3, 3, 4)
+ODD_NAMES = ("f", "where", "Tensor", "größe", "int32", "Default", "_", "n0")
 
 
 @dataclass
@@ -72,7 +74,9 @@ def signatures(
 ) -> Signature:
     """A signature of parameters of these kinds; `whole`: with all that its text can show."""
     scope = draw(_scopes(allowed, whole))
-    params = [draw(params_of(scope, name)) for name in "abcd"[: draw(st.sampled_from(COUNTS))]]
+    names = draw(st.permutations(ODD_NAMES)) if whole and draw(st.booleans()) else "abcd"
+    count = draw(st.sampled_from(COUNTS))
+    params = [draw(outer_params(scope, name)) for name in names[:count]]
     loose = loose_symbols(params)
     if loose and not solvable(params, loose):
         params.append(_binder(scope, loose))
@@ -81,7 +85,7 @@ def signatures(
         place = draw(st.integers(0, len(params)))
         index = draw(st.sampled_from([None, 0, 1]))
         params.insert(place, kinds.EnvStream("stream", device, index))
-    return Signature("f", tuple(params))
+    return Signature(draw(st.sampled_from(ODD_NAMES)) if whole else "f", tuple(params))
 
 
 @st.composite
@@ -196,12 +200,25 @@ def params_of(draw: st.DrawFn, scope: Scope, name: str) -> Param:
 
 
 @st.composite
+def outer_params(draw: st.DrawFn, scope: Scope, name: str) -> Param:
+    """A parameter of a function or a field of a named tuple: one that can have a default."""
+    param = draw(params_of(scope, name))
+    if not scope.whole or isinstance(param, kinds.Tensor) or not chance(draw, 3):
+        return param
+    match param:
+        case kinds.Scalar(dtype=dtype):
+            default = draw(st.floats() if dtype.kind == "float" else st.sampled_from([0, 1]))
+            return kinds.Scalar(name, dtype, default)
+        case kinds.Shape(dims=dims, kind=kind):
+            return kinds.Shape(name, dims, kind, tuple(draw(st.integers(*INT64)) for _ in dims))
+        case kinds.Constant(value=value):
+            return dataclasses.replace(param, default=value)
+    return dataclasses.replace(param, default=draw(LITERALS))
+
+
+@st.composite
 def scalars(draw: st.DrawFn, scope: Scope, name: str) -> Param:
-    dtype = draw(st.sampled_from(SCALAR_DTYPES))
-    if scope.whole and chance(draw, 3):
-        default = draw(st.floats() if dtype.kind == "float" else st.sampled_from([0, 1]))
-        return kinds.Scalar(name, dtype, default)
-    return kinds.Scalar(name, dtype)
+    return kinds.Scalar(name, draw(st.sampled_from(SCALAR_DTYPES)))
 
 
 @st.composite
@@ -227,16 +244,15 @@ def pointers(draw: st.DrawFn, scope: Scope, name: str) -> Param:
 @st.composite
 def tuples(draw: st.DrawFn, scope: Scope, name: str) -> Param:
     fields = scope.whole and draw(st.booleans())
-    names = "xyz" if fields else "012"
-    items = tuple(draw(params_of(scope, item)) for item in names[: draw(st.integers(0, 3))])
+    names, make = ("xyz", outer_params) if fields else ("012", params_of)
+    items = tuple(draw(make(scope, item)) for item in names[: draw(st.integers(0, 3))])
     return kinds.Tuple(name, items, fields)
 
 
 @st.composite
 def optionals(draw: st.DrawFn, scope: Scope, name: str) -> Param:
     item = draw(params_of(scope, name).filter(lambda p: not isinstance(p, _NEVER_OPTIONAL)))
-    default = None if scope.whole and draw(st.booleans()) else kinds.REQUIRED
-    return kinds.Optional(name, item, default)
+    return kinds.Optional(name, item)
 
 
 _NEVER_OPTIONAL = (kinds.Optional, kinds.NoneValue)
@@ -271,11 +287,21 @@ CONSTANTS = st.sampled_from(
 TEXTS = st.sampled_from(["", "a", 'it\'s "so"', "f() where n: int32", " where ", "\n\t\\", "ü€"])
 
 
+PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS | st.binary()
+LITERALS = st.recursive(
+    PLAIN,
+    lambda inside: (
+        st.lists(inside, max_size=2).map(tuple) | st.dictionaries(PLAIN, inside, max_size=2)
+    ),
+    max_leaves=4,
+)
+
+
 @st.composite
 def constants(draw: st.DrawFn, scope: Scope, name: str) -> Param:
     if scope.whole:
         value = draw(CONSTANTS | TEXTS | st.integers(-(1 << 63), (1 << 63) - 1) | st.floats())
-        return kinds.Constant(name, value, value if draw(st.booleans()) else kinds.REQUIRED)
+        return kinds.Constant(name, value)
     return kinds.Constant(name, draw(CONSTANTS))
 
 

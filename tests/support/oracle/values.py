@@ -7,7 +7,7 @@ from typing import Any
 
 from ferrule.specs import DEVICE_CODES, Dim, Sym, evaluate
 from ferrule.specs import params as kinds
-from oracle.arguments import Big, Dev, Dtype, Items, Numbers, Opaque, Text, View
+from oracle.arguments import INT64, Big, Dev, Dtype, Items, Numbers, Opaque, Text, View
 from oracle.places import Spot, Symbols, spots
 from oracle.walk import Site, Where
 from oracle.wrong import Found
@@ -40,23 +40,25 @@ def check_value(part: Site, symbols: Symbols) -> None:
             address = _address(argument)
             refused = address < 0 or (address == 0 and not spec.nullable) or address % spec.align
             if refused:
-                raise Found("ValueError", (f"*{where.on}",))
+                raise Found("ValueError", f"*{where.on}")
         case kinds.Stream(), argument:
             if _address(argument) < 0:
-                raise Found("ValueError", (f"*{where.on}",))
+                raise Found("ValueError", f"*{where.on}")
         case kinds.Constant(value=value), argument:
             if not _equal(value, argument):
-                raise Found("ValueError", (f"Mismatched constant value {where.on}",))
+                raise Found("ValueError", f"Mismatched constant value {where.on}")
         case kinds.DataType(), Text(data):
             if data.decode() not in DTYPE_NAMES:
-                raise Found("ValueError", (f"*{where.on}",))
+                raise Found("ValueError", f"*{where.on}")
         case kinds.Device(), Text(data):
             if device_of(data.decode()) is None:
-                raise Found("ValueError", (f"*{where.on}",))
+                raise Found("ValueError", f"*{where.on}")
 
 
 def _address(argument: Any) -> int:
     match argument:
+        case Big():
+            return -1  # as any other that is none
         case Opaque(address):
             return address
         case None:
@@ -86,26 +88,30 @@ def _equal(value: object, argument: Any) -> bool:
             return value.encode() == argument.data
         case float():
             return struct.pack("<d", value) == struct.pack("<d", argument)
-    return bool(value == argument)
+    return bool(value == argument)  # which no Big is
 
 
 def _check_number(spec: kinds.Scalar, argument: Any, where: Where) -> None:
     number = argument.value if isinstance(argument, Big) else argument
     if spec.dtype.kind == "bool" and number not in (0, 1):
-        raise Found("ValueError", (f"Invalid value {where.on}",), f"but got {number}")
+        actual = "an int " if isinstance(argument, Big) else number
+        raise Found("ValueError", f"Invalid value {where.on}", f"but got {actual}")
     if spec.dtype.is_integer:
         low, high = spec.dtype.range
         if not low <= number <= high:
             clause = f"range [{low}, {high}], but got "
-            raise Found("ValueError", (f"Out of bound value {where.on}",), clause)
+            raise Found("ValueError", f"Out of bound value {where.on}", clause)
+    if spec.dtype.kind == "float" and isinstance(argument, Big):
+        clause = f"int64 range [{INT64[0]}, {INT64[1]}], but got an int "
+        raise Found("ValueError", f"Out of bound value {where.on}", clause)
 
 
 def _check_data(spec: kinds.Tensor, view: View, where: Where) -> None:
     if (view.data + view.byte_offset) % (1 << 64) % spec.align:
         clause = f"expected data alignment={spec.align} bytes, but got address "
-        raise Found("ValueError", (f"Misaligned Tensor data {where.on}",), clause)
+        raise Found("ValueError", f"Misaligned Tensor data {where.on}", clause)
     if view.data == 0 and 0 not in view.shape:
-        raise Found("ValueError", (f"Invalid Tensor data {where.on}",))
+        raise Found("ValueError", f"Invalid Tensor data {where.on}")
 
 
 def _check_spots(part: Site, symbols: Symbols) -> None:
@@ -122,7 +128,7 @@ def _check_spots(part: Site, symbols: Symbols) -> None:
 
 def _found(spot: Spot, problem: str, clause: str = "") -> Found:
     if problem == "*":
-        return Found("ValueError", (f"*{spot.label} on ",), clause)
+        return Found("ValueError", f"*{spot.label} on ", clause)
     return Found("ValueError", spot.where.named(f"{problem} {spot.label}"), clause)
 
 

@@ -43,9 +43,9 @@ class Where:
         inside = f"on {self.label} in" if len(self.path) > 1 else "on"
         return f"{inside} argument #{self.path[0]} "
 
-    def named(self, what: str) -> tuple[str, str]:
-        """How a message about `what`, which names the place itself, may begin."""
-        return f"{what} {self.on}", f"{what} on argument #{self.path[0]} "
+    def named(self, what: str) -> str:
+        """How a message about `what` begins."""
+        return f"{what} {self.on}"
 
     def item(self, i: int) -> Where:
         """The item of a tuple or container."""
@@ -135,7 +135,7 @@ def takes(param: Param, argument: Argument) -> bool:
         case kinds.Scalar(dtype=dtype):
             if isinstance(argument, float):
                 return dtype.kind == "float"
-            return is_bool or is_int or (dtype.name == "uint64" and isinstance(argument, Big))
+            return is_bool or is_int or isinstance(argument, Big)
         case kinds.Shape():
             return isinstance(argument, (Numbers, Items))
         case kinds.Tuple():
@@ -166,7 +166,7 @@ def _takes_constant(value: object, argument: Argument) -> bool:
         return isinstance(argument, Text)
     if isinstance(value, bool) or isinstance(value, float):
         return type(argument) is type(value)
-    return isinstance(argument, int)
+    return isinstance(argument, (int, Big))
 
 
 def _takes_handle(param: Param, argument: Argument) -> bool:

@@ -14,21 +14,19 @@ class Wrong:
     """
 
     kind: str
-    openings: tuple[str, ...]
+    opening: str
     clause: str = ""
 
     def fits(self, kind: str, message: str) -> bool:
         """Whether this is that error."""
-        begins = any(
-            opening[1:] in message if opening.startswith("*") else message.startswith(opening)
-            for opening in self.openings
-        )
+        somewhere = self.opening.startswith("*")
+        begins = self.opening[1:] in message if somewhere else message.startswith(self.opening)
         return kind == self.kind and begins and self.clause in message
 
 
 class Found(Exception):
     """Ends the search for errors with the first."""
 
-    def __init__(self, kind: str, openings: tuple[str, ...], clause: str = "") -> None:
-        super().__init__(kind, openings, clause)
-        self.wrong = Wrong(kind, openings, clause)
+    def __init__(self, kind: str, opening: str, clause: str = "") -> None:
+        super().__init__(kind, opening, clause)
+        self.wrong = Wrong(kind, opening, clause)

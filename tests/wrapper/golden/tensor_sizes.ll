@@ -128,46 +128,29 @@ ok.104:
   %c.113 = extractvalue { i64, i1 } %llvm.sadd.with.overflow.i64.111, 1
   br i1 %c.113, label %slow.14, label %ok.114
 ok.114:
-  %v.115 = sdiv i64 %v.112, 2
-  %v.116 = srem i64 %v.112, 2
-  %c.117 = icmp ne i64 %v.116, 0
-  %v.118 = xor i64 %v.112, 2
-  %c.119 = icmp slt i64 %v.118, 0
-  %v.120 = and i1 %c.117, %c.119
-  %v.121 = zext i1 %v.120 to i64
-  %v.122 = sub i64 %v.115, %v.121
-  %bits.123 = or i64 %b.n1.87, %v.122
-  %at.124 = getelementptr inbounds i8, ptr %out.2, i64 16
-  store i64 %v.122, ptr %at.124
-  %v.125 = mul i64 %v.122, 2
-  %v.126 = add i64 %v.125, 1
-  %a.n0.127 = load i64, ptr %shape.40
-  %c.128 = icmp eq i64 %a.n0.127, %v.126
+  %v.115 = ashr i64 %v.112, 1
+  %bits.116 = or i64 %b.n1.87, %v.115
+  %at.117 = getelementptr inbounds i8, ptr %out.2, i64 16
+  store i64 %v.115, ptr %at.117
+  %v.118 = mul i64 %v.115, 2
+  %v.119 = add i64 %v.118, 1
+  %a.n0.120 = load i64, ptr %shape.40
+  %c.121 = icmp eq i64 %a.n0.120, %v.119
+  br i1 %c.121, label %ok.122, label %slow.14
+ok.122:
+  %v.123 = ashr i64 %v.115, 1
+  %b.n0.124 = load i64, ptr %shape.78
+  %c.125 = icmp eq i64 %b.n0.124, %v.123
+  br i1 %c.125, label %ok.126, label %slow.14
+ok.126:
+  %v.127 = and i64 %bits.108, 3
+  %c.128 = icmp eq i64 %v.127, 0
   br i1 %c.128, label %ok.129, label %slow.14
 ok.129:
-  %v.130 = sdiv i64 %v.122, 2
-  %v.131 = srem i64 %v.122, 2
-  %c.132 = icmp ne i64 %v.131, 0
-  %v.133 = xor i64 %v.122, 2
-  %c.134 = icmp slt i64 %v.133, 0
-  %v.135 = and i1 %c.132, %c.134
-  %v.136 = zext i1 %v.135 to i64
-  %v.137 = sub i64 %v.130, %v.136
-  %b.n0.138 = load i64, ptr %shape.78
-  %c.139 = icmp eq i64 %b.n0.138, %v.137
-  br i1 %c.139, label %ok.140, label %slow.14
-ok.140:
-  %c.141 = icmp sge i64 %b.n0.138, 0
-  br i1 %c.141, label %ok.142, label %slow.14
-ok.142:
-  %v.143 = and i64 %bits.108, 3
-  %c.144 = icmp eq i64 %v.143, 0
-  br i1 %c.144, label %ok.145, label %slow.14
-ok.145:
-  %v.146 = and i64 %bits.123, -2147483648
-  %c.147 = icmp eq i64 %v.146, 0
-  br i1 %c.147, label %ok.148, label %slow.14
-ok.148:
+  %v.130 = and i64 %bits.116, -2147483648
+  %c.131 = icmp eq i64 %v.130, 0
+  br i1 %c.131, label %ok.132, label %slow.14
+ok.132:
   br label %accepted.3
 accepted.3:
   %a.4 = load ptr, ptr %out.2

@@ -110,13 +110,14 @@ class Op(IntEnum):
     """The two on the stack are equal, else message `a` of the table; `b` if they are undefined."""
     # Scalars.
     INTEGER = auto()
-    """The number is the value, an int or bool."""
+    """The number is the value, an int or bool, at most `b` and at least 0, with `kind` 1 at least
+    -b - 1; `a` names the range."""
     BOOLEAN = auto()
     """The value is a bool, or an int that is 0 or 1; the number is it."""
     UNSIGNED = auto()
     """The number is the value, an int of 0 … 2**64 - 1; `a` names the range."""
     FLOAT = auto()
-    """The number is the bits of the value in the float type `kind`."""
+    """The number is the bits of the value in the float type `kind`; `a` names the range of ints."""
     # Other kinds.
     PAYLOAD = auto()
     """The number is the value's payload, of which `b` are the bits that count."""
@@ -159,6 +160,7 @@ class Float(IntEnum):
     F32 = 1
     F16 = 2
     BF16 = 3
+    TF32 = 4
 
 
 class Binary(IntEnum):

@@ -7,6 +7,7 @@ program, or with an error.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -221,6 +222,20 @@ class Frame:
         number = self.emitter.const_i32(report_table()[1][said])
         self.ends.said.add_incoming(number, self.build.block)
         self.emitter.branch(self.ends.refused)
+
+    def refuse_big_int(
+        self, value: ir.Value, large: Said, small: Said, shown: Mapping[str, ir.Value | int]
+    ) -> None:
+        """End with one of two messages: for a BigInt above 64 bits, and for one below."""
+        self.check(self.build.not_(self.emitter.is_null(value)), Said.NULL_VALUE, **shown)
+        count = self.emitter.load_field(value, BIG_INT_OBJECT, "n_words")
+        zero = self.emitter.const_i64(0)
+        self.check(self.build.icmp_signed(">", count, zero), large, **shown)
+        words = self.emitter.field_ptr(value, BIG_INT_OBJECT, "word")
+        last = self.build.sub(count, self.emitter.const_i64(1))
+        top = self.emitter.load(self.emitter.index(words, I64, last), I64)
+        self.check(self.build.icmp_signed(">=", top, zero), small, **shown)
+        self.refuse(large, **shown)
 
     def check(self, ok: ir.Value, said: Said, **shown: Any) -> None:
         """Refuse unless this holds."""

@@ -14,8 +14,8 @@ from ferrule.compiler.checker.code import Code, mask_of
 from ferrule.compiler.checker.format import Op
 from ferrule.compiler.checker.loops import over_elements
 from ferrule.compiler.checker.nodes import JUST_NONE, Node, leaf_count
-from ferrule.compiler.messages.names import PACKED_DTYPE
-from ferrule.specs import DEVICE_CODES, Int8, Uint8
+from ferrule.compiler.messages.names import BIG_INT, PACKED_DTYPE
+from ferrule.specs import BY_DLPACK, DEVICE_CODES, Int8, Uint8
 from ferrule.specs.params import (
     PACKED_NAME,
     AnyValue,
@@ -25,6 +25,7 @@ from ferrule.specs.params import (
     DataType,
     Device,
     Dict,
+    Elements,
     EnvStream,
     Function,
     List,
@@ -33,7 +34,9 @@ from ferrule.specs.params import (
     NoneValue,
     Object,
     Optional,
+    Pairs,
     Param,
+    Plain,
     Pointer,
     Scalar,
     Shape,
@@ -46,24 +49,11 @@ from ferrule.specs.params import (
 )
 
 _WORDS: Final[dict[type, tuple[str, ...]]] = {
-    Tensor: ("Tensor",),
-    Shape: ("Shape", "tuple or list"),
     Stream: ("a stream", "int", "None"),
-    EnvStream: (),
-    Tuple: ("tuple or list",),
-    String: ("str",),
-    Bytes: ("bytes",),
     DataType: ("dtype", "str"),
     Device: ("Device", "str"),
-    NoneValue: ("None",),
-    Function: ("Function",),
-    Array: ("tuple or list",),
-    List: ("List",),
-    Map: ("dict",),
-    Dict: ("Dict",),
-    Module: ("Module",),
-    AnyValue: ("Any",),
 }
+"""What a plain kind is called, where its own word does not say it all."""
 
 
 def words_of(param: Param) -> tuple[str, ...]:
@@ -81,7 +71,20 @@ def words_of(param: Param) -> tuple[str, ...]:
             return (type(value).__name__,)
         case Object(type_key=type_key):
             return (type_key,)
-    return _WORDS[type(param)]
+        case Tensor() | List() | Dict():
+            return (type(param).__name__,)
+        case Shape():
+            return ("Shape", "tuple or list")
+        case Tuple() | Array():
+            return ("tuple or list",)
+        case Map():
+            return ("dict",)
+        case EnvStream():
+            return ()
+        case Plain():
+            return _WORDS.get(type(param), (param.word,))
+        case _:
+            assert_never(param)
 
 
 def check_kinds(code: Code, node: Node, also: tuple[str, ...] = ()) -> None:
@@ -95,7 +98,7 @@ def check_kinds(code: Code, node: Node, also: tuple[str, ...] = ()) -> None:
         case Scalar() | NoneValue() | Constant() | DataType() | Device():
             _check_type(code, node, expected)
         case Pointer() | Stream():
-            code.row(Op.TYPE, a=expected, **mask_of({0, 1, 4}).operands())
+            code.row(Op.TYPE, a=expected, **mask_of({0, 1, 4, BIG_INT}).operands())
         case Shape(dims=dims):
             _check_type(code, node, expected)
             code.row(Op.SHAPE, a=expected, b=len(dims))
@@ -112,7 +115,7 @@ def check_kinds(code: Code, node: Node, also: tuple[str, ...] = ()) -> None:
             _check_type(code, node, expected)
             inside = node.leaf < 0
             code.row(Op.TEXT, kind=int(inside), axis=max(node.leaf, 0), a=expected)
-        case Function() | Module() | Array() | List() | Map() | Dict():
+        case Function() | Module() | Elements() | Pairs():
             _check_type(code, node, expected)
             _store_handle(code, node, Op.PAYLOAD)
             over_elements(code, node, check_kinds)
@@ -142,8 +145,8 @@ def _check_tensor(code: Code, spec: Tensor, node: Node, expected: int) -> None:
         raise ValueError(f"the device type of the parameter {spec.name} is not decided")
     code.row(Op.DLTENSOR, a=expected)
     code.row(Op.NDIM, b=len(spec.shape))
-    name = PACKED_NAME if spec.packed else spec.dtype.name
     dtype = PACKED_DTYPE if spec.packed else spec.dtype.dlpack
+    name = PACKED_NAME if spec.packed else BY_DLPACK[dtype].name
     code.row(Op.DTYPE, kind=int(spec.dtype in (Int8, Uint8)), a=code.text(name), b=dtype)
     code.row(Op.DEVICE, a=code.text(spec.device), b=DEVICE_CODES[spec.device])
     if spec.device_id is not None:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from ferrule.compiler.checker.code import Code
 from ferrule.compiler.checker.format import Op
 from ferrule.compiler.checker.nodes import Node
-from ferrule.specs.params import AnyValue, Array, Dict, List, Map
+from ferrule.specs.params import AnyValue, Dict, Elements, Pairs
 
 Visit: TypeAlias = "Callable[[Code, Node], None]"
 
@@ -17,9 +17,9 @@ def over_elements(code: Code, node: Node, visit: Visit) -> None:
     """Rows that `visit` gives for an element, run for each one; none where it gives none."""
     children = [child for child in node.children if not isinstance(child.param, AnyValue)]
     match node.param:
-        case Array() | List() if children:
+        case Elements() if children:
             _over_sequence(code, node, children[0], visit)
-        case Map() | Dict() if children:
+        case Pairs() if children:
             _over_pairs(code, node, children, visit)
 
 

@@ -9,30 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from typing_extensions import assert_never
+
 from ferrule.compiler.checker.code import At, Mask, mask_of
+from ferrule.compiler.wrapper.leaves import leaves_of
 from ferrule.specs.params import (
     DYNAMIC,
-    AnyValue,
-    Array,
-    Bytes,
     Constant,
-    DataType,
-    Device,
-    Dict,
+    Elements,
     EnvStream,
-    Function,
-    List,
-    Map,
-    Module,
-    NoneValue,
     Object,
     Optional,
+    Pairs,
     Param,
+    Plain,
     Pointer,
     Scalar,
     Shape,
-    Stream,
-    String,
     Tensor,
     Tuple,
     Union,
@@ -72,19 +65,7 @@ class Node:
 
 def leaf_count(param: Param) -> int:
     """How many leaves a parameter has."""
-    match param:
-        case Shape() | NoneValue() | Constant():
-            return 0
-        case Tuple(items=items):
-            return sum(map(leaf_count, items))
-        case Optional(item=item):
-            return 1 + leaf_count(item)
-        case Union(members=members):
-            return 1 + sum(map(leaf_count, members))
-        case String() | Bytes():
-            return 2
-        case _:
-            return 1
+    return len(leaves_of(param))
 
 
 def nodes_of(signature: Signature) -> tuple[Node, ...]:
@@ -113,21 +94,19 @@ def _children(node: Node) -> tuple[Node, ...]:
             return (_same_place(node, item, node.leaf + 1, guards),)
         case Union(members=members):
             return _members(node, members)
-        case Array(item=item) | List(item=item) if item is not None:
-            return (_inside(node, item, node.at.running(node.loops)),)
-        case Map(key=key, value=value) | Dict(key=key, value=value):
+        case Elements(item=item):
+            return () if item is None else (_inside(node, item, node.at.running(node.loops)),)
+        case Pairs(key=key, value=value):
             places = ((key, node.at.key), (value, node.at.value))
             return tuple(
                 _inside(node, inner, at(node.loops)) for inner, at in places if inner is not None
             )
-        case (
-            Tensor() | Scalar() | Shape() | Pointer() | Stream() | EnvStream() | String() | Bytes()
-        ):
+        case Plain() | Tensor() | Scalar() | Shape() | Pointer() | EnvStream():
             return ()
-        case DataType() | Device() | NoneValue() | Constant() | Function() | Object() | Module():
+        case Constant() | Object():
             return ()
-        case AnyValue() | Array() | List():
-            return ()
+        case _:
+            assert_never(node.param)
 
 
 def _items(node: Node, items: tuple[Param, ...]) -> tuple[Node, ...]:

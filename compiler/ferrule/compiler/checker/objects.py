@@ -13,10 +13,12 @@ from ferrule.compiler.checker.format import Op
 from ferrule.compiler.checker.frame import SEQ_OBJECT, SHAPE_OBJECT, TYPE_INFO, Frame
 from ferrule.compiler.checker.reports import Said
 from ferrule.compiler.messages.context import PlaceKind
+from ferrule.compiler.messages.names import BIG_INT
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.emitter import COLD, Emitter
 from ferrule.runtime.llvm.layouts import ANY, BYTE_ARRAY, I1, I8, I32, I64, PTR, Field, Layout
 from ferrule.specs import DEVICE_CODES
+from ferrule.specs.expr import INT64_MAX, INT64_MIN
 
 TEXT: Final = ir.FunctionType(I1, [PTR, PTR])
 DEVICE: Final = ir.FunctionType(I1, [PTR, I64, PTR])
@@ -118,8 +120,18 @@ def _shape(frame: Frame) -> None:
         with emitter.if_then(frame.build.not_(frame.equal(index, TypeIndex.INT))):
             axis = frame.build.trunc(i, I32)
             shown = {"any": item, "place": emitter.const_i32(int(PlaceKind.DIMS)), "axis": axis}
+            with emitter.if_then(frame.equal(index, BIG_INT)):
+                _refuse_big_element(frame, item, shown)
             frame.refuse(Said.ELEMENT_TYPE, **shown)
     frame.go_on()
+
+
+def _refuse_big_element(frame: Frame, item: ir.Value, shown: dict[str, ir.Value]) -> None:
+    value = frame.emitter.load_field(item, ANY, "v_ptr")
+    bounds = {"value2": INT64_MIN, "value3": INT64_MAX}
+    numbers = {name: frame.emitter.const_i64(bound) for name, bound in bounds.items()}
+    large, small = Said.ELEMENT_TOO_LARGE, Said.ELEMENT_TOO_SMALL
+    frame.refuse_big_int(value, large, small, {**shown, **numbers})
 
 
 # ---- texts ----

@@ -8,7 +8,7 @@ Some rules of kinds that are decided here:
 
 * an int constant takes an int, or a bool that is equal to it;
 * a pointer that must not be null refuses None, a null pointer and 0 with a ValueError, as values;
-* an int of more than 64 bits is another kind than an int, except for uint64;
+* an int of more than 64 bits is an int out of range, except for uint64;
 * the elements of containers have no leaves.
 """
 

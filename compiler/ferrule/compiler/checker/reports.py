@@ -16,6 +16,7 @@ from ferrule.compiler.messages import catalogue, parts
 from ferrule.compiler.messages.catalogue import Entry, Filling
 from ferrule.compiler.messages.parts import Text, Value
 from ferrule.compiler.messages.table import Table
+from ferrule.specs.expr import INT64_MAX, INT64_MIN
 
 
 class Said(Enum):
@@ -43,8 +44,15 @@ class Said(Enum):
     VALUE_BOUNDS = auto()
     TOO_LARGE = auto()
     TOO_SMALL = auto()
+    ABOVE_INT64 = auto()
+    ELEMENT_TOO_LARGE = auto()
+    ELEMENT_TOO_SMALL = auto()
     BOOLEAN = auto()
+    BOOLEAN_TOO_LARGE = auto()
+    BOOLEAN_TOO_SMALL = auto()
     CONSTANT = auto()
+    CONSTANT_TOO_LARGE = auto()
+    CONSTANT_TOO_SMALL = auto()
     NAMED_VALUE = auto()
     ALIGNMENT = auto()
     NULL_DATA = auto()
@@ -76,6 +84,8 @@ _COMMON: Final[Mapping[str, Filling]] = MappingProxyType(
     }
 )
 _VALUE: Final[Mapping[str, Filling]] = {"what": "value"}
+_LARGE: Final[Mapping[str, Filling]] = {"actual": f"an int above {INT64_MAX}"}
+_SMALL: Final[Mapping[str, Filling]] = {"actual": f"an int below {INT64_MIN}"}
 _WORDS: Final[Mapping[str, Filling]] = {
     "expected": parts.Expected(),
     "actual": parts.ValueHere(),
@@ -114,12 +124,16 @@ _MESSAGES: Final[Mapping[Said, tuple[Entry, Mapping[str, Filling]]]] = MappingPr
             catalogue.BOUNDS,
             {**_VALUE, "actual": "an int above 18446744073709551615"},
         ),
-        Said.TOO_SMALL: (
-            catalogue.BOUNDS,
-            {**_VALUE, "actual": "an int below -9223372036854775808"},
-        ),
+        Said.TOO_SMALL: (catalogue.BOUNDS, {**_VALUE, **_SMALL}),
+        Said.ABOVE_INT64: (catalogue.BOUNDS, {**_VALUE, **_LARGE}),
+        Said.ELEMENT_TOO_LARGE: (catalogue.BOUNDS, {**_LARGE, "range": "int64"}),
+        Said.ELEMENT_TOO_SMALL: (catalogue.BOUNDS, {**_SMALL, "range": "int64"}),
         Said.BOOLEAN: (catalogue.BOOLEAN, {}),
+        Said.BOOLEAN_TOO_LARGE: (catalogue.BOOLEAN, _LARGE),
+        Said.BOOLEAN_TOO_SMALL: (catalogue.BOOLEAN, _SMALL),
         Said.CONSTANT: (catalogue.CONSTANT, _WORDS),
+        Said.CONSTANT_TOO_LARGE: (catalogue.CONSTANT, {**_WORDS, **_LARGE}),
+        Said.CONSTANT_TOO_SMALL: (catalogue.CONSTANT, {**_WORDS, **_SMALL}),
         Said.NAMED_VALUE: (catalogue.NAMED_VALUE, _WORDS),
         Said.ALIGNMENT: (catalogue.ALIGNMENT, {"actual": parts.Hexadecimal(1)}),
         Said.NULL_DATA: (catalogue.NULL_DATA, {}),

@@ -15,15 +15,18 @@ from ferrule.compiler.messages.names import BIG_INT
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.emitter import COLD, Emitter
 from ferrule.runtime.llvm.layouts import F64, I8, I32, I64
-from ferrule.specs.expr import INT64_MAX
+from ferrule.specs.expr import INT64_MAX, INT64_MIN
 
 NARROW: Final = ir.FunctionType(I64, [I64, I64, I64])
+_NOTHING: Final[Mapping[str, ir.Value | int]] = MappingProxyType({})
+TF32_ZEROS: Final = 13
+"""Bits of a float32 that a TFloat32 leaves 0, at the lower end."""
 _F64_MANTISSA: Final = 52
 _F64_BIAS: Final = 1023
 
 
 def define_narrow(emitter: Emitter) -> None:
-    """`i64 ferrule_narrow(i64 bits, i64 mantissa, i64 exponent)`: a double as a 2-byte float.
+    """`i64 ferrule_narrow(i64 bits, i64 mantissa, i64 exponent)`: a double in fewer bits.
 
     Rounds once, to nearest, ties to even; what is too large is infinite, NaN stays NaN.  Integer
     code, for not every target has the instruction.
@@ -67,11 +70,33 @@ def _rounded(emitter: Emitter, value: ir.Value, shift: ir.Value) -> ir.Value:
     return build.lshr(build.add(value, build.add(half, lowest)), shift)
 
 
+def _refuse_big_int(
+    frame: Frame, large: Said, small: Said, shown: Mapping[str, ir.Value | int] = _NOTHING
+) -> None:
+    """Refuse an int of more than 64 bits."""
+    with frame.emitter.if_then(frame.is_type(BIG_INT)):
+        frame.refuse_big_int(frame.payload("v_ptr"), large, small, shown)
+
+
+def _bounds(low: ir.Value, high: ir.Value) -> dict[str, ir.Value | int]:
+    """What messages show of a range."""
+    return {"value2": low, "value3": high}
+
+
 def _integer(frame: Frame) -> None:
-    frame.number(frame.payload())
+    emitter, build, high = frame.emitter, frame.build, frame.operand("b")
+    signed = frame.equal(frame.operand("kind"), 1)
+    low = build.select(signed, build.not_(high), emitter.const_i64(0))
+    shown = _bounds(low, high)
+    _refuse_big_int(frame, Said.ABOVE_INT64, Said.TOO_SMALL, shown)
+    number = frame.payload()
+    inside = build.and_(build.icmp_signed(">=", number, low), build.icmp_signed("<=", number, high))
+    frame.check(inside, Said.VALUE_BOUNDS, actual=number, **shown)
+    frame.number(number)
 
 
 def _boolean(frame: Frame) -> None:
+    _refuse_big_int(frame, Said.BOOLEAN_TOO_LARGE, Said.BOOLEAN_TOO_SMALL)
     number = frame.payload()
     ok = frame.build.icmp_unsigned("<=", number, frame.emitter.const_i64(1))
     frame.check(ok, Said.BOOLEAN, actual=number)
@@ -80,10 +105,7 @@ def _boolean(frame: Frame) -> None:
 
 def _unsigned(frame: Frame) -> None:
     emitter, build = frame.emitter, frame.build
-    shown: dict[str, ir.Value | int] = {
-        "value2": emitter.const_i64(0),
-        "value3": emitter.const_i64(-1),
-    }
+    shown = _bounds(emitter.const_i64(0), emitter.const_i64(-1))
     with emitter.if_then(frame.is_type(BIG_INT)):
         _big_int(frame, shown)
     number = frame.payload()
@@ -93,23 +115,21 @@ def _unsigned(frame: Frame) -> None:
 
 
 def _big_int(frame: Frame, shown: dict[str, ir.Value | int]) -> None:
-    """Two words of which the upper is 0 are what does not fit an int64; one word does."""
+    """Two words of which the upper is 0 are what does not fit an int64."""
     emitter, build, value = frame.emitter, frame.build, frame.payload("v_ptr")
     frame.check(build.not_(emitter.is_null(value)), Said.NULL_VALUE, **shown)
-    count = emitter.load_field(value, BIG_INT_OBJECT, "n_words")
-    words = emitter.field_ptr(value, BIG_INT_OBJECT, "word")
-    some = build.icmp_signed(">", count, emitter.const_i64(0))
-    frame.check(some, Said.TOO_LARGE, **shown)
-    top = emitter.load(emitter.index(words, I64, build.sub(count, emitter.const_i64(1))), I64)
-    zero = emitter.const_i64(0)
-    frame.check(build.icmp_signed(">=", top, zero), Said.TOO_SMALL, **shown)
-    two = build.and_(frame.equal(count, 2), frame.equal(top, 0))
-    frame.check(build.or_(two, frame.equal(count, 1)), Said.TOO_LARGE, **shown)
-    frame.number(emitter.load(words, I64))
+    with emitter.if_then(frame.equal(emitter.load_field(value, BIG_INT_OBJECT, "n_words"), 2)):
+        words = emitter.field_ptr(value, BIG_INT_OBJECT, "word")
+        top = emitter.load(emitter.index(words, I64, 1), I64)
+        with emitter.if_then(frame.equal(top, 0)):
+            frame.number(emitter.load(words, I64))
+    frame.refuse_big_int(value, Said.TOO_LARGE, Said.TOO_SMALL, shown)
 
 
 def _float(frame: Frame) -> None:
     emitter, build = frame.emitter, frame.build
+    shown = _bounds(emitter.const_i64(INT64_MIN), emitter.const_i64(INT64_MAX))
+    _refuse_big_int(frame, Said.ABOVE_INT64, Said.TOO_SMALL, shown)
     whole = build.sitofp(frame.payload(), F64)
     is_float = frame.is_type(TypeIndex.FLOAT)
     value = build.select(is_float, frame.payload("v_float64"), whole)
@@ -134,6 +154,10 @@ def _float(frame: Frame) -> None:
             case Float.BF16:
                 sizes = emitter.const_i64(7), emitter.const_i64(8)
                 frame.number(emitter.call(narrow, [bits, *sizes]))
+            case Float.TF32:
+                sizes = emitter.const_i64(10), emitter.const_i64(8)
+                upper = emitter.call(narrow, [bits, *sizes])
+                frame.number(build.shl(upper, emitter.const_i64(TF32_ZEROS)))
 
 
 def _payload(frame: Frame) -> None:
@@ -142,12 +166,13 @@ def _payload(frame: Frame) -> None:
 
 def _address(frame: Frame) -> None:
     emitter, build = frame.emitter, frame.build
+    shown = _bounds(emitter.const_i64(0), emitter.const_i64(INT64_MAX))
     with emitter.if_then(frame.is_type(TypeIndex.NONE)):
         frame.number(emitter.const_i64(0))
+    _refuse_big_int(frame, Said.ABOVE_INT64, Said.TOO_SMALL, shown)
     number = frame.payload()
     positive = build.icmp_signed(">=", number, emitter.const_i64(0))
     ok = build.or_(positive, build.not_(frame.is_type(TypeIndex.INT)))
-    shown = {"value2": emitter.const_i64(0), "value3": emitter.const_i64(INT64_MAX)}
     frame.check(ok, Said.VALUE_BOUNDS, actual=number, **shown)
     frame.number(number)
 
@@ -158,6 +183,7 @@ def _not_null(frame: Frame) -> None:
 
 
 def _constant(frame: Frame) -> None:
+    _refuse_big_int(frame, Said.CONSTANT_TOO_LARGE, Said.CONSTANT_TOO_SMALL)
     ok = frame.equal(frame.payload(), frame.operand("b"))
     frame.check(ok, Said.CONSTANT)
     frame.go_on()

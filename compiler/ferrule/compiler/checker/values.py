@@ -8,35 +8,39 @@ from __future__ import annotations
 import struct
 from typing import Final
 
+from typing_extensions import assert_never
+
 from ferrule.compiler.checker.code import Code
 from ferrule.compiler.checker.format import Float, Op
 from ferrule.compiler.checker.loops import over_elements
 from ferrule.compiler.checker.nodes import Node
 from ferrule.compiler.checker.sizes import SizeRows, numbers_of
 from ferrule.compiler.messages.context import Order
-from ferrule.specs import BFloat16, DType, Float16, Float32, Float64, Tensor, compact_strides
+from ferrule.specs import (
+    BFloat16,
+    DType,
+    Float16,
+    Float32,
+    Float64,
+    Tensor,
+    TFloat32,
+    compact_strides,
+)
 from ferrule.specs.params import (
-    AnyValue,
-    Array,
-    Bytes,
     Constant,
     DataType,
     Device,
-    Dict,
+    Elements,
     EnvStream,
-    Function,
-    List,
-    Map,
-    Module,
-    NoneValue,
     Object,
     Optional,
+    Pairs,
     Param,
+    Plain,
     Pointer,
     Scalar,
     Shape,
     Stream,
-    String,
     Tuple,
     Union,
 )
@@ -47,6 +51,7 @@ _FLOATS: Final[dict[DType, Float]] = {
     Float32: Float.F32,
     Float16: Float.F16,
     BFloat16: Float.BF16,
+    TFloat32: Float.TF32,
 }
 
 
@@ -87,12 +92,12 @@ class ValueRows:
                     self.check(child)
             case Optional() | Union():
                 self._check_guarded(node)
-            case Array() | List() | Map() | Dict():
+            case Elements() | Pairs():
                 over_elements(self.code, node, lambda _, child: self.check(child))
-            case EnvStream() | String() | Bytes() | NoneValue():
+            case EnvStream() | Object() | Plain():
                 return
-            case Function() | Object() | Module() | AnyValue():
-                return
+            case _:
+                assert_never(node.param)
 
     def _store(self, node: Node) -> None:
         if node.leaf >= 0:
@@ -148,15 +153,12 @@ class ValueRows:
             case "bool", _:
                 code.row(Op.BOOLEAN)
             case "float", _:
-                code.row(Op.FLOAT, kind=_FLOATS[dtype])
+                code.row(Op.FLOAT, kind=_FLOATS[dtype], a=code.text("int64"))
             case "uint", 64:
                 code.row(Op.UNSIGNED, a=code.text(dtype.name))
-            case "int", 64:
-                code.row(Op.INTEGER)
-            case kind, bits:
-                code.row(Op.INTEGER)
-                high = (1 << bits) - 1 if kind == "uint" else (1 << (bits - 1)) - 1
-                code.row(Op.RANGE, kind=int(kind == "int"), a=code.text(dtype.name), b=high)
+            case kind, _:
+                signed, name = int(kind == "int"), code.text(dtype.name)
+                code.row(Op.INTEGER, kind=signed, a=name, b=dtype.range[1])
 
     def _check_pointer(self, spec: Pointer) -> None:
         code = self.code
@@ -193,13 +195,15 @@ def has_values(param: Param | None) -> bool:
             return any(map(has_values, items))
         case Union(members=members):
             return any(map(has_values, members))
-        case Optional(item=item) | Array(item=item) | List(item=item):
+        case Optional(item=item) | Elements(item=item):
             return has_values(item)
-        case Map(key=key, value=value) | Dict(key=key, value=value):
+        case Pairs(key=key, value=value):
             return has_values(key) or has_values(value)
         case Tensor() | Scalar() | Shape() | Pointer() | Stream():
             return True
         case DataType() | Device() | Constant():
             return True
-        case _:
+        case None | EnvStream() | Object() | Plain():
             return False
+        case _:
+            assert_never(param)

@@ -3,7 +3,8 @@
 The same LLVM module for every object; what differs is the table of messages that each wrapper
 hands over.  Nothing here is on the way of a call that succeeds.
 
-* `void ferrule_raise(ptr table, i32 id, ptr args, i32 num_args, ptr values)`: set the error.
+* `void ferrule_raise(ptr table, i32 id, ptr args, i32 num_args, ptr values)`: set the error; a
+  negative id says that it is set already.
 * `i32 ferrule_check(ptr table, ptr program, ptr args, i32 num_args, ptr values, ptr out)`: run a
   check program over the arguments; 0 and their leaves in `out`, or -1 and the error is set.  It is
   defined by `ferrule.compiler.checker`.
@@ -38,6 +39,8 @@ def _define_raise(emitter: Emitter, part: ir.Function) -> None:
         "ferrule_raise", VOID, RAISE.args, names=names, attributes=COLD
     ) as function:
         table, number, *call = function.args
+        with emitter.if_then(emitter.icmp("slt", number, emitter.const_i32(0))):
+            emitter.ret()
         scratch = emitter.alloca(I8, SCRATCH, name="scratch")
         fields = _row(emitter, table, number)
         first, count = fields["first"], fields["count"]

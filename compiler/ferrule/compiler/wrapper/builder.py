@@ -1,8 +1,8 @@
 """The wrapper builder: from a signature to the LLVM text of `__tvm_ffi_<name>`.
 
 The generated function is `i32 (ptr handle, ptr args, i32 num_args, ptr result)`.  It decodes and
-checks every argument, makes the call of the convention, leaves `result` alone (None) and returns
-0; or it sets an error and returns -1.  The body never runs unless every argument passed.
+checks every argument, makes the call of the convention, sets `result` where the signature has one
+(else it stays as it is, None) and returns 0; or it sets an error and returns -1.  The body never runs unless every argument passed.
 
 There are two ways to the call.  The hot path is generated for the signature: it accepts what is
 plainly right, without messages and calls.  Whatever else comes goes to `ferrule_check`, which is
@@ -27,6 +27,7 @@ from ferrule.compiler.wrapper.decoded import DecodedCall
 from ferrule.compiler.wrapper.devices import env_streams
 from ferrule.compiler.wrapper.hot import Hot, Unfit
 from ferrule.compiler.wrapper.leaves import Slots
+from ferrule.compiler.wrapper.results import Results
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.llvm.writer import Block, Value, Writer, i32
 from ferrule.specs import Signature
@@ -129,7 +130,9 @@ class _Wrapper:
     def _call(self, writer: Writer, values: Value, slots: Slots) -> None:
         """Make the call; a status other than 0 becomes the error of its fault."""
         streams = env_streams(writer, self.signature, _ARGS)
-        call = DecodedCall(self.signature, _ARGS, values, slots, streams)
+        results = None if self.signature.result is None else Results(writer, self.signature)
+        left = None if results is None else results.slots
+        call = DecodedCall(self.signature, _ARGS, values, slots, streams, left)
         status = self.convention.emit(writer, call)
         if self.fault:
             fault, done = writer.block("fault"), writer.block("done")
@@ -141,4 +144,7 @@ class _Wrapper:
             writer.call_void("ferrule_raise", arguments, "cold")
             writer.ret(i32(-1))
             writer.at(done)
-        writer.ret(i32(0))
+        if results is None:
+            writer.ret(i32(0))
+        else:
+            results.emit(_RESULT)

@@ -1,4 +1,4 @@
-"""Rounding of a float64 to a 2-byte float: to nearest, ties to even, in one step.
+"""Rounding of a float64 to a 2-byte float or a TFloat32: to nearest, ties to even, in one step.
 
 Integer code without branches, because no baseline CPU has an instruction for it.  Normal results
 are rounded on the bits.  Subnormal ones by an addition to a number so large that its last bit is
@@ -12,18 +12,23 @@ from dataclasses import dataclass
 from typing import Final
 
 from ferrule.runtime.llvm.writer import Value, Writer, i64
-from ferrule.specs import BFloat16, DType, Float16
+from ferrule.specs import BFloat16, DType, Float16, TFloat32
 
 _MANTISSA: Final = 52
 _BIAS: Final = 1023
 
 
 @dataclass(frozen=True, slots=True)
-class _Half:
-    """A 2-byte float: bits of its mantissa, bias of its exponent."""
+class _Narrow:
+    """A narrow float: bits of its mantissa and exponent, and of the zeros below them in memory."""
 
     mantissa: int
-    bias: int
+    exponent: int
+    zeros: int = 0
+
+    @property
+    def bias(self) -> int:
+        return (1 << (self.exponent - 1)) - 1
 
     @property
     def infinity(self) -> int:
@@ -41,38 +46,52 @@ class _Half:
         return int.from_bytes(struct.pack("<d", 2.0**exponent), "little")
 
 
-_HALVES: Final[dict[DType, _Half]] = {Float16: _Half(10, 15), BFloat16: _Half(7, 127)}
+_NARROW: Final[dict[DType, _Narrow]] = {
+    Float16: _Narrow(10, 5),
+    BFloat16: _Narrow(7, 8),
+    TFloat32: _Narrow(10, 8, zeros=13),
+}
 
 
-def round_to_half(writer: Writer, dtype: DType, value: Value) -> Value:
-    """The nearest one, as its bits, i16."""
-    half = _HALVES[dtype]
+def round_to_narrow(writer: Writer, dtype: DType, value: Value) -> Value:
+    """The nearest one; a 2-byte float as its bits, i16, a TFloat32 as float."""
+    kind = _NARROW[dtype]
     bits = writer.cast("bitcast", value, "i64")
     magnitude = writer.binary("and", bits, i64((1 << 63) - 1))
-    rounded = _normal(writer, half, magnitude)
-    too_large = writer.icmp("ugt", rounded, i64(half.infinity))
-    rounded = writer.select(too_large, i64(half.infinity), rounded)
-    is_small = writer.icmp("ult", magnitude, i64(half.smallest_normal))
-    rounded = writer.select(is_small, _subnormal(writer, half, magnitude), rounded)
+    rounded = _normal(writer, kind, magnitude)
+    too_large = writer.icmp("ugt", rounded, i64(kind.infinity))
+    rounded = writer.select(too_large, i64(kind.infinity), rounded)
+    is_small = writer.icmp("ult", magnitude, i64(kind.smallest_normal))
+    rounded = writer.select(is_small, _subnormal(writer, kind, magnitude), rounded)
     is_nan = writer.icmp("ugt", magnitude, i64(0x7FF << _MANTISSA))
-    quiet = half.infinity | 1 << (half.mantissa - 1)
+    quiet = kind.infinity | 1 << (kind.mantissa - 1)
     rounded = writer.select(is_nan, i64(quiet), rounded)
-    sign = writer.binary("and", writer.binary("lshr", bits, i64(48)), i64(0x8000))
-    return writer.cast("trunc", writer.binary("or", rounded, sign), "i16")
+    return _placed(writer, kind, bits, rounded)
 
 
-def _normal(writer: Writer, half: _Half, magnitude: Value) -> Value:
+def _placed(writer: Writer, kind: _Narrow, bits: Value, rounded: Value) -> Value:
+    """The rounded magnitude where it is in memory, with the sign that `bits` have."""
+    if kind.zeros:
+        rounded = writer.binary("shl", rounded, i64(kind.zeros))
+    width = 1 + kind.exponent + kind.mantissa + kind.zeros
+    sign = writer.binary("lshr", bits, i64(64 - width))
+    sign = writer.binary("and", sign, i64(1 << (width - 1)))
+    whole = writer.cast("trunc", writer.binary("or", rounded, sign), f"i{width}")
+    return whole if width == 16 else writer.cast("bitcast", whole, "float")
+
+
+def _normal(writer: Writer, kind: _Narrow, magnitude: Value) -> Value:
     """Rounded and with the exponent moved; above infinity where it is too large."""
-    cut = _MANTISSA - half.mantissa
+    cut = _MANTISSA - kind.mantissa
     last = writer.binary("and", writer.binary("lshr", magnitude, i64(cut)), i64(1))
     bias = writer.binary("add", last, i64((1 << (cut - 1)) - 1))
     kept = writer.binary("lshr", writer.binary("add", magnitude, bias), i64(cut))
-    return writer.binary("sub", kept, i64((_BIAS - half.bias) << half.mantissa))
+    return writer.binary("sub", kept, i64((_BIAS - kind.bias) << kind.mantissa))
 
 
-def _subnormal(writer: Writer, half: _Half, magnitude: Value) -> Value:
+def _subnormal(writer: Writer, kind: _Narrow, magnitude: Value) -> Value:
     """The number of smallest subnormals that are nearest."""
-    magic = i64(half.magic)
+    magic = i64(kind.magic)
     number = writer.cast("bitcast", magnitude, "double")
     ruler = writer.cast("bitcast", magic, "double")
     moved = writer.cast("bitcast", writer.binary("fadd", number, ruler), "i64")

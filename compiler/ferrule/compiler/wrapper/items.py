@@ -95,9 +95,9 @@ def _require_dim(hot: Hot, dim: Dim, load: Load, signed: bool) -> None:
 
 
 def is_one_of(writer: Writer, index: Value, wanted: frozenset[int]) -> Value:
-    """Whether a type index is one of these; that of a registered type never is."""
+    """Whether a type index is one of these; those of registered types and of big ints never are."""
     found = FALSE
-    for each in sorted(wanted - {params.DYNAMIC}):
+    for each in sorted(wanted - {params.DYNAMIC, params.BIG_INT}):
         same = writer.icmp("eq", index, i32(each))
         found = same if found is FALSE else writer.binary("or", found, same)
     return found

@@ -7,13 +7,14 @@ these slots; the call reads those that it needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from typing_extensions import assert_never
 
 from ferrule.runtime.llvm.writer import Value, Writer, i64
-from ferrule.specs import DType, Param, Signature, Sym, params
+from ferrule.specs import DType, Param, Signature, Sym
+from ferrule.specs import params as kinds
 
 SLOT_BYTES = 8
 
@@ -21,27 +22,27 @@ SLOT_BYTES = 8
 def leaves_of(param: Param) -> tuple[str, ...]:
     """The LLVM types of a parameter's leaves."""
     match param:
-        case params.Scalar(dtype=dtype):
+        case kinds.Scalar(dtype=dtype):
             return (_scalar(dtype),)
-        case params.Shape() | params.NoneValue() | params.Constant():
+        case kinds.Shape() | kinds.NoneValue() | kinds.Constant():
             return ()
-        case params.Tuple(items=items):
+        case kinds.Tuple(items=items):
             return tuple(leaf for item in items for leaf in leaves_of(item))
-        case params.Optional(item=item):
+        case kinds.Optional(item=item):
             return ("i8", *leaves_of(item))
-        case params.Union(members=members):
+        case kinds.Union(members=members):
             return ("i32", *(leaf for member in members for leaf in leaves_of(member)))
-        case params.String() | params.Bytes():
+        case kinds.String() | kinds.Bytes():
             return ("ptr", "i64")
-        case params.DataType():
+        case kinds.DataType():
             return ("i32",)
-        case params.Device():
+        case kinds.Device():
             return ("i64",)
-        case params.Tensor() | params.Pointer() | params.Stream() | params.EnvStream():
+        case kinds.Tensor() | kinds.Pointer() | kinds.Stream() | kinds.EnvStream():
             return ("ptr",)
-        case params.Function() | params.Object() | params.Module() | params.AnyValue():
+        case kinds.Function() | kinds.Object() | kinds.Module() | kinds.AnyValue():
             return ("ptr",)
-        case params.Array() | params.List() | params.Map() | params.Dict():
+        case kinds.Elements() | kinds.Pairs():
             return ("ptr",)
         case _:
             assert_never(param)
@@ -65,13 +66,13 @@ class Slots:
     writer: Writer
     base: Value = field(init=False)
     read: set[int] = field(init=False, default_factory=set)
-    _first: dict[str, int] = field(init=False, default_factory=dict)
+    _first: dict[str, tuple[Param, int]] = field(init=False, default_factory=dict)
     _symbols: dict[Sym, int] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         position = 0
         for param in self.signature.params:
-            self._first[param.name] = position
+            self._first[param.name] = param, position
             position += len(leaves_of(param))
         for symbol in self.signature.symbols:
             self._symbols[symbol] = position
@@ -79,8 +80,20 @@ class Slots:
         self.base = self.writer.alloca("i64", max(1, position), name="out")
 
     def first(self, param: Param) -> int:
-        """The slot of a parameter's first leaf."""
-        return self._first[param.name]
+        """The slot of the first leaf of a parameter, or of an item of one.
+
+        Raises ValueError for what is in no parameter of the signature, or equal to several items.
+        """
+        known, slot = self._first.get(param.name, (None, 0))
+        if known is param:
+            return slot
+        places = list(_first_slots(self.signature.params))
+        found = [slot for each, slot in places if each is param]
+        found = found or [slot for each, slot in places if each == param]
+        if len(found) != 1:
+            which = "is in no parameter" if not found else "stands at several places"
+            raise ValueError(f"{param!r} {which} of {self.signature}")
+        return found[0]
 
     def of(self, symbol: Sym) -> int | None:
         """The slot of a symbol; None for what is no symbol of the signature."""
@@ -100,10 +113,25 @@ class Slots:
         return self.writer.load(self.address(slot), kind, name)
 
     def load_leaves(self, param: Param) -> Iterator[Value]:
-        """The leaves of a parameter of the signature."""
+        """The leaves of a parameter of the signature, or of an item of one."""
+        first = self.first(param)
         for i, kind in enumerate(leaves_of(param)):
-            yield self.load(self.first(param) + i, kind, param.name)
+            yield self.load(first + i, kind, param.name)
 
     def load_symbol(self, symbol: Sym) -> Value:
         """The value of a symbol, i64."""
         return self.load(self._symbols[symbol], "i64", self.signature.symbols[symbol])
+
+
+def _first_slots(params: Iterable[Param], first: int = 0) -> Iterator[tuple[Param, int]]:
+    """Parameters and all items of theirs that have leaves of their own, with the first's slot."""
+    for param in params:
+        yield param, first
+        match param:
+            case kinds.Tuple(items=items):
+                yield from _first_slots(items, first)
+            case kinds.Optional(item=item):
+                yield from _first_slots((item,), first + 1)
+            case kinds.Union(members=members):
+                yield from _first_slots(members, first + 1)
+        first += len(leaves_of(param))

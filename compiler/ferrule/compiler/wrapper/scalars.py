@@ -9,12 +9,12 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from ferrule.compiler.wrapper.halves import round_to_half
+from ferrule.compiler.wrapper.halves import round_to_narrow
 from ferrule.compiler.wrapper.hot import Hot, Unfit
 from ferrule.compiler.wrapper.items import Item
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.writer import Value, i32
-from ferrule.specs import DType
+from ferrule.specs import DType, Float32
 
 _SMALL: Final = 7
 """The longest text that a TVMFFIAny can hold by itself."""
@@ -43,10 +43,10 @@ def _float(hot: Hot, dtype: DType, index: Value, item: Item) -> Value:
     match dtype.bits:
         case 64:
             return value
-        case 32:
+        case 32 if dtype is Float32:
             return writer.cast("fptrunc", value, "float")
         case _:
-            return round_to_half(writer, dtype, value)
+            return round_to_narrow(writer, dtype, value)
 
 
 def _require_range(hot: Hot, dtype: DType, value: Value) -> None:

@@ -1,7 +1,7 @@
 """Unary and binary operators and comparisons of scalars: one table for each, by family of dtype.
 
 The meaning is that of `ferrule.language.ir.ops`: nothing here traps, and nothing needs a library.
-Floats of 2 bytes are computed in float32 and rounded after each operator; for `+ - * /` and the
+Narrow floats are computed in float32 and rounded after each operator; for `+ - * /` and the
 square root that is the same as rounding once.
 """
 
@@ -17,6 +17,7 @@ from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.codegen.scalars import Form, form
 from ferrule.language.ir import ops
 from ferrule.runtime.llvm.emitter import Emitter
+from ferrule.runtime.llvm.layouts import I1, I16
 from ferrule.specs import DType, Float32
 
 _EmitUnary = Callable[[ir.IRBuilder, ir.Value], ir.Value]
@@ -26,14 +27,14 @@ _EmitBinary = Callable[[ir.IRBuilder, ir.Value, ir.Value], ir.Value]
 def unary(emitter: Emitter, op: ops.UnaryOp, dtype: DType, operand: ir.Value) -> ir.Value:
     """`op operand`.  Raises CodegenError for one that `mathlib` has to expand before."""
     family = form(dtype)
-    if family == "half" and op == "neg":
+    if family == "half" and op == "neg" and operand.type == I16:
         return emitter.builder.xor(operand, ir.Constant(operand.type, 0x8000))
     if family == "half":
         wide = unary(emitter, op, Float32, halves.widen(emitter, dtype, operand))
         return halves.narrow(emitter, dtype, wide)
     emit = _UNARY.get(op, {}).get(family)
     if emit is None:
-        raise CodegenError(f"the CPU target has no instruction for {op} of {dtype.name}")
+        raise CodegenError(f"the target has no instruction for {op} of {dtype.name}")
     return emit(emitter.builder, operand)
 
 
@@ -47,7 +48,7 @@ def binary(
         return halves.narrow(emitter, dtype, binary(emitter, op, Float32, left, right))
     emit = _BINARY.get(op, {}).get(family)
     if emit is None:
-        raise CodegenError(f"the CPU target has no instruction for {op} of {dtype.name}")
+        raise CodegenError(f"the target has no instruction for {op} of {dtype.name}")
     return emit(emitter.builder, lhs, rhs)
 
 
@@ -136,6 +137,12 @@ def _intrinsic(name: str) -> Callable[..., ir.Value]:
     return lambda b, *operands: intrinsic(b, name, *operands)
 
 
+def _leading_zeros(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
+    kind = ir.FunctionType(x.type, [x.type, I1])
+    callee = b.module.declare_intrinsic("llvm.ctlz", [x.type], kind)
+    return b.call(callee, [x, ir.Constant(I1, 0)])
+
+
 def _shift_left(b: ir.IRBuilder, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
     inside = b.icmp_unsigned("<", rhs, ir.Constant(rhs.type, rhs.type.width))
     return b.select(inside, b.shl(lhs, rhs), ir.Constant(lhs.type, 0))
@@ -165,6 +172,14 @@ _UNARY: Final[dict[ops.UnaryOp, dict[Form, _EmitUnary]]] = {
     },
     "not": _families(lambda b, x: b.not_(x), "bool", "int", "uint"),
     "sqrt": _families(_intrinsic("llvm.sqrt"), "float"),
+    "popc": _families(_intrinsic("llvm.ctpop"), "int", "uint"),
+    "clz": _families(_leading_zeros, "int", "uint"),
+    # Only for targets that have instructions: elsewhere LLVM would call a library.
+    "fabs": _families(_intrinsic("llvm.fabs"), "float"),
+    "floor": _families(_intrinsic("llvm.floor"), "float"),
+    "ceil": _families(_intrinsic("llvm.ceil"), "float"),
+    "round": _families(_intrinsic("llvm.roundeven"), "float"),
+    "trunc": _families(_intrinsic("llvm.trunc"), "float"),
 }
 
 _BINARY: Final[dict[ops.BinaryOp, dict[Form, _EmitBinary]]] = {
@@ -198,6 +213,7 @@ _BINARY: Final[dict[ops.BinaryOp, dict[Form, _EmitBinary]]] = {
     "xor": _families(lambda b, x, y: b.xor(x, y), "bool", "int", "uint"),
     "shl": _families(_shift_left, "int", "uint"),
     "shr": {"int": _shift_right, "uint": _unsigned_shift_right},
+    "copysign": _families(_intrinsic("llvm.copysign"), "float"),
 }
 
 _COMPARE: Final[dict[ops.CompareOp, str]] = {

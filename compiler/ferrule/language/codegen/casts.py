@@ -12,7 +12,7 @@ from ferrule import specs
 from ferrule.language.codegen import halves
 from ferrule.language.codegen.scalars import form, value_type
 from ferrule.runtime.llvm.emitter import Emitter
-from ferrule.runtime.llvm.layouts import F32, F64
+from ferrule.runtime.llvm.layouts import F32, F64, I16
 from ferrule.specs import DType
 
 _CUT = 11
@@ -26,7 +26,7 @@ def cast(emitter: Emitter, source: DType, target: DType, operand: ir.Value) -> i
     match form(source):
         case "bool" | "int" | "uint":
             return _from_integer(emitter, source, target, operand)
-        case "half" if form(target) == "bool":
+        case "half" if form(target) == "bool" and operand.type == I16:
             magnitude = emitter.builder.shl(operand, ir.Constant(operand.type, 1))
             return emitter.builder.icmp_unsigned("!=", magnitude, ir.Constant(operand.type, 0))
         case "half":

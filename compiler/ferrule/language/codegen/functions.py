@@ -18,13 +18,15 @@ from llvmlite import ir
 
 from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Fault
 from ferrule.compiler.sizes import Sizes
-from ferrule.language.codegen import arithmetic, casts, hints, loops
+from ferrule.language.codegen import arithmetic, casts, fragments, fused, halves, hints, loops
+from ferrule.language.codegen.alignment import Multiples
+from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.codegen.scalars import constant, dtype_of, memory_type, value_type
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import Work
+from ferrule.language.ir.walk import Work, drive
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
 from ferrule.runtime.llvm.layouts import I1, I8, I32, I64
-from ferrule.specs import Boolean, Dim, DType, Int32, Sym, symbols_of
+from ferrule.specs import Boolean, Dim, DType, Int32, Sym, TFloat32, symbols_of
 
 Coordinates = dict[tuple[ops.Register, int], ir.Value]
 """The i64 value of each register of a kernel's thread."""
@@ -57,6 +59,7 @@ class FunctionLowering:
     wide: dict[ops.Value, ir.Value] = field(default_factory=dict)
     group: ir.MDValue | None = None
     """Of the loads and stores, where they run in parallel."""
+    multiples: Multiples = field(default_factory=Multiples)
     _sizes: Sizes | None = None
 
     @property
@@ -124,6 +127,8 @@ class FunctionLowering:
                 return self.host_op(self, op)
             case ops.Store(tensor, indices, value):
                 self.store(tensor, indices, value)
+            case ops.Print(format_, values):
+                self.print_(format_, values)
             case ops.Check(condition, fault, values):
                 stored = tuple(self.as_i64(value) for value in values)
                 self.check(self.values[condition], fault, stored)
@@ -134,6 +139,7 @@ class FunctionLowering:
     def simple(self, op: ops.SimpleOp) -> None:
         """Emits an op with one result, unless its value is known already."""
         result = op.result
+        self.multiples.note(op)
         if result in self.values:
             return
         match op:
@@ -142,6 +148,10 @@ class FunctionLowering:
                 self.define_integer(result, wide)
             case ops.Special(_, register, axis):
                 self.define_integer(result, self.coordinates[register, axis])
+            case ops.View(_, tensor, indices):
+                self.values[result] = self.start(tensor, indices)
+            case ops.Fragment():
+                self.values[result] = fragments.room(self.emitter, result)
             case _:
                 self.values[result] = self.computed(op, dtype_of(result))
 
@@ -150,6 +160,7 @@ class FunctionLowering:
         op: ops.Constant
         | ops.Unary
         | ops.Binary
+        | ops.Fma
         | ops.Compare
         | ops.Cast
         | ops.Bitcast
@@ -166,6 +177,9 @@ class FunctionLowering:
                 return arithmetic.unary(e, name, dtype, values[operand])
             case ops.Binary(_, name, lhs, rhs):
                 return arithmetic.binary(e, name, dtype, values[lhs], values[rhs])
+            case ops.Fma(_, x, y, z):
+                operands = [values[operand] for operand in (x, y, z)]
+                return fused.fma(e, dtype, operands, self.inlined)
             case ops.Compare(_, name, lhs, rhs):
                 return arithmetic.compare(e, name, dtype_of(lhs), values[lhs], values[rhs])
             case ops.Cast(result, operand):
@@ -176,6 +190,12 @@ class FunctionLowering:
                 return self.b.select(values[condition], values[on_true], values[on_false])
             case ops.Load(_, tensor, indices):
                 return self.load(tensor, indices)
+
+    def inlined(self, region: ops.Region, values: dict[ops.Value, ir.Value]) -> ir.Value:
+        """The value that a region of simple ops yields, of these values."""
+        other = FunctionLowering(self.emitter, self.faults, values=values)
+        drive(other.region(region))
+        return other.values[region.yields[0]]
 
     def cast(self, result: ops.Value, operand: ops.Value) -> ir.Value:
         """A cast; one that widens an integer takes the 64 bits that are known."""
@@ -190,10 +210,12 @@ class FunctionLowering:
         """An element of a tensor."""
         address, align, kind = self.element(tensor, indices)
         loaded = self.b.load(address, name="load", align=align, typ=kind)
-        self.mark(loaded)
-        if tensor.tensor.dtype is not Boolean:
-            return loaded
-        return self.b.icmp_unsigned("!=", loaded, ir.Constant(I8, 0))
+        self.mark(loaded, tensor)
+        if tensor.tensor.dtype is Boolean:
+            return self.b.icmp_unsigned("!=", loaded, ir.Constant(I8, 0))
+        if tensor.tensor.dtype is TFloat32:
+            return halves.narrow(self.emitter, TFloat32, loaded)
+        return loaded
 
     def store(self, tensor: ops.Value, indices: Sequence[ops.Value], value: ops.Value) -> None:
         """Writes an element of a tensor."""
@@ -201,11 +223,14 @@ class FunctionLowering:
         stored = self.values[value]
         if stored.type == I1:
             stored = self.b.zext(stored, kind)
-        self.mark(self.b.store(stored, address, align=align))
+        self.mark(self.b.store(stored, address, align=align), tensor)
 
-    def mark(self, access: ir.Instruction) -> None:
-        """Says that a load or store runs in parallel, if it does."""
-        if self.group is not None:
+    def mark(self, access: ir.Instruction, tensor: ops.Value) -> None:
+        """Says that a load or store runs in parallel, if it does.
+
+        Threads that run one after the other have their own tensors at one address.
+        """
+        if self.group is not None and not tensor.tensor.is_own:
             hints.mark_access(access, self.group)
 
     def element(
@@ -214,24 +239,41 @@ class FunctionLowering:
         """The address of an element, what it is aligned to, and its type in memory."""
         type_ = tensor.tensor
         kind = memory_type(type_.dtype)
-        align = min(type_.align & -type_.align, type_.dtype.itemsize)
+        return self.address(tensor, indices, kind), self.multiples.address(tensor, indices), kind
+
+    def start(self, tensor: ops.Value, indices: Sequence[ops.Value]) -> ir.Value:
+        """Where a view begins; its elements may be of any dtype."""
+        if not indices:
+            return self.values[tensor]
+        return self.address(tensor, indices, ir.ArrayType(I8, tensor.tensor.dtype.itemsize))
+
+    def address(self, tensor: ops.Value, indices: Sequence[ops.Value], kind: ir.Type) -> ir.Value:
+        """The address of an element; `kind` is as large as one."""
         offset: ir.Value | None = None
-        for index, stride in zip(indices, type_.strides, strict=True):
+        for index, stride in zip(indices, tensor.tensor.strides, strict=True):
             step = self.as_i64(index) if stride == 1 else self.scaled(index, stride)
             offset = step if offset is None else self.b.add(offset, step)
         data = self.values[tensor]
-        if offset is None:
-            return data, align, kind
-        return self.b.gep(data, [offset], source_etype=kind), align, kind
+        return data if offset is None else self.b.gep(data, [offset], source_etype=kind)
 
     def scaled(self, index: ops.Value, stride: Dim) -> ir.Value:
         """An index times the stride of its dim."""
         return self.b.mul(self.as_i64(index), self.dim(stride))
 
+    def print_(self, format_: str, values: Sequence[ops.Value]) -> None:
+        """One call of the C library, which writes at once and in order."""
+        e = self.emitter
+        shown = [self.values[value] for value in values]
+        texts = (e.cstring("True"), e.cstring("False")) if Boolean in map(dtype_of, values) else ()
+        shown = [self.b.select(v, *texts) if v.type == I1 else v for v in shown]
+        e.call("dprintf", [ir.Constant(I32, 1), e.cstring(format_), *shown])
+
     # ---- faults ----
 
     def check(self, ok: ir.Value, fault: Fault, values: Sequence[ir.Value]) -> None:
         """Ends the function with the fault's number if `ok` is false."""
+        if self.fault_values is None:
+            raise CodegenError("a check in a kernel is not supported on this target")
         passed, failed = self.emitter.block("passed"), self.emitter.block("failed")
         self.emitter.cond_branch(ok, passed, failed, LIKELY)
         self.emitter.at(failed)
@@ -306,9 +348,12 @@ class FunctionLowering:
         self.emitter.cond_branch(limits.more(b, counter), body, end)
         self.emitter.at(body)
         self.define_integer(op.index, limits.index(b, counter))
+        self.multiples.note_index(op)
         yield self.region(op.body)
         counter.add_incoming(limits.next(b, counter), b.block)
-        self.close_loop(op.carried, op.body.yields, head, end)
+        known = (self.values[value] for value in (op.start, op.stop, op.step))
+        wishes = hints.possible(op, all(isinstance(value, ir.Constant) for value in known))
+        self.close_loop(op.carried, op.body.yields, head, end, wishes)
         self.values.update(zip(op.results, (self.values[v] for v in op.carried), strict=True))
 
     def while_(self, op: ops.While) -> Work:
@@ -331,9 +376,12 @@ class FunctionLowering:
         yields: Sequence[ops.Value],
         head: ir.Block,
         end: ir.Block,
+        wishes: ops.LoopHints | None = None,
     ) -> None:
         """The way back to the head with the next values, then on behind the loop."""
         for value, following in zip(carried, yields, strict=True):
             self.values[value].add_incoming(self.values[following], self.b.block)
-        self.emitter.branch(head)
+        latch = self.b.branch(head)
+        if wishes is not None:
+            hints.mark_wishes(self.emitter, latch, wishes)
         self.emitter.at(end)

@@ -189,7 +189,9 @@ class _Spine:
                     return then if then.ops else otherwise
                 case ops.If() | ops.For() | ops.While() | ops.Parallel():
                     return None
-                case ops.Store() | ops.Check() | ops.Launch():
+                case ops.Store(tensor) if tensor.tensor.is_own:
+                    pass
+                case ops.Store() | ops.Check() | ops.Print() | ops.Launch():
                     return None
                 case _:
                     self.take(op)
@@ -262,7 +264,11 @@ class _Spine:
         """The values that index a tensor and are affine in the axis."""
         for op in all_ops(kernel.body):
             match op:
-                case ops.Load(indices=indices) | ops.Store(indices=indices):
+                case (
+                    ops.Load(indices=indices)
+                    | ops.Store(indices=indices)
+                    | ops.View(indices=indices)
+                ):
                     yield from (index for index in indices if self.affine(index, axis))
 
     def slice(

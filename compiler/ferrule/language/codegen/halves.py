@@ -1,6 +1,6 @@
-"""Conversions between the 2-byte floats (as bits in an i16) and float32, in integer code.
+"""Conversions between float32 and the narrow floats: of 2 bytes (as bits in an i16), TFloat32.
 
-Branch-free and made of what every CPU has as vector instructions.  They round to nearest, ties to
+Integer code, branch-free and made of what every CPU has as vector instructions.  They round to nearest, ties to
 even; subnormals are exact, NaN stays NaN.  Each is an internal function of the module, there from
 its first use on, and always inlined.
 
@@ -21,19 +21,33 @@ from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import F32, F64, I16, I32
 from ferrule.specs import DType
 
+_HALF: Final = ir.HalfType()
+
 _Body = Callable[[ir.IRBuilder, ir.Value], ir.Value]
 
 
 def widen(emitter: Emitter, dtype: DType, bits: ir.Value) -> ir.Value:
-    """The float32 with the value of a 2-byte float."""
+    """The float32 with the value of a narrow float."""
+    if dtype is specs.TFloat32:
+        return bits
+    if dtype is specs.Float16 and _has_float16(emitter):
+        return emitter.builder.fpext(emitter.builder.bitcast(bits, _HALF), F32)
     return _call(emitter, f"{dtype.name}_to_float32", I16, F32, _WIDEN[dtype], bits)
 
 
 def narrow(emitter: Emitter, dtype: DType, value: ir.Value) -> ir.Value:
-    """The bits of the 2-byte float that is nearest to a float32 or float64."""
+    """The narrow float that is nearest to a float32 or float64."""
+    if dtype is specs.Float16 and _has_float16(emitter):
+        return emitter.builder.bitcast(emitter.builder.fptrunc(value, _HALF), I16)
     if value.type == F64:
         value = _call(emitter, "float64_to_odd_float32", F64, F32, _round_to_odd, value)
-    return _call(emitter, f"float32_to_{dtype.name}", F32, I16, _NARROW[dtype], value)
+    kind = F32 if dtype is specs.TFloat32 else I16
+    return _call(emitter, f"float32_to_{dtype.name}", F32, kind, _NARROW[dtype], value)
+
+
+def _has_float16(emitter: Emitter) -> bool:
+    """Whether the target has instructions for these conversions: every GPU has."""
+    return str(emitter.module.triple).startswith("nvptx")
 
 
 def _call(
@@ -97,6 +111,15 @@ def _narrow_bfloat16(b: ir.IRBuilder, value: ir.Value) -> ir.Value:
     return b.trunc(b.select(is_nan, nan, b.lshr(rounded, _i32(16))), I16)
 
 
+def _narrow_tfloat32(b: ir.IRBuilder, value: ir.Value) -> ir.Value:
+    bits = b.bitcast(value, I32)
+    even = b.and_(b.lshr(bits, _i32(13)), _i32(1))
+    rounded = b.add(b.add(bits, even), _i32(0xFFF))
+    is_nan = b.icmp_unsigned(">", b.and_(bits, _i32(0x7FFFFFFF)), _i32(0x7F800000))
+    chosen = b.select(is_nan, b.or_(bits, _i32(0x400000)), rounded)
+    return b.bitcast(b.and_(chosen, _i32(-0x2000)), F32)
+
+
 def _round_to_odd(b: ir.IRBuilder, value: ir.Value) -> ir.Value:
     nearest = b.fptrunc(value, F32)
     back = b.fpext(nearest, F64)
@@ -118,4 +141,5 @@ _WIDEN: Final[dict[DType, _Body]] = {
 _NARROW: Final[dict[DType, _Body]] = {
     specs.Float16: _narrow_float16,
     specs.BFloat16: _narrow_bfloat16,
+    specs.TFloat32: _narrow_tfloat32,
 }

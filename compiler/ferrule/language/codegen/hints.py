@@ -11,10 +11,12 @@ that compute run up to twice as fast, and those that wait for memory no slower.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from llvmlite import ir
 
 from ferrule.language.ir import ops
+from ferrule.language.ir.walk import all_ops
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I1, I32
 
@@ -59,10 +61,28 @@ def mark_parallel(emitter: Emitter, latch: ir.Instruction, group: ir.MDValue) ->
 
 
 def mark_wishes(emitter: Emitter, latch: ir.Instruction, wishes: ops.LoopHints) -> None:
-    """Says how the loop that `latch` closes would like to be compiled."""
+    """Says how the loop that `latch` closes would like to be compiled.
+
+    Only what LLVM does without fail or leaves without a word: for a wish that it was forced to and
+    could not fulfil it writes a warning to the standard error of the process.
+    """
     loop = _distinct(emitter)
     loop.operands = (loop, *(emitter.module.add_metadata(w) for w in _metadata(wishes)))
     latch.set_metadata("llvm.loop", loop)
+
+
+def possible(op: ops.For, counted: bool) -> ops.LoopHints | None:
+    """The wishes of a loop that LLVM can fulfil: it unrolls innermost loops with one exit.
+
+    `counted`: the number of iterations is a constant, so that it can unroll all.
+    """
+    wishes = op.hints
+    if wishes is None or wishes.unroll in (None, 1):
+        return wishes
+    simple = not any(isinstance(i, (ops.For, ops.While, ops.Check)) for i in all_ops(op.body))
+    if simple and (counted or wishes.unroll != "full"):
+        return wishes
+    return replace(wishes, unroll=None)
 
 
 def _metadata(wishes: ops.LoopHints) -> Iterator[list[str | ir.Constant]]:
@@ -73,10 +93,10 @@ def _metadata(wishes: ops.LoopHints) -> Iterator[list[str | ir.Constant]]:
             yield ["llvm.loop.unroll.disable"]
         case int(count):
             yield ["llvm.loop.unroll.count", ir.Constant(I32, count)]
-    width = wishes.vectorize
-    if width is not None:
-        yield ["llvm.loop.vectorize.enable", ir.Constant(I1, int(width is not False))]
-        if not isinstance(width, bool):
+    match wishes.vectorize:
+        case False:
+            yield ["llvm.loop.vectorize.enable", ir.Constant(I1, 0)]
+        case int(width) if width is not True:
             yield ["llvm.loop.vectorize.width", ir.Constant(I32, width)]
 
 

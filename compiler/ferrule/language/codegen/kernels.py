@@ -13,7 +13,7 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.language.codegen import guards, hints
+from ferrule.language.codegen import guards, hints, steady
 from ferrule.language.codegen.arithmetic import intrinsic
 from ferrule.language.codegen.functions import FunctionLowering
 from ferrule.language.codegen.intervals import Interval, interval
@@ -100,7 +100,7 @@ def emit_threads(
         for axis in _OUTER_FIRST:
             open_loops.enter_context(_block_loop(lowering, plans[axis], shape))
         for axis in _OUTER_FIRST:
-            open_loops.enter_context(_thread_loop(lowering, plans[axis], shape))
+            open_loops.enter_context(_thread_loop(lowering, kernel, plans[axis], shape))
         drive(lowering.region(kernel.body))
 
 
@@ -119,7 +119,9 @@ def _block_loop(lowering: FunctionLowering, plan: guards.AxisPlan, shape: Shape)
 
 
 @contextmanager
-def _thread_loop(lowering: FunctionLowering, plan: guards.AxisPlan, shape: Shape) -> Iterator[None]:
+def _thread_loop(
+    lowering: FunctionLowering, kernel: ops.Function, plan: guards.AxisPlan, shape: Shape
+) -> Iterator[None]:
     """The loop over the threads of an axis: in pieces, in each over those within the bounds."""
     name, count = f"thread.{ops.AXES[plan.axis]}", shape.block[plan.axis]
     if plan.fused:
@@ -127,12 +129,17 @@ def _thread_loop(lowering: FunctionLowering, plan: guards.AxisPlan, shape: Shape
     group = lowering.group if plan.axis == 0 else None
     with ExitStack() as loops:
         if not plan.points or _is_one(count):
+            if plan.axis == 0 and not _is_one(count):
+                loops.enter_context(steady.before_loop(lowering, kernel, plan, ZERO, count))
             thread = loops.enter_context(_loop(lowering, count, name, group))
             lowering.coordinates["thread_idx", plan.axis] = thread
         else:
             whole = set(plan.points) <= set(plan.counter) and shape.counter_fits(plan)
             split = _whole if whole else _pieces
             piece = loops.enter_context(split(lowering, plan, count, name))
+            if plan.axis == 0:
+                limits = (piece.first, piece.end)
+                loops.enter_context(steady.before_loop(lowering, kernel, plan, *limits))
             loop = counted(lowering.emitter, piece.first, piece.end, name, group)
             thread = loops.enter_context(loop)
             lowering.coordinates["thread_idx", plan.axis] = ZERO if plan.fused else thread

@@ -2,7 +2,7 @@
 
 A bool is i1 as a value and a byte in memory, where any non-zero byte reads as True.  A 2-byte
 float is its bits in an i16: no CPU of the baseline has instructions for it, and LLVM would call a
-library.  Complex, 8-bit float and sub-byte types are storage; they have no code yet.
+library.  A TFloat32 is a float whose lower 13 bits are 0; in memory they may be anything.  Complex, 8-bit float and sub-byte types are storage; they have no code yet.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ferrule.runtime.llvm.layouts import F32, F64, I1, I8, I16, I32, I64
 from ferrule.specs import DType
 
 Form = Literal["bool", "int", "uint", "float", "half"]
-"""Which family of instructions a dtype takes; `half` are the floats of 2 bytes."""
+"""Which family of instructions a dtype takes; `half` are the floats that float32 computes for."""
 
 _VALUES: Final[dict[DType, ir.Type]] = {
     specs.Boolean: I1,
@@ -35,8 +35,10 @@ _VALUES: Final[dict[DType, ir.Type]] = {
     specs.Float16: I16,
     specs.BFloat16: I16,
     specs.Float32: F32,
+    specs.TFloat32: F32,
     specs.Float64: F64,
 }
+_HALVES: Final = (specs.Float16, specs.BFloat16, specs.TFloat32)
 _FORMS: Final[dict[str, Form]] = {"bool": "bool", "int": "int", "uint": "uint", "float": "float"}
 
 
@@ -51,7 +53,7 @@ def value_type(dtype: DType) -> ir.Type:
     """The LLVM type of a value.  Raises CodegenError for a dtype that is storage only."""
     known = _VALUES.get(dtype)
     if known is None:
-        raise CodegenError(f"the CPU target has no code for elements of type {dtype.name} yet")
+        raise CodegenError(f"the target has no code for elements of type {dtype.name} yet")
     return known
 
 
@@ -63,7 +65,7 @@ def memory_type(dtype: DType) -> ir.Type:
 def form(dtype: DType) -> Form:
     """The family of a dtype that has values."""
     value_type(dtype)
-    return "half" if dtype.kind == "float" and dtype.bits == 16 else _FORMS[dtype.kind]
+    return "half" if dtype in _HALVES else _FORMS[dtype.kind]
 
 
 def constant(dtype: DType, value: bool | int | float) -> ir.Constant:
@@ -75,6 +77,8 @@ def constant(dtype: DType, value: bool | int | float) -> ir.Constant:
         return ir.Constant(I16, float16_bits(number))
     if dtype is specs.BFloat16:
         return ir.Constant(I16, bfloat16_bits(number))
+    if dtype is specs.TFloat32:
+        return ir.Constant(F32, tfloat32_value(number))
     return ir.Constant(value_type(dtype), _round32(number) if dtype.bits == 32 else number)
 
 
@@ -102,10 +106,21 @@ def float16_bits(value: float) -> int:
 
 def bfloat16_bits(value: float) -> int:
     """The bits of the nearest bfloat16, in one rounding."""
-    nearest = _round32(value)
+    return _upper_bits(value, 16)
+
+
+def tfloat32_value(value: float) -> float:
+    """The nearest TFloat32, in one rounding."""
+    bits = _upper_bits(value, 19) << 13
+    return float(struct.unpack("<f", struct.pack("<I", bits))[0])
+
+
+def _upper_bits(value: float, count: int) -> int:
+    """The upper bits of the binary32 that has only these and is nearest."""
+    nearest, cut = _round32(value), 32 - count
     bits: int = struct.unpack("<I", struct.pack("<f", nearest))[0]
     if math.isnan(value):
-        return bits >> 16 | 0x40
+        return bits >> cut | 1 << (22 - cut)
     if nearest != value:  # rounded to odd, so that the second rounding sees no false tie
         bits = (bits - (abs(nearest) > abs(value))) | 1
-    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    return (bits + (1 << (cut - 1)) - 1 + (bits >> cut & 1)) >> cut

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from ferrule.compiler.artefacts import Fault
 from ferrule.language.ir import ops as ir
+from ferrule.language.ir.types import TensorType
 from ferrule.specs import Boolean, Dim, DType, Int32
 
 
@@ -65,16 +66,24 @@ class Builder:
         self.append(ir.Special(result, register, axis))
         return result
 
-    def unary(self, op: ir.UnaryOp, operand: ir.Value) -> ir.Value:
+    def unary(self, op: ir.UnaryOp, operand: ir.Value, *, fast: bool = False) -> ir.Value:
         """`op operand`."""
         result = ir.Value(operand.type, op)
-        self.append(ir.Unary(result, op, operand))
+        self.append(ir.Unary(result, op, operand, fast))
         return result
 
-    def binary(self, op: ir.BinaryOp, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+    def binary(
+        self, op: ir.BinaryOp, lhs: ir.Value, rhs: ir.Value, *, fast: bool = False
+    ) -> ir.Value:
         """`lhs op rhs`."""
         result = ir.Value(lhs.type, op)
-        self.append(ir.Binary(result, op, lhs, rhs))
+        self.append(ir.Binary(result, op, lhs, rhs, fast))
+        return result
+
+    def fma(self, x: ir.Value, y: ir.Value, z: ir.Value) -> ir.Value:
+        """`x * y + z`, rounded once."""
+        result = ir.Value(x.type, "fma")
+        self.append(ir.Fma(result, x, y, z))
         return result
 
     def compare(self, op: ir.CompareOp, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
@@ -107,6 +116,20 @@ class Builder:
         """An element of a tensor."""
         result = ir.Value(tensor.tensor.dtype, "load")
         self.append(ir.Load(result, tensor, indices))
+        return result
+
+    def view(
+        self, tensor: ir.Value, type_: TensorType, indices: tuple[ir.Value, ...] = ()
+    ) -> ir.Value:
+        """A tensor of this type that begins at an element of another, or at a pointer."""
+        result = ir.Value(type_, tensor.hint)
+        self.append(ir.View(result, tensor, indices))
+        return result
+
+    def fragment(self, type_: TensorType, hint: str = "fragment") -> ir.Value:
+        """A new tensor of this type, of the running thread alone."""
+        result = ir.Value(type_, hint)
+        self.append(ir.Fragment(result))
         return result
 
     def store(self, tensor: ir.Value, indices: tuple[ir.Value, ...], value: ir.Value) -> None:

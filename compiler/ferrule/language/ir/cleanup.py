@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import operands_of
+from ferrule.language.ir.rewrite import with_regions
+from ferrule.language.ir.walk import Work, drive, operands_of, regions_of
 
 
 def remove_unused(program: ops.Program) -> ops.Program:
-    """The program without unused pure ops.  Effects (stores, checks, launches, loops) stay."""
+    """The program without unused pure ops and results of branches.  Effects and loops stay."""
     return replace(
         program,
         kernels=tuple(_function(kernel) for kernel in program.kernels),
@@ -22,33 +23,52 @@ def remove_unused(program: ops.Program) -> ops.Program:
 
 
 def _function(function: ops.Function) -> ops.Function:
-    return replace(function, body=_region(function.body, set()))
+    done: list[ops.Region] = []
+    drive(_region(function.body, set(), done))
+    return replace(function, body=done.pop())
 
 
-def _region(region: ops.Region, used: set[ops.Value]) -> ops.Region:
-    """The region without unused ops; `used` gains what its ops use."""
+def _region(region: ops.Region, used: set[ops.Value], done: list[ops.Region]) -> Work:
+    """Puts the region without unused ops at the end of `done`; `used` gains what its ops use."""
     used |= set(region.yields)
     kept: list[ops.Op] = []
     for op in reversed(region.ops):
-        if isinstance(op, (ops.If, ops.For, ops.While, ops.Parallel)):
-            kept.append(_structured(op, used))
-        elif isinstance(op, (ops.Store, ops.Check, ops.Launch)):
+        if not _is_needed(op, used):
+            continue
+        if isinstance(op, ops.If):
+            op = _without_results(op, used)
+        before = len(done)
+        for inner in reversed(regions_of(op)):
+            yield _region(inner, used, done)
+        op = with_regions(op, done[before:][::-1])
+        del done[before:]
+        if not isinstance(op, ops.If) or op.results or op.then.ops or op.otherwise.ops:
             kept.append(op)
             used |= set(operands_of(op))
-        elif op.result in used or (isinstance(op, ops.Size) and op.fault is not None):
-            kept.append(op)
-            used |= set(operands_of(op))
-    return ops.Region(tuple(reversed(kept)), region.yields)
+    done.append(ops.Region(tuple(reversed(kept)), region.yields))
 
 
-def _structured(op: ops.RegionOp, used: set[ops.Value]) -> ops.RegionOp:
+def _without_results(op: ops.If, used: set[ops.Value]) -> ops.If:
+    """A branch without the results that nothing uses."""
+    wanted = [i for i, result in enumerate(op.results) if result in used]
+    if len(wanted) == len(op.results):
+        return op
+    then, otherwise = (
+        replace(side, yields=tuple(side.yields[i] for i in wanted))
+        for side in (op.then, op.otherwise)
+    )
+    results = tuple(op.results[i] for i in wanted)
+    return replace(op, results=results, then=then, otherwise=otherwise)
+
+
+def _is_needed(op: ops.Op, used: set[ops.Value]) -> bool:
+    """Whether an op has an effect, or its result a use."""
     match op:
-        case ops.If(then=then, otherwise=otherwise):
-            op = replace(op, then=_region(then, used), otherwise=_region(otherwise, used))
-        case ops.While(test=test, body=body):
-            body = _region(body, used)
-            op = replace(op, test=_region(test, used), body=body)
-        case ops.For(body=body) | ops.Parallel(body=body):
-            op = replace(op, body=_region(body, used))
-    used |= set(operands_of(op))
-    return op
+        case ops.If() | ops.For() | ops.While() | ops.Parallel():
+            return True
+        case ops.Store() | ops.Check() | ops.Print() | ops.Launch():
+            return True
+        case ops.Size(fault=fault) if fault is not None:
+            return True
+        case _:
+            return op.result in used

@@ -9,14 +9,28 @@ from ferrule.language.ir.walk import all_ops
 def written_params(program: ops.Program) -> set[ops.Value]:
     """The tensor parameters of the host function that it or its kernels write to."""
     kernels = {kernel.name: _stored(kernel) for kernel in program.kernels}
+    roots = _roots(program.host)
     written = {p for p in program.host.params if p in _stored(program.host)}
     for op in all_ops(program.host.body):
         if isinstance(op, ops.Launch):
             params = program.kernel(op.kernel).params
             pairs = zip(params, op.arguments, strict=True)
-            written |= {argument for param, argument in pairs if param in kernels[op.kernel]}
+            stored = (argument for param, argument in pairs if param in kernels[op.kernel])
+            written |= {roots.get(argument, argument) for argument in stored}
     return written
 
 
 def _stored(function: ops.Function) -> set[ops.Value]:
-    return {op.tensor for op in all_ops(function.body) if isinstance(op, ops.Store)}
+    """The tensors that a function stores to, each as what it is a view of."""
+    roots = _roots(function)
+    stored = (op.tensor for op in all_ops(function.body) if isinstance(op, ops.Store))
+    return {roots.get(tensor, tensor) for tensor in stored}
+
+
+def _roots(function: ops.Function) -> dict[ops.Value, ops.Value]:
+    """For each view the value that it is a view of, which is none itself."""
+    roots: dict[ops.Value, ops.Value] = {}
+    for op in all_ops(function.body):
+        if isinstance(op, ops.View):
+            roots[op.result] = roots.get(op.tensor, op.tensor)
+    return roots

@@ -14,11 +14,16 @@ Meaning that all targets share:
   of a signed integer keeps its sign;
 * `div` is the division of floats; float `max` and `min` give NaN if an operand is NaN, and treat
   -0.0 as less than 0.0 (IEEE 754-2019 maximum and minimum);
+* `popc` counts the bits that are 1, `clz` the zeros above the first one (all of them for 0);
+* the functions of floats are those of C's math.h, with its special values (Annex F); `round` is to
+  nearest, ties to even; `fma` rounds once.  `fast` allows a target a less precise instruction;
 * `cast` from float to integer truncates towards zero, saturates, and makes 0 of NaN; to bool it
   asks "is it not zero"; to a narrower float it rounds to nearest, ties to even;
 * `Size` reads an expression over the program's symbols; it never wraps: a result out of its type
   or a division by zero is its fault;
-* `Check` ends the call with its fault if its condition is false (host functions only);
+* `Check` ends the call with its fault if its condition is false; in a kernel no other thread need
+  run after it;
+* `Print` writes to the standard output; the threads of a kernel do so in any order;
 * `Launch` runs the kernel for each block and thread; a grid with a zero runs nothing.  Its sizes
   are within CUDA's limits: the language puts `Check`s before it, so every target refuses alike.
 """
@@ -32,7 +37,39 @@ from ferrule.compiler.artefacts import Fault, Location, Relation
 from ferrule.language.ir.types import TensorType, Type
 from ferrule.specs import Dim, Sym
 
-UnaryOp = Literal["neg", "not", "exp", "sqrt", "rsqrt"]
+UnaryOp = Literal[
+    "neg",
+    "not",
+    "sqrt",
+    "popc",
+    "clz",
+    "fabs",
+    "floor",
+    "ceil",
+    "round",
+    "trunc",
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "rsqrt",
+    "cbrt",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "sigmoid",
+    "erf",
+    "erfc",
+]
 BinaryOp = Literal[
     "add",
     "sub",
@@ -47,6 +84,10 @@ BinaryOp = Literal[
     "xor",
     "shl",
     "shr",
+    "copysign",
+    "fmod",
+    "pow",
+    "atan2",
 ]
 CompareOp = Literal["eq", "ne", "lt", "le", "gt", "ge"]
 Register = Literal["thread_idx", "block_idx", "block_dim", "grid_dim"]
@@ -110,6 +151,7 @@ class Unary:
     result: Value
     op: UnaryOp
     operand: Value
+    fast: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,6 +162,17 @@ class Binary:
     op: BinaryOp
     lhs: Value
     rhs: Value
+    fast: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fma:
+    """`x * y + z` of floats, rounded once; operands and result have one dtype."""
+
+    result: Value
+    x: Value
+    y: Value
+    z: Value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,6 +221,29 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """A tensor that begins at an element of another one, with a shape and strides of its own.
+
+    Without indices it begins at the first element, and may have another dtype; `tensor` may then be
+    the handle of a pointer.  It is the same memory.
+    """
+
+    result: Value
+    tensor: Value
+    indices: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fragment:
+    """A new tensor of the running thread alone, in registers or on its stack.
+
+    Its elements are undefined until they are written, each time that the op runs.
+    """
+
+    result: Value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Store:
     """Writes an element of a tensor."""
 
@@ -178,11 +254,24 @@ class Store:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Check:
-    """Ends the call with `fault` if `condition` is false (host functions only)."""
+    """Ends the call with `fault` if `condition` is false (in kernels: on the CPU only)."""
 
     condition: Value
     fault: Fault
     values: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Print:
+    """Writes text to the standard output of the process.
+
+    `format` is one of C's `printf`, with a conversion for each value: `%lld` for an Int64, `%llu`
+    or another for a Uint64, `%f` or another for a Float64, `%s` for a Boolean ("True", "False").
+    """
+
+    format: str
+    values: tuple[Value, ...]
+    location: Location | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -195,9 +284,21 @@ class If:
     otherwise: Region
 
 
+@dataclass(frozen=True, slots=True)
+class LoopHints:
+    """How a loop would like to be compiled; it means the same without.
+
+    `unroll`: into how many iterations at once, 1 for none, or "full".  `vectorize`: whether to use
+    vectors, or of how many elements.
+    """
+
+    unroll: int | Literal["full"] | None = None
+    vectorize: bool | int | None = None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class For:
-    """A counted loop as Python's `range`; the step is not 0.
+    """A counted loop as Python's `range`; a step of 0 has no iterations.
 
     `carried` are the values of an iteration, `initial` those of the first one; the body yields
     those of the next.  The results are the values after the last iteration.
@@ -211,6 +312,7 @@ class For:
     initial: tuple[Value, ...]
     carried: tuple[Value, ...]
     body: Region
+    hints: LoopHints | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -234,26 +336,43 @@ class Parallel:
     indices: tuple[Value, ...]
     extents: tuple[Value, ...]
     body: Region
+    location: Location | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Launch:
     """Runs a kernel of the program with these arguments (host functions only).
 
-    Grid and block are three Int64 each (x, y, z), within CUDA's limits.
+    Grid and block are three Int64 each (x, y, z), within CUDA's limits.  Without a `stream`, a
+    handle, it is the caller's current one; targets without streams run in order and ignore it.
     """
 
     kernel: str
     grid: tuple[Value, Value, Value]
     block: tuple[Value, Value, Value]
     arguments: tuple[Value, ...]
+    stream: Value | None = None
     location: Location | None = None
 
 
-SimpleOp = Constant | Size | Special | Unary | Binary | Compare | Cast | Bitcast | Select | Load
+SimpleOp = (
+    Constant
+    | Size
+    | Special
+    | Unary
+    | Binary
+    | Fma
+    | Compare
+    | Cast
+    | Bitcast
+    | Select
+    | Load
+    | View
+    | Fragment
+)
 """Ops with one result and no region."""
 
-EffectOp = Store | Check | Launch
+EffectOp = Store | Check | Print | Launch
 """Ops without a result."""
 
 RegionOp = If | For | While | Parallel

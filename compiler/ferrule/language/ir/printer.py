@@ -13,6 +13,7 @@ from ferrule.language.ir.types import HandleType, TensorType, Type
 from ferrule.specs import Dim, Sym, format_dim
 
 _INDENT: Final = "  "
+_FAST: Final = {False: "", True: ".fast"}
 
 
 def print_program(program: ops.Program) -> str:
@@ -35,11 +36,20 @@ def print_type(type_: Type, symbols: dict[Sym, str]) -> str:
     if not isinstance(type_, TensorType):
         return type_.name
     shape, strides = _dims(type_.shape, symbols), _dims(type_.strides, symbols)
-    return f"tensor<[{shape}]:[{strides}], {type_.dtype.name}, align {type_.align}>"
+    space = f", {type_.space.value}" if type_.is_own else ""
+    return f"tensor<[{shape}]:[{strides}], {type_.dtype.name}, align {type_.align}{space}>"
 
 
 def _dims(dims: Iterable[Dim], symbols: dict[Sym, str]) -> str:
     return ", ".join(format_dim(dim, symbols) for dim in dims)
+
+
+def _hints(hints: ops.LoopHints | None) -> str:
+    """The text of a loop's hints: ` unroll(4) vectorize(True)`."""
+    if hints is None:
+        return ""
+    wishes = {"unroll": hints.unroll, "vectorize": hints.vectorize}
+    return "".join(f" {name}({wish})" for name, wish in wishes.items() if wish is not None)
 
 
 class _Printer:
@@ -97,10 +107,13 @@ class _Printer:
                     f"check {self.use([condition])}, {fault.kind}"
                     f" {fault.message!r}({self.use(values)})"
                 )
-            case ops.Launch(kernel, grid, block, arguments):
+            case ops.Print(format_, values):
+                self.line(f"print {format_!r}({self.use(values)})")
+            case ops.Launch(kernel, grid, block, arguments, stream):
+                on = "" if stream is None else f" stream({self.use([stream])})"
                 self.line(
                     f"launch @{kernel}({self.use(arguments)})"
-                    f" grid({self.use(grid)}) block({self.use(block)})"
+                    f" grid({self.use(grid)}) block({self.use(block)}){on}"
                 )
             case _:
                 text = self.pure(op)
@@ -114,10 +127,12 @@ class _Printer:
                 return f"size {format_dim(dim, self.symbols)}"
             case ops.Special(_, register, axis):
                 return f"{register} {ops.AXES[axis]}"
-            case ops.Unary(_, name, operand):
-                return f"{name} {self.use([operand])}"
-            case ops.Binary(_, name, lhs, rhs):
-                return f"{name} {self.use([lhs, rhs])}"
+            case ops.Unary(_, name, operand, fast):
+                return f"{name}{_FAST[fast]} {self.use([operand])}"
+            case ops.Binary(_, name, lhs, rhs, fast):
+                return f"{name}{_FAST[fast]} {self.use([lhs, rhs])}"
+            case ops.Fma(_, x, y, z):
+                return f"fma {self.use([x, y, z])}"
             case ops.Compare(_, name, lhs, rhs):
                 return f"cmp {name} {self.use([lhs, rhs])}"
             case ops.Cast(_, operand):
@@ -128,6 +143,11 @@ class _Printer:
                 return f"select {self.use([condition, on_true, on_false])}"
             case ops.Load(_, tensor, indices):
                 return f"load {self.use([tensor])}[{self.use(indices)}]"
+            case ops.Fragment():
+                return "fragment"
+            case ops.View(_, tensor, indices):
+                at = f"[{self.use(indices)}]" if indices else ""
+                return f"view {self.use([tensor])}{at}"
 
     def structured(self, op: ops.If | ops.For | ops.While | ops.Parallel) -> None:
         match op:
@@ -136,9 +156,10 @@ class _Printer:
                 if otherwise.ops or otherwise.yields:
                     self.line("} else {")
                     self.region(otherwise)
-            case ops.For(results, index, start, stop, step, initial, carried, body):
+            case ops.For(results, index, start, stop, step, initial, carried, body, hints):
                 bounds = f"{self.use([start])} to {self.use([stop])} step {self.use([step])}"
                 head = f"for {self.define(index)} = {bounds}{self.carry(carried, initial)}"
+                head += _hints(hints)
                 self.open(results, head, body)
             case ops.While(results, initial, carried, test, body):
                 self.open(results, f"while{self.carry(carried, initial)}", test)

@@ -8,20 +8,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ferrule.specs import Dim, DType
+from ferrule.specs import AddressSpace, Dim, DType
 
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
     """A view of memory: element (i, j, …) stands at data + sum(index * stride) elements.
 
-    `align`: bytes that the address of the first element is a multiple of.
+    `align`: bytes that the address of the first element is a multiple of.  `space`: `gmem`, or
+    `rmem` for a thread's own registers and stack.
     """
 
     dtype: DType
     shape: tuple[Dim, ...]
     strides: tuple[Dim, ...]
     align: int
+    space: AddressSpace = AddressSpace.gmem
+
+    @property
+    def is_own(self) -> bool:
+        """Whether only the running thread can reach it."""
+        return self.space is AddressSpace.rmem
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,25 +9,31 @@ values
 * a size (`Size`, dims and strides of tensor types) is made of the program's symbols.
 
 functions
-* kernels have names of their own, kind "kernel", and no Check, Launch or Parallel; a Size in a
-  kernel has no fault; the host function has kind "host" and no Special;
+* kernels have names of their own, kind "kernel", and no Launch or Parallel; a Size in a kernel has
+  no fault; the host function has kind "host" and no Special;
 * inside a Parallel there is no Launch and no Parallel;
 * the bodies of functions and of Parallel yield nothing;
 * a Launch names a kernel, its arguments have the types of the kernel's parameters, its sizes are
-  Int64.
+  Int64, its stream is the handle of one.
 
 scalars
 * operands and results have the dtypes that the op's docstring says: one dtype for Binary, Compare,
   the two sides of a Select, the bounds of a For; a Boolean for conditions;
-* `add sub mul max min neg` take integers and floats; `div exp sqrt rsqrt` floats; `floordiv mod
-  shl shr` integers; `and or xor not` integers and bool; comparisons any;
+* `add sub mul max min neg` take integers and floats; `floordiv mod shl shr popc clz` integers;
+  `and or xor not` integers and bool; comparisons any; all other functions floats;
 * a Cast is between scalars, a Bitcast between dtypes of one size, no bool;
 * a Constant is a number that its dtype holds;
 * a Size is an Int32 or Int64, a Special an Int32; the axis is 0, 1 or 2;
-* the values of a fault are integers or bools, at most as many as a fault may have.
+* the values of a fault are integers or bools, at most as many as a fault may have;
+* a Print has a value for each conversion of its format: an Int64 for `%lld`, a Uint64 for `%llu`,
+  `%llx`, `%llo`, a Float64 for `%f`, `%e`, `%g`, `%a`, a Boolean for `%s`.
 
 tensors
-* there is one integer index for each dim, and one stride; the element has the tensor's dtype.
+* there is one integer index for each dim, and one stride; the element has the tensor's dtype;
+* a View is a tensor, of a tensor of its dtype; without indices also of one of another dtype, or of
+  a pointer; it is in registers (`rmem`) if that tensor is;
+* a Fragment is a tensor in registers of constant sizes and strides, none negative; no Launch takes
+  a tensor in registers, and no op inside a Parallel uses one.
 
 control flow
 * the two sides of an If yield what its results are, in types and number;
@@ -37,15 +43,16 @@ control flow
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, get_args
 
 from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Fault
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, TensorType, Type
 from ferrule.language.ir.walk import Work, drive, operands_of
-from ferrule.specs import Boolean, Dim, DType, Int32, Int64, symbols_of
+from ferrule.specs import Boolean, Dim, DType, Float64, Int32, Int64, Uint64, symbols_of
 from ferrule.specs.dtypes import Kind
 
 _INTEGERS: Final[tuple[Kind, ...]] = ("int", "uint")
@@ -56,9 +63,11 @@ _BITS: Final[tuple[Kind, ...]] = ("bool", "int", "uint")
 UNARY_KINDS: Final[dict[ops.UnaryOp, tuple[Kind, ...]]] = {
     "neg": _NUMBERS,
     "not": _BITS,
-    "exp": _FLOATS,
-    "sqrt": _FLOATS,
-    "rsqrt": _FLOATS,
+    "popc": _INTEGERS,
+    "clz": _INTEGERS,
+    **{
+        name: _FLOATS for name in get_args(ops.UnaryOp) if name not in ("neg", "not", "popc", "clz")
+    },
 }
 BINARY_KINDS: Final[dict[ops.BinaryOp, tuple[Kind, ...]]] = {
     "add": _NUMBERS,
@@ -74,6 +83,20 @@ BINARY_KINDS: Final[dict[ops.BinaryOp, tuple[Kind, ...]]] = {
     "xor": _BITS,
     "shl": _INTEGERS,
     "shr": _INTEGERS,
+    "copysign": _FLOATS,
+    "fmod": _FLOATS,
+    "pow": _FLOATS,
+    "atan2": _FLOATS,
+}
+
+
+CONVERSION: Final = re.compile(r"%(?:%|[-+ #0]*\d*(?:\.\d+)?((?:ll)?[a-zA-Z]))")
+"""What `%` begins in the format of a Print; the group is a length and a letter."""
+PRINTED: Final[dict[str, DType]] = {
+    "s": Boolean,
+    "lld": Int64,
+    **dict.fromkeys(("llu", "llx", "llX", "llo"), Uint64),
+    **dict.fromkeys("eEfFgGaA", Float64),
 }
 
 
@@ -126,6 +149,8 @@ class _Checker:
     def use(self, values: Iterable[ops.Value]) -> None:
         for value in values:
             self.require(value in self.visible, f"%{value.hint} is used where it is not defined")
+            own = self.parallel and isinstance(value.type, TensorType) and value.type.is_own
+            self.require(not own, "a Parallel has no tensors in registers")
 
     def types(self, values: Iterable[ops.Value], wanted: Sequence[Type], what: str) -> None:
         found = [value.type for value in values]
@@ -160,7 +185,7 @@ class _Checker:
             match op:
                 case ops.If() | ops.For() | ops.While() | ops.Parallel():
                     yield self.structured(op)
-                case ops.Store() | ops.Check() | ops.Launch():
+                case ops.Store() | ops.Check() | ops.Print() | ops.Launch():
                     self.effect(op)
                 case _:
                     self.simple(op)
@@ -232,9 +257,10 @@ class _Checker:
             case ops.Store(tensor, indices, value):
                 self.element(tensor, indices, value)
             case ops.Check(condition, fault, values):
-                self.require(self.function.kind == "host", "a kernel has no Check")
                 self.types([condition], [Boolean], "conditions")
                 self.fault(fault, values)
+            case ops.Print(format_, values):
+                self.print_(format_, values)
             case ops.Launch():
                 self.launch(op)
 
@@ -243,6 +269,12 @@ class _Checker:
         for value in values:
             self.scalar(value, _BITS, "the value of a fault")
 
+    def print_(self, format_: str, values: Sequence[ops.Value]) -> None:
+        letters = [found[1] for found in CONVERSION.finditer(format_) if found[0] != "%%"]
+        self.require(len(letters) == len(values), "a Print has a conversion for each value")
+        for letter, value in zip(letters, values, strict=True):
+            self.require(value.type is PRINTED.get(letter), "a Print has the type of a conversion")
+
     def launch(self, op: ops.Launch) -> None:
         host = self.function.kind == "host" and not self.parallel
         self.require(host, "a Launch is in the host function, outside Parallel")
@@ -250,14 +282,41 @@ class _Checker:
         self.require(op.kernel in self.kernels, f"there is no kernel @{op.kernel}")
         params = [param.type for param in self.kernels[op.kernel].params]
         self.types(op.arguments, params, "the arguments of a launch")
+        own = any(isinstance(type_, TensorType) and type_.is_own for type_ in params)
+        self.require(not own, "a launch takes no tensor in registers")
+        stream = None if op.stream is None else op.stream.type
+        self.require(stream in (None, HandleType("stream")), "a launch is put on a stream")
 
     def element(self, tensor: ops.Value, indices: Sequence[ops.Value], element: ops.Value) -> None:
+        self.place(tensor, indices)
+        self.types([element], [tensor.tensor.dtype], "elements")
+
+    def place(self, tensor: ops.Value, indices: Sequence[ops.Value]) -> None:
         self.require(isinstance(tensor.type, TensorType), "only a tensor has elements")
-        type_ = tensor.tensor
-        self.require(len(indices) == len(type_.shape), "there must be one index for each dim")
+        rank = len(tensor.tensor.shape)
+        self.require(len(indices) == rank, "there must be one index for each dim")
         for index in indices:
             self.scalar(index, _INTEGERS, "an index")
-        self.types([element], [type_.dtype], "elements")
+
+    def view(self, op: ops.View) -> None:
+        self.require(isinstance(op.result.type, TensorType), "a view is a tensor")
+        if op.indices:
+            self.place(op.tensor, op.indices)
+            same = op.result.tensor.dtype is op.tensor.tensor.dtype
+            self.require(same, "a view that begins elsewhere keeps the dtype")
+        else:
+            known = isinstance(op.tensor.type, (TensorType, HandleType))
+            self.require(known, "a view is of a tensor or a pointer")
+        source = op.tensor.type
+        own = isinstance(source, TensorType) and source.is_own
+        self.require(op.result.tensor.is_own == own, "a view is where its tensor is")
+
+    def fragment(self, result: ops.Value) -> None:
+        type_ = result.type
+        self.require(isinstance(type_, TensorType) and type_.is_own, "a fragment is in registers")
+        dims = (*result.tensor.shape, *result.tensor.strides)
+        constant = all(isinstance(dim, int) and dim >= 0 for dim in dims)
+        self.require(constant, "a fragment has constant sizes and strides, none negative")
 
     # ---- simple ops ----
 
@@ -276,12 +335,16 @@ class _Checker:
                 self.types([result], [Int32], "coordinates")
             case ops.Load(_, tensor, indices):
                 self.element(tensor, indices, result)
+            case ops.View():
+                self.view(op)
+            case ops.Fragment():
+                self.fragment(result)
             case _:
                 self.arithmetic(op)
 
     def arithmetic(
         self,
-        op: ops.Unary | ops.Binary | ops.Compare | ops.Cast | ops.Bitcast | ops.Select,
+        op: ops.Unary | ops.Binary | ops.Fma | ops.Compare | ops.Cast | ops.Bitcast | ops.Select,
     ) -> None:
         result = op.result
         match op:
@@ -291,6 +354,9 @@ class _Checker:
             case ops.Binary(_, name, lhs, rhs):
                 self.scalar(lhs, BINARY_KINDS[name], f"the operands of {name}")
                 self.types([lhs, rhs], [result.type] * 2, "operands")
+            case ops.Fma(_, x, y, z):
+                self.scalar(x, _FLOATS, "the operands of fma")
+                self.types([x, y, z], [result.type] * 3, "operands")
             case ops.Compare(_, _, lhs, rhs):
                 self.scalar(lhs, (*_BITS, *_FLOATS), "the operands of a comparison")
                 self.types([rhs, result], [lhs.type, Boolean], "operands and result")

@@ -52,22 +52,27 @@ def all_ops(region: ops.Region) -> Iterator[ops.Op]:
 def operands_of(op: ops.Op) -> tuple[ops.Value, ...]:
     """The values that an op itself reads; those that its regions yield are not among them."""
     match op:
-        case ops.Constant() | ops.Size() | ops.Special():
+        case ops.Constant() | ops.Size() | ops.Special() | ops.Fragment():
             return ()
         case ops.Unary(operand=operand) | ops.Cast(operand=operand) | ops.Bitcast(operand=operand):
             return (operand,)
         case ops.Binary(lhs=lhs, rhs=rhs) | ops.Compare(lhs=lhs, rhs=rhs):
             return lhs, rhs
+        case ops.Fma(_, x, y, z):
+            return x, y, z
         case ops.Select(_, condition, on_true, on_false):
             return condition, on_true, on_false
-        case ops.Load(_, tensor, indices):
+        case ops.Load(_, tensor, indices) | ops.View(_, tensor, indices):
             return tensor, *indices
         case ops.Store(tensor, indices, value):
             return tensor, *indices, value
         case ops.Check(condition, _, values):
             return condition, *values
-        case ops.Launch(_, grid, block, arguments):
-            return *grid, *block, *arguments
+        case ops.Print(values=values):
+            return values
+        case ops.Launch(_, grid, block, arguments, stream):
+            given = (*grid, *block, *arguments)
+            return given if stream is None else (*given, stream)
         case ops.If(condition=condition):
             return (condition,)
         case ops.For(start=start, stop=stop, step=step, initial=initial):

@@ -6,42 +6,67 @@ import ast
 import difflib
 import inspect
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Final
 
-from ferrule.language.lowering import launches, operators
+from ferrule.language.layouts import Layout
+from ferrule.language.lowering import conversions, launches, operators, tensor_methods, views
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.sizes import named, size_numbers
 from ferrule.language.values import (
     RUN_TIME,
     BoundMethod,
     KernelCall,
     Number,
+    PointerView,
     TensorView,
 )
-from ferrule.specs import Dim, DType, Int32, Int64, Sym
+from ferrule.specs import DType, Numeric
 
 
-def size_number(low: Lowering, dim: Dim) -> Any:
-    """A size as the language sees it: a Python int, or a run-time Int32 or Int64."""
-    if isinstance(dim, int):
-        return dim
-    return Number(low.builder.size(size_dtype(dim), dim), dim)
+def _method(function: Callable[..., Any]) -> Callable[[Lowering, TensorView], BoundMethod]:
+    """A method of tensors: `function(low, tensor, args, kwargs, node)`."""
 
+    def bind(_: Lowering, tensor: TensorView) -> BoundMethod:
+        return BoundMethod(
+            lambda low, args, kwargs, node: function(low, tensor, args, kwargs, node),
+            function.__name__,
+        )
 
-def size_dtype(dim: Dim) -> DType:
-    """Int32 for a 32-bit symbol; Int64 for a wider one and for what could pass 32 bits."""
-    return Int32 if isinstance(dim, Sym) and dim.width == 32 else Int64
+    return bind
 
 
 _TENSOR: Final[dict[str, Callable[[Lowering, TensorView], Any]]] = {
-    "shape": lambda low, t: tuple(size_number(low, dim) for dim in t.type.shape),
-    "stride": lambda low, t: tuple(size_number(low, dim) for dim in t.type.strides),
+    "shape": lambda low, t: size_numbers(low, t.layout.shape),
+    "stride": lambda low, t: size_numbers(low, t.layout.stride),
+    "layout": lambda low, t: named(low, t.layout),
+    "iterator": views.iterator,
     "element_type": lambda low, t: t.type.dtype,
     "dtype": lambda low, t: t.type.dtype,
-    "ndim": lambda low, t: len(t.type.shape),
+    "ndim": lambda low, t: len(t.layout),
+    "reshape": _method(tensor_methods.reshape),
+    "transpose": _method(tensor_methods.transpose),
+    "recast": _method(tensor_methods.recast_tensor),
 }
-_NUMBER: Final[dict[str, Callable[[Lowering, Number], Any]]] = {
-    "dtype": lambda low, n: n.dtype,
+_POINTER: Final[dict[str, Callable[[Lowering, PointerView], Any]]] = {
+    "dtype": lambda low, p: p.type.dtype,
+    "element_type": lambda low, p: p.type.dtype,
+    "value_type": lambda low, p: p.type.dtype,
+    "alignment": lambda low, p: p.type.align,
 }
+_NUMBER: Final[dict[str, Callable[[Lowering, Number | Numeric], Any]]] = {
+    "dtype": lambda low, n: n.dtype if isinstance(n, Number) else type(n),
+    "to": lambda low, n: BoundMethod(partial(_to, n), "to"),
+}
+
+
+def _to(
+    number: Number | Numeric, low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> Any:
+    """`x.to(fe.Int8)`: the number in another dtype."""
+    if len(args) != 1 or kwargs or not isinstance(args[0], DType):
+        low.fail(node, "to takes one dtype", expected="x.to(fe.Float32)")
+    return conversions.convert_to(low, args[0], [number], {}, node)
 
 
 def get(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
@@ -49,8 +74,14 @@ def get(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
     match value:
         case TensorView():
             return _from_table(low, _TENSOR, value, attr, node)
+        case PointerView():
+            return _from_table(low, _POINTER, value, attr, node)
+        case Layout() if attr in ("shape", "stride"):
+            return size_numbers(low, getattr(value, attr))
         case Number():
             return _from_table(low, _NUMBER, value, attr, node)
+        case Numeric() if attr in _NUMBER:
+            return _NUMBER[attr](low, value)
         case KernelCall() if attr == "launch":
             return BoundMethod(
                 lambda low, args, kwargs, call: launches.launch(low, value, args, kwargs, call),

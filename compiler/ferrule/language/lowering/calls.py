@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import ast
 import builtins
+import dataclasses
 import functools
 import inspect
 import types
 from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError
+from ferrule.language import maths
 from ferrule.language.decorators import JitFunction, KernelFunction
 from ferrule.language.faces import OutsideKernel
-from ferrule.language.lowering import intrinsics, operators
+from ferrule.language.layouts import Layout, is_static
+from ferrule.language.lowering import (
+    conversions,
+    exits,
+    intrinsics,
+    layout_functions,
+    operators,
+    records,
+)
 from ferrule.language.lowering.closures import Closure
 from ferrule.language.lowering.context import MAX_INLINE_DEPTH, Frame, Lowering
 from ferrule.language.source import Source, read_source
-from ferrule.language.values import RUN_TIME, BoundMethod, KernelCall, Number, is_run_time
-from ferrule.specs import DType, Numeric
+from ferrule.language.values import RUN_TIME, BoundMethod, KernelCall, is_run_time
+from ferrule.specs import DType
 
-_CONTAINERS: Final = (zip, enumerate, tuple, list, reversed, dict)
+_CONTAINERS: Final = (zip, enumerate, tuple, list, reversed, dict, functools.partial)
 _MOVES: Final = (
     "append",
     "extend",
@@ -31,6 +41,7 @@ _MOVES: Final = (
     "values",
     "update",
 )
+_OF_MATHS: Final = frozenset(name for name, _ in inspect.getmembers(maths, inspect.isfunction))
 _KEYED: Final = ("insert", "pop", "get", "setdefault")
 _PYTHON_NUMBERS: Final = {int: "fe.Int32(x)", float: "fe.Float32(x)", bool: "x != 0"}
 
@@ -38,19 +49,28 @@ _PYTHON_NUMBERS: Final = {int: "fe.Int32(x)", float: "fe.Float32(x)", bool: "x !
 def call(low: Lowering, node: ast.Call) -> Any:
     """The value of a call."""
     callee = low.evaluate(node.func)
-    args = _arguments(low, node)
-    kwargs = _keywords(low, node)
+    return _apply(low, callee, _arguments(low, node), _keywords(low, node), node)
+
+
+def _apply(
+    low: Lowering, callee: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> Any:
     match callee:
         case BoundMethod():
             return callee.call(low, args, kwargs, node)
+        case Layout():
+            return layout_functions.apply(low, callee, args, kwargs, node)
         case Closure():
             return inline(low, callee.source, args, kwargs, node)
         case KernelFunction():
             return bind_kernel(low, callee, args, kwargs, node)
+        case functools.partial():
+            given = {**callee.keywords, **kwargs}
+            return _apply(low, callee.func, [*callee.args, *args], given, node)
         case JitFunction():
             return inline(low, source_of(low, callee.function, node), args, kwargs, node)
     if isinstance(callee, DType):
-        return convert_to(low, callee, args, kwargs, node)
+        return conversions.convert_to(low, callee, args, kwargs, node)
     intrinsic = intrinsics.find(callee)
     if intrinsic is not None:
         return intrinsic(low, args, kwargs, node)
@@ -91,13 +111,12 @@ def _python(
     if isinstance(callee, RUN_TIME):
         low.fail(node, f"{operators.describe(callee)} cannot be called")
     opaque = [value for value in (*args, *kwargs.values()) if _is_opaque(value)]
-    if isinstance(callee, types.FunctionType) and opaque:
-        return inline(low, source_of(low, callee, node), args, kwargs, node)
-    if isinstance(callee, types.MethodType) and opaque:
-        return inline(
-            low, source_of(low, callee.__func__, node), [callee.__self__, *args], kwargs, node
-        )
     owner = getattr(callee, "__self__", None)
+    symbolic = any(map(_is_symbolic, (*args, *kwargs.values())))
+    if opaque or symbolic or is_run_time(owner) or is_run_time(callee):
+        found = _compiled_in_place(low, callee, args, kwargs, node)
+        if found is not None:
+            return found[0]
     if (opaque or is_run_time(owner)) and not _moves_values(callee, args):
         what = opaque[0] if opaque else owner
         low.fail(
@@ -114,9 +133,34 @@ def _python(
         low.fail(node, str(error))
 
 
+def _compiled_in_place(
+    low: Lowering, callee: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> tuple[Any] | None:
+    """A call of what is written in Python, with run-time values; None for anything else."""
+    if callee is dataclasses.replace:
+        return (records.replace(low, args, kwargs, node),)
+    if records.is_record_class(callee):
+        return (records.construct(low, callee, args, kwargs, node),)
+    if isinstance(callee, types.MethodType):
+        return (_apply(low, callee.__func__, [callee.__self__, *args], kwargs, node),)
+    if isinstance(callee, types.FunctionType):
+        return (inline(low, source_of(low, callee, node), args, kwargs, node),)
+    method = inspect.getattr_static(type(callee), "__call__", None)
+    if isinstance(method, types.FunctionType):
+        return (inline(low, source_of(low, method, node), [callee, *args], kwargs, node),)
+    return None
+
+
 def _is_opaque(value: Any) -> bool:
     """Whether ordinary Python could not compute with a value."""
     return isinstance(value, Closure) or is_run_time(value)
+
+
+def _is_symbolic(value: Any) -> bool:
+    """Whether sizes in this are no Python numbers: a function of the user's would see symbols."""
+    if isinstance(value, (tuple, list)):
+        return any(map(_is_symbolic, value))
+    return isinstance(value, Layout) and not is_static(value)
 
 
 def _moves_values(callee: Any, args: list[Any]) -> bool:
@@ -125,8 +169,7 @@ def _moves_values(callee: Any, args: list[Any]) -> bool:
     if type(owner) in (list, dict, tuple, set):
         name = callee.__name__
         return name in _MOVES or (name in _KEYED and not any(map(is_run_time, args[:1])))
-    is_named_tuple = isinstance(callee, type) and hasattr(callee, "_fields")
-    return callee in _CONTAINERS or (is_named_tuple and issubclass(callee, tuple))
+    return callee in _CONTAINERS
 
 
 def _python_hint(callee: Any) -> str | None:
@@ -136,10 +179,15 @@ def _python_hint(callee: Any) -> str | None:
         return "write `for i in range(...)` itself; downwards, range(n - 1, -1, -1)"
     if callee is builtins.sum:
         return "add them in a loop"
-    if getattr(callee, "__module__", None) in ("math", "numpy", "cmath"):
-        return "use the functions of fe.math"
+    if callee in (builtins.str, builtins.repr, builtins.format):
+        return "text is made while compiling; fe.printf prints numbers at run time"
+    name = getattr(callee, "__name__", "")
+    if name in _OF_MATHS:
+        return f"write fe.math.{name}"
+    if getattr(callee, "__module__", None) == "numpy":
+        return "NumPy runs while compiling; keep numbers in tensors that the caller passes"
     if callee is builtins.print:
-        return "print shows values known at compile time only"
+        return "write fe.printf, which prints at run time"
     return "write a function in Python for it: those are compiled in place"
 
 
@@ -157,43 +205,6 @@ def source_of(low: Lowering, function: Any, node: ast.AST) -> Source:
     return sources[function]
 
 
-def convert_to(
-    low: Lowering, dtype: DType, args: list[Any], kwargs: dict[str, Any], node: ast.Call
-) -> Any:
-    """`fe.Float32(x)`: a conversion of a run-time number, or a constant with a type."""
-    if len(args) != 1 or kwargs:
-        low.fail(node, f"{dtype.__name__} takes one value, but got {len(args) + len(kwargs)}")
-    value = args[0]
-    if isinstance(value, RUN_TIME):
-        _require_scalar(low, dtype, node)
-        return operators.lift(
-            low,
-            (value,),
-            node,
-            lambda x: operators.convert(low, operators.as_number(low, x, node), dtype),
-        )
-    return operators.at_compile_time(low, node, lambda: dtype(operators.plain(value)))
-
-
-def _require_scalar(low: Lowering, dtype: DType, node: ast.AST) -> None:
-    small_float = dtype.kind == "float" and dtype.bits < 16
-    if dtype.kind == "complex" or dtype.bits < 8 or small_float:
-        low.fail(node, f"{dtype.name} is a storage type: it has no scalar values")
-
-
-def annotated(low: Lowering, value: Any, annotation: Any, node: ast.AST) -> Any:
-    """A value as an annotation wants it: numbers in the annotated dtype, the rest as it is."""
-    if not isinstance(annotation, DType):
-        return value
-    if isinstance(value, Number):
-        _require_scalar(low, annotation, node)
-        return operators.convert(low, value, annotation)
-    value = operators.plain(value)
-    if operators.is_python_number(value) and not isinstance(value, Numeric):
-        return operators.at_compile_time(low, node, lambda: annotation(value))
-    return value
-
-
 def bind(
     low: Lowering, source: Source, args: list[Any], kwargs: dict[str, Any], node: ast.AST
 ) -> dict[str, Any]:
@@ -208,7 +219,8 @@ def bind(
     names = {}
     for parameter in signature.parameters.values():
         value = bound.arguments[parameter.name]
-        names[parameter.name] = annotated(low, value, parameter.annotation, node)
+        annotation = parameter.annotation
+        names[parameter.name] = conversions.annotated(low, value, annotation, node, parameter.name)
     return names
 
 
@@ -258,8 +270,8 @@ def inline(
     with low.entered(frame):
         if isinstance(source.node, ast.Lambda):
             return low.evaluate(source.node.body)
-        returned = low.execute(source.node.body)
-        return None if returned is None else returned.value
+        low.execute(source.node.body)
+        return exits.result(low, source.node, source.name)
 
 
 def bind_kernel(

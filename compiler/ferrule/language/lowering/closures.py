@@ -6,7 +6,7 @@ import ast
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 from ferrule.language.lowering.context import Frame, Lowering
 from ferrule.language.source import Source
@@ -21,6 +21,9 @@ class Closure:
     """
 
     source: Source
+
+    def __call__(self, *args: object, **kwargs: object) -> NoReturn:
+        raise TypeError("a function that is defined in a compiled function is called only there")
 
 
 def visible_from(frame: Frame) -> Mapping[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ferrule.language.ir import ops
-from ferrule.language.lowering import operators
+from ferrule.language.lowering import operators, structures
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.operators import describe, truth
 from ferrule.language.values import Maybe, Number, is_run_time
@@ -42,7 +42,7 @@ def compare(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) 
         return _identical(low, op, left, right, node)
     if not is_run_time(left) and not is_run_time(right):
         return operators.at_compile_time(low, node, lambda: python(*operators.untyped(left, right)))
-    if isinstance(left, (tuple, list)) and isinstance(right, (tuple, list)):
+    if _has_items(left) and _has_items(right):
         return _compare_items(low, op, left, right, node)
     if type(op) not in _IR_COMPARE:
         low.fail(
@@ -76,16 +76,25 @@ def _identical(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AS
     return (left is not right) if is_not else (left is right)
 
 
+def _has_items(value: Any) -> bool:
+    return isinstance(value, list) or structures.parts(value) is not None
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [item for _, item in structures.parts(value) or ()]
+
+
 def _compare_items(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) -> Any:
-    """`==` and `!=` of tuples or lists with run-time values in them."""
+    """`==` and `!=` of tuples, lists or dataclasses with run-time values in them."""
     if not isinstance(op, (ast.Eq, ast.NotEq)):
         low.fail(
             node,
             f"{describe(left)} is compared with {PYTHON_COMPARE[type(op)][0]}",
             expected="== or !=, or numbers",
         )
-    equal: Any = type(left) is type(right) and len(left) == len(right)
-    for a, b in zip(left, right, strict=True) if equal else ():
+    ours, theirs = _items(left), _items(right)
+    equal: Any = _comparable(left, right) and len(ours) == len(theirs)
+    for a, b in zip(ours, theirs, strict=True) if equal else ():
         part = truth(low, compare(low, ast.Eq(), a, b, node), node)
         if part is False:
             equal = False
@@ -93,3 +102,10 @@ def _compare_items(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: as
         if isinstance(part, Number):
             equal = part if equal is True else operators.arithmetic(low, "and", equal, part, node)
     return operators.negate(low, equal, node) if isinstance(op, ast.NotEq) else equal
+
+
+def _comparable(left: Any, right: Any) -> bool:
+    """Whether Python compares these by their items: any two tuples, objects of one class."""
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        return True
+    return type(left) is type(right)

@@ -7,11 +7,12 @@ import builtins
 import difflib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NoReturn
 
 from ferrule.compiler.artefacts import Location, Relation
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.options import Target
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.source import Source
@@ -26,13 +27,23 @@ MAX_UNROLLED = 100_000
 
 @dataclass(slots=True)
 class Frame:
-    """A function that is being interpreted: its names, and how deep in run-time regions it is."""
+    """A function that is being interpreted: its names, and how deep in run-time regions it is.
+
+    `tails` are regions with the rest of the function, behind a branch that has returned; `loops`
+    are the run-time loops around, as `assumptions` knows them.
+    """
 
     source: Source
     names: dict[str, Any]
     caller: Frame | None = None
     call_node: ast.AST | None = None
     regions: int = 0
+    tails: int = 0
+    loops: list[Any] = field(default_factory=list)
+
+    def depth_of_regions(self) -> int:
+        """How many regions of this function are open."""
+        return self.regions + self.tails
 
     def depth(self) -> int:
         """How many calls deep this frame is."""
@@ -41,20 +52,33 @@ class Frame:
 
 @dataclass(slots=True)
 class ProgramState:
-    """What the functions of one program share: symbols, kernels by key, relations of sizes.
+    """What the functions of one program share: target, symbols, kernels by key, relations of sizes.
 
     `unlaunched`: for each kernel call that was not launched yet, the error that it is.
     `unrolled`: how many iterations of compile-time loops there were.  `writes`: how often tensors
-    may have changed so far: writes, launches and beginnings of loops.
+    may have changed so far: writes, launches and beginnings of loops.  `roots`: for a view that
+    begins where another tensor does, that tensor.
     """
 
     symbols: dict[Sym, str]
+    target: Target = "cpu"
     kernels: dict[object, ops.Function] = field(default_factory=dict)
     relations: list[Relation] = field(default_factory=list)
     sources: dict[object, Source] = field(default_factory=dict)
     unlaunched: dict[object, CompileError] = field(default_factory=dict)
     unrolled: int = 0
     writes: int = 0
+    roots: dict[ops.Value, ops.Value] = field(default_factory=dict)
+
+    @contextmanager
+    def undone_by(self, error: type[Exception]) -> Iterator[None]:
+        """Forgets the kernels of what is inside where it ends with this error."""
+        kernels, unlaunched = dict(self.kernels), dict(self.unlaunched)
+        try:
+            yield
+        except error:
+            self.kernels, self.unlaunched = kernels, unlaunched
+            raise
 
     def kernel_name(self, wanted: str) -> str:
         """A name that no kernel has yet."""
@@ -71,6 +95,7 @@ class Lowering:
 
     `evaluate`, `decide` and `execute` are handed in, because expressions, statements and calls
     need each other: the modules of this package see each other only through this object.
+    `elementwise`: whether the code stands for each element of whole tensors.
     """
 
     def __init__(
@@ -84,8 +109,9 @@ class Lowering:
     ) -> None:
         self.kind = kind
         self.state = state
-        self.frame = frame
+        self.frame = self.root = frame
         self.builder = Builder()
+        self.elementwise = False
         self.evaluate_with = evaluate
         self.decide_with = decide
         self.execute_with = execute
@@ -135,6 +161,34 @@ class Lowering:
         finally:
             frame.regions -= 1
 
+    @contextmanager
+    def in_tail(self) -> Iterator[None]:
+        """Marks that the statements inside are the rest of the function."""
+        frame = self.frame
+        frame.tails += 1
+        try:
+            yield
+        finally:
+            frame.tails -= 1
+
+    @contextmanager
+    def in_elements(self) -> Iterator[None]:
+        """Marks code for each element of whole tensors: it is a kernel's, wherever it stands."""
+        outer, self.elementwise = self.elementwise, True
+        try:
+            yield
+        finally:
+            self.elementwise = outer
+
+    def is_conditional(self) -> bool:
+        """Whether a run-time condition decides if this place is reached."""
+        frame: Frame | None = self.frame
+        while frame is not None:
+            if frame.depth_of_regions():
+                return True
+            frame = None if frame is self.root else frame.caller
+        return False
+
     def peek(self, name: str) -> Any:
         """What a name of a function holds; None for an unknown one."""
         return self.frame.names.get(name, self.frame.source.outer.get(name))
@@ -145,17 +199,30 @@ class Lowering:
             if name in names:
                 value = names[name]
                 if isinstance(value, Undefined):
-                    self.fail(node, f"the name {name!r} may be undefined here", note=value.reason)
+                    raise self.undefined(value, name, node)
                 return value
         if hasattr(builtins, name):
             return getattr(builtins, name)
-        known = [*self.frame.names, *self.frame.source.outer]
+        known = [*filter(str.isidentifier, self.frame.names), *self.frame.source.outer]
         near = difflib.get_close_matches(name, known, n=1)
         self.fail(
             node,
             f"the name {name!r} is not defined",
             hint=f"did you mean {near[0]!r}?" if near else None,
         )
+
+    def undefined(self, value: Undefined, name: str, node: ast.AST) -> CompileError:
+        """The error of reading a name that is not defined on all ways, or not as one thing."""
+        if value.error is None:
+            return self.error(
+                node,
+                f"the name {name!r} may be undefined here",
+                hint=f"give {name} a value before, so that it has one on every way",
+                note=value.reason,
+            )
+        found = value.error.diagnostic
+        note = f"{name!r} is read in line {self.location(node).line}"
+        return CompileError(replace(found, notes=(note, *found.notes)))
 
     def relate(self, left: Dim, right: Dim, names: tuple[str, str], node: ast.AST) -> None:
         """Requires two sizes to be equal: by their specs, by the wrapper, or a CompileError."""

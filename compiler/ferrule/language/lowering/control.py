@@ -1,28 +1,33 @@
 """Branches on run-time values: regions, and the names that they change.
 
 A branch runs both sides on copies of the names; a name whose value differs afterwards becomes a
-result of the `If`.  What it changes must be numbers, or tuples of them, of one dtype on both ways.
+result of the `If`.  Where one side leaves (returns, breaks, continues), what follows the branch is
+put into the other one; where a side may leave, what follows runs under a condition.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import OpenRegion
-from ferrule.language.lowering import operators
+from ferrule.language.lowering import exits, operators
 from ferrule.language.lowering.context import MAX_UNROLL, MAX_UNROLLED, Lowering
+from ferrule.language.lowering.joins import NOTHING, Clash, Sides, choices, join, same
 from ferrule.language.lowering.narrowing import narrow
 from ferrule.language.lowering.objects import unchanged
-from ferrule.language.promotion import NoCommonType, promote, weak
 from ferrule.language.values import RUN_TIME, Number, Undefined
-from ferrule.specs import DType, Numeric
+from ferrule.specs import Boolean
 
-_PURE = (
+Step = Callable[["Sequence[Step]"], bool]
+"""A statement: runs it, given those behind it; whether it has run these too."""
+
+_PURE: Final = (
     ops.Constant,
     ops.Special,
     ops.Unary,
@@ -30,7 +35,9 @@ _PURE = (
     ops.Cast,
     ops.Select,
     ops.Binary,
+    ops.Fma,
 )
+_MAX_NESTED: Final = 16
 
 
 def is_pure(op: ops.Op) -> bool:
@@ -62,59 +69,215 @@ def compile_time_items(low: Lowering, value: Any, node: ast.AST) -> list[Any]:
     return items
 
 
+# ---- statements in order ----
+
+
+def run(low: Lowering, steps: Sequence[Step], node: ast.AST) -> None:
+    """Runs statements in order; what follows one that may have left runs only where it has not."""
+    for at, step in enumerate(steps):
+        rest = steps[at + 1 :]
+        if step(rest):
+            return
+        gone = exits.gone(low.names)
+        if gone is True:
+            return
+        if isinstance(gone, Number) and rest:
+            _run_rest(low, rest, node)
+            return
+
+
+def _run_rest(low: Lowering, rest: Sequence[Step], node: ast.AST) -> None:
+    """What follows, under the condition that control has not left; deep inside, one by one."""
+    if low.frame.depth_of_regions() < _MAX_NESTED:
+        unless_gone(low, lambda: run(low, rest, node), node)
+        return
+    for step in rest:
+        unless_gone(low, lambda step=step: step(()), node)  # type: ignore[misc]
+
+
+def unless_gone(low: Lowering, work: Callable[[], object], node: ast.AST) -> None:
+    """Runs something where control has not left."""
+    gone = exits.gone(low.names)
+    if gone is True:
+        return
+    if gone is False:
+        work()
+        return
+    left = {**exits.START, **low.names}
+    # On this side the flag is true, and so is every other that is the same value.
+    left.update({flag: True for flag in exits.FLAGS if left[flag] is gone})
+    with low.builder.region() as nothing:
+        pass
+    live = _run_side(low, work, {**left, **exits.RUNNING}, {}, node, alone=exits.dead(left))
+    old = {flag: gone if left[flag] is True else left[flag] for flag in exits.FLAGS}
+    _merge(low, gone, _Side(nothing, left), live, node)
+    # Each flag implies the condition: one that is false on the other side is what it was.
+    low.names.update({flag: old[flag] for flag in exits.FLAGS if live.names[flag] is False})
+
+
+# ---- branches ----
+
+
 @dataclass(frozen=True, slots=True)
-class _Branch:
-    """One side of a run-time condition: its region, still open, and the names after it."""
+class _Side:
+    """One side of a run-time condition: its region, still open, and the names after it.
+
+    `known` are the names that the condition tells more about there.
+    """
 
     region: OpenRegion
     names: dict[str, Any]
+    known: dict[str, Any] = field(default_factory=dict)
 
 
-def branch(low: Lowering, condition: Number, node: ast.If) -> None:
-    """`if` on a run-time condition."""
-    before = dict(low.names)
+def branch(low: Lowering, condition: Number, node: ast.If, rest: Sequence[Step]) -> bool:
+    """`if` on a run-time condition; whether what follows has run too, in one of the sides."""
+    before = {**exits.START, **low.names}
     known = narrow(low, node.test)
-    then = _run_branch(low, node.body, before, known.true, node)
-    otherwise = _run_branch(low, node.orelse, before, known.false, node)
-    replace_names(low, before)
-    merged = [
-        name
-        for name in {**then.names, **otherwise.names}
-        if not same(then.names.get(name), otherwise.names.get(name))
-    ]
-    chosen: dict[str, tuple[Any, Any]] = {}
-    for name in merged:
-        if name not in then.names or name not in otherwise.names:
-            low.names[name] = Undefined(
-                f"it is assigned on only one side of the condition in line "
-                f"{low.location(node).line}"
-            )
-            continue
-        left, right = then.names[name], otherwise.names[name]
-        if isinstance(left, Undefined) or isinstance(right, Undefined):
-            low.names[name] = left if isinstance(left, Undefined) else right
+    then = _run_side(low, lambda: low.execute(node.body), before, known.true, node)
+    otherwise = _run_side(low, lambda: low.execute(node.orelse), before, known.false, node)
+    left = [exits.gone(side.names) is True for side in (then, otherwise)]
+    taken = all(left)
+    if any(left) and not taken and rest and low.frame.depth_of_regions() < _MAX_NESTED:
+        if left[0]:
+            otherwise = _go_on(low, otherwise, rest, node, alone=exits.dead(then.names))
         else:
-            chosen[name] = (left, right)
-    sides = [Sides(name, repr(name), *pair) for name, pair in chosen.items()]
-    values = _join(low, condition, then.region, otherwise.region, sides, node)
-    low.names.update(zip(chosen, values, strict=True))
+            then = _go_on(low, then, rest, node, alone=exits.dead(otherwise.names))
+        taken = True
+    sides = [_widened(side, before) for side in (then, otherwise)]
+    replace_names(low, before)
+    _merge(low, condition, sides[0], sides[1], node)
+    return taken
 
 
-def _run_branch(
+@contextmanager
+def _under_condition(
     low: Lowering,
-    body: list[ast.stmt],
     names: dict[str, Any],
+    node: ast.AST,
+    again: OpenRegion | None = None,
+    *,
+    alone: bool = False,
+) -> Iterator[OpenRegion]:
+    """Runs what is inside on these names, in a region of its own.
+
+    `alone`: nothing of this function runs on the other side, so that objects may change.
+    """
+    replace_names(low, dict(names))
+    with low.builder.region(again) as region:
+        if alone and low.frame is low.root:
+            with low.in_tail():
+                yield region
+        else:
+            with low.in_region(), unchanged(low, node):
+                yield region
+
+
+def _run_side(
+    low: Lowering,
+    work: Callable[[], object],
+    before: dict[str, Any],
     known: dict[str, Any],
     node: ast.AST,
-) -> _Branch:
-    """Runs one side; `known` are the names that the condition tells more about there."""
-    replace_names(low, {**names, **known})
-    with low.builder.region() as region, low.in_region(), unchanged(low, node):
-        low.execute(body)
-    for name, narrowed in known.items():
-        if low.names.get(name) is narrowed:
-            low.names[name] = names[name]
-    return _Branch(region, dict(low.names))
+    *,
+    alone: bool = False,
+) -> _Side:
+    with _under_condition(low, {**before, **known}, node, alone=alone) as region:
+        work()
+    return _Side(region, dict(low.names), known)
+
+
+def _go_on(
+    low: Lowering, side: _Side, rest: Sequence[Step], node: ast.AST, *, alone: bool
+) -> _Side:
+    """Runs what follows a branch at the end of the one side that has not left."""
+    with _under_condition(low, side.names, node, side.region, alone=alone):
+        unless_gone(low, lambda: run(low, rest, node), node)
+    return _Side(side.region, dict(low.names), side.known)
+
+
+def _widened(side: _Side, before: dict[str, Any]) -> _Side:
+    """A side whose names hold what they held before where only the condition told more."""
+    names = dict(side.names)
+    for name, narrowed in side.known.items():
+        if names.get(name) is narrowed and name in before:
+            names[name] = before[name]
+        elif names.get(name) is narrowed:
+            del names[name]
+    return _Side(side.region, names)
+
+
+def _merge(low: Lowering, condition: Number, then: _Side, otherwise: _Side, node: ast.AST) -> None:
+    """Emits the `If` of two sides, and gives every name what it is after it."""
+    chosen: dict[str, Sides] = {}
+    for name in dict.fromkeys([*then.names, *otherwise.names]):
+        sides = _of_name(name, then.names, otherwise.names)
+        if sides.kept():
+            low.names[name] = sides.one
+        elif not _is_condition(low, name, condition, sides):
+            undefined = _undefined(low, name, sides, node)
+            if undefined is None:
+                chosen[name] = sides
+            else:
+                low.names[name] = undefined
+    alike = _flags_alike(chosen)
+    for flag in alike:
+        del chosen[flag]
+    regions = (then.region, otherwise.region)
+    values = join(low, condition, regions, list(chosen.values()), node)
+    low.names.update(zip(chosen, values, strict=True))
+    low.names.update(dict.fromkeys(alike, low.names[exits.CONTINUE]))
+
+
+_MISSING: Final = Undefined("")
+
+
+def _is_condition(low: Lowering, name: str, condition: Number, sides: Sides) -> bool:
+    """Gives a flag of `exits` that is set where the condition holds just that; whether it is."""
+    if name not in exits.FLAGS or sides.left is not True or sides.right is not False:
+        return False
+    low.names[name] = condition
+    return True
+
+
+def _flags_alike(chosen: dict[str, Sides]) -> list[str]:
+    """The flags that are chosen just as that of the iteration, so that one value does for all."""
+    wanted = chosen.get(exits.CONTINUE)
+    return [
+        flag
+        for flag in (exits.RETURN, exits.BREAK)
+        if wanted is not None
+        and flag in chosen
+        and chosen[flag].left is wanted.left
+        and chosen[flag].right is wanted.right
+    ]
+
+
+def _of_name(name: str, then: dict[str, Any], otherwise: dict[str, Any]) -> Sides:
+    """What a name is on both sides; nothing on one that returned, but for what it returned."""
+    matters = name in exits.FLAGS or name == exits.VALUE
+    left, right = then.get(name, _MISSING), otherwise.get(name, _MISSING)
+    if left is not right and not matters:
+        left = NOTHING if exits.dead(then) else left
+        right = NOTHING if exits.dead(otherwise) else right
+    hint = "returned" if name == exits.VALUE else name
+    return Sides(hint, exits.LABELS.get(name, repr(name)), left, right, name)
+
+
+def _undefined(low: Lowering, name: str, sides: Sides, node: ast.AST) -> Undefined | None:
+    """What a name is that no number can be chosen for; None for one that can be."""
+    for side in (sides.left, sides.right):
+        if side is _MISSING:
+            line = low.location(node).line
+            return Undefined(f"it is assigned on only one side of the condition in line {line}")
+        if isinstance(side, Undefined):
+            return side
+    try:
+        choices(low, sides, node)
+    except Clash as clash:
+        reason = f"it is two things after line {low.location(node).line}"
+        return Undefined(reason, clash.error)
+    return None
 
 
 def replace_names(low: Lowering, names: dict[str, Any]) -> None:
@@ -123,123 +286,24 @@ def replace_names(low: Lowering, names: dict[str, Any]) -> None:
     low.names.update(names)
 
 
-def same(left: Any, right: Any) -> bool:
-    """Whether a name holds the same on both ways, so that nothing needs to be chosen."""
-    if left is right:
-        return True
-    if isinstance(left, tuple) and isinstance(right, tuple) and len(left) == len(right):
-        return type(left) is type(right) and all(map(same, left, right))
-    known = (bool, int, float, str, type(None), Numeric)
-    # By their text, which tells 0.0 from -0.0.
-    return isinstance(left, known) and type(left) is type(right) and repr(left) == repr(right)
-
-
-@dataclass(frozen=True, slots=True)
-class Sides:
-    """What a name has on both sides of a condition; `label` is what messages call it."""
-
-    hint: str
-    label: str
-    left: Any
-    right: Any
-
-    def leaves(self) -> Iterator[Sides]:
-        """The numbers in it: tuples taken apart."""
-        left, right = self.left, self.right
-        if not (isinstance(left, tuple) and type(left) is type(right) and len(left) == len(right)):
-            yield self
-            return
-        for i, (a, b) in enumerate(zip(left, right, strict=True)):
-            yield from Sides(self.hint, f"{self.label}[{i}]", a, b).leaves()
-
-
-def _join(
-    low: Lowering,
-    condition: Number,
-    then: OpenRegion,
-    otherwise: OpenRegion,
-    sides: list[Sides],
-    node: ast.AST,
-) -> list[Any]:
-    """Emits the `If` and gives what it chooses, for each of the sides."""
-    leaves = [leaf for each in sides for leaf in each.leaves()]
-    pairs = [(leaf, _common_dtype(low, leaf, node)) for leaf in leaves]
-    with low.builder.region(then):
-        lefts = [operators.as_number(low, leaf.left, node, d).value for leaf, d in pairs]
-    with low.builder.region(otherwise):
-        rights = [operators.as_number(low, leaf.right, node, d).value for leaf, d in pairs]
-    hints = tuple(leaf.hint for leaf in leaves)
-    results = iter(
-        low.builder.if_(condition.value, then.freeze(*lefts), otherwise.freeze(*rights), hints)
-    )
-    return [rebuild(each.left, results) for each in sides]
-
-
-def rebuild(template: Any, results: Iterator[ops.Value]) -> Any:
-    """A number or a tuple like the template, made of the next results."""
-    if isinstance(template, tuple):
-        return tuple.__new__(type(template), [rebuild(item, results) for item in template])
-    return Number(next(results))
-
-
-def _common_dtype(low: Lowering, sides: Sides, node: ast.AST) -> DType:
-    """The one dtype that a name has on both ways.  A CompileError where it changes."""
-    left, right = operators.plain(sides.left), operators.plain(sides.right)
-    for value in (left, right):
-        if not isinstance(value, Number) and not operators.is_python_number(value):
-            low.fail(
-                node,
-                f"{sides.label} is {operators.describe(left)} on one way and "
-                f"{operators.describe(right)} on the other",
-                expected="numbers, or tuples of numbers, where a run-time condition decides",
-            )
-    lhs, rhs = _dtype(left, right), _dtype(right, left)
-    if lhs is not rhs:
-        low.fail(
-            node,
-            f"{sides.label} changes its type: it is {lhs.name} on one way and {rhs.name} on the "
-            f"other",
-            hint=f"convert one of them, such as fe.{_wider(lhs, rhs).__name__}(...)",
-        )
-    return lhs
-
-
-def _wider(left: DType, right: DType) -> DType:
-    try:
-        return promote(left, right)
-    except NoCommonType:
-        return right
-
-
-def _dtype(value: Any, other: Any) -> DType:
-    """The dtype of a value; a Python number takes the other side's where that can hold it."""
-    if isinstance(value, Number):
-        return value.dtype
-    if isinstance(value, Numeric):
-        return type(value)
-    if isinstance(other, Number):
-        return weak(value, other.dtype)
-    if isinstance(other, Numeric):
-        return weak(value, type(other))
-    if isinstance(other, float) and not isinstance(value, bool):
-        return weak(float(value), None)
-    return weak(value, None)
+# ---- expressions ----
 
 
 def choose(low: Lowering, condition: Number, node: ast.IfExp) -> Any:
     """`a if c else b` on a run-time condition."""
     known = narrow(low, node.test)
-    then, left = _run_side(low, node.body, known.true, node)
-    otherwise, right = _run_side(low, node.orelse, known.false, node)
-    if not same(left, right):
-        sides = [Sides("value", "this value", left, right)]
-        return _join(low, condition, then, otherwise, sides, node)[0]
-    if not all(is_pure(op) for op in (*then.ops, *otherwise.ops)):
-        _join(low, condition, then, otherwise, [], node)
-    return left
+    then, left = _evaluate_side(low, node.body, known.true, node)
+    otherwise, right = _evaluate_side(low, node.orelse, known.false, node)
+    if same(left, right) and all(is_pure(op) for op in (*then.ops, *otherwise.ops)):
+        return left
+    sides = [Sides("value", "this value", left, right)]
+    try:
+        return join(low, condition, (then, otherwise), sides, node)[0]
+    except Clash as clash:
+        raise clash.error from None
 
 
-def _run_side(
+def _evaluate_side(
     low: Lowering, side: ast.expr, known: dict[str, Any], node: ast.AST
 ) -> tuple[OpenRegion, Any]:
     """One side of a conditional expression: its region, still open, and its value."""
@@ -249,3 +313,24 @@ def _run_side(
         value = low.evaluate(side)
     replace_names(low, saved)
     return region, value
+
+
+def short_circuit(
+    low: Lowering, left: Number, evaluate_right: Callable[[], Any], right: ast.expr, is_and: bool
+) -> Number:
+    """`left and right`, `left or right`: right runs under a condition, but if it is pure."""
+    with low.builder.region() as region, low.in_region():
+        value = operators.truth(low, evaluate_right(), right)
+        number = operators.as_number(low, value, right, Boolean)
+    if all(is_pure(op) for op in region.ops):
+        for op in region.ops:
+            low.builder.append(op)
+        return Number(low.builder.binary("and" if is_and else "or", left.value, number.value))
+    with low.builder.region() as decided:
+        constant = low.builder.constant(Boolean, not is_and)
+    then, otherwise = region.freeze(number.value), decided.freeze(constant)
+    if not is_and:
+        then, otherwise = otherwise, then
+    hint = "and" if is_and else "or"
+    (result,) = low.builder.if_(left.value, then, otherwise, (hint,))
+    return Number(result)

@@ -4,44 +4,57 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from ferrule.language.ir import ops
-from ferrule.language.lowering import operators
+from ferrule.language.ir.builder import OpenRegion
+from ferrule.language.layouts.coordinates import has_free
+from ferrule.language.lowering import coordinates, operators, views
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.promotion import stores_implicitly
-from ferrule.language.values import RUN_TIME, Number, TensorView, Whole, is_run_time
-from ferrule.specs import DType, Int32, Int64, Numeric
-from ferrule.specs.expr import is_dim
-
-_ALL = slice(None)
-
-
-def index(low: Lowering, node: ast.expr) -> tuple[Any, ...]:
-    """The coordinates in a subscript: numbers, and `slice(None)` for `:`."""
-    parts = node.elts if isinstance(node, ast.Tuple) else [node]
-    result: list[Any] = []
-    for part in parts:
-        if isinstance(part, ast.Slice):
-            if part.lower is not None or part.upper is not None or part.step is not None:
-                low.fail(part, "slices with bounds are not supported", expected="a[:]")
-            result.append(_ALL)
-        else:
-            value = low.evaluate(part)
-            result += value if isinstance(value, tuple) else [value]
-    return tuple(result)
+from ferrule.language.values import (
+    RUN_TIME,
+    Number,
+    PointerView,
+    TensorView,
+    Whole,
+    is_record,
+    is_run_time,
+)
+from ferrule.specs import DType, Int64
+from ferrule.specs.expr import INT64_MAX
 
 
-def read(low: Lowering, tensor: TensorView, coordinates: tuple[Any, ...], node: ast.AST) -> Any:
-    """`tensor[...]`: an element, or the whole tensor for `tensor[:]`."""
-    if _is_whole(low, tensor, coordinates, node):
-        return _whole(low, tensor, node)
-    checked = _coordinates(low, tensor, coordinates, node)
+def read(low: Lowering, base: TensorView | PointerView, at: tuple[Any, ...], node: ast.AST) -> Any:
+    """`tensor[...]`: an element, a part of it, or the whole tensor for `tensor[:]`."""
+    tensor = views.as_tensor(base) if isinstance(base, PointerView) else base
+    if _is_whole(low, tensor, at, node):
+        return whole(low, tensor, node)
+    if has_free(at):
+        name, written = ast.unparse(node), any(isinstance(part, slice) for part in at)
+        return views.cut(low, tensor, at, node, name=name, whole=written)
+    _require_reachable(low, tensor, node)
     _require_element(low, tensor.type.dtype, node)
-    return Number(low.builder.load(tensor.value, checked))
+    return Number(low.builder.load(tensor.value, _indices(low, tensor, at, node)))
 
 
-def _whole(low: Lowering, tensor: TensorView, node: ast.AST) -> Whole:
+def _indices(
+    low: Lowering, tensor: TensorView, at: tuple[Any, ...], node: ast.AST
+) -> tuple[ops.Value, ...]:
+    return coordinates.values(low, coordinates.indices(low, tensor, at, node), node)
+
+
+def _require_reachable(low: Lowering, tensor: TensorView, node: ast.AST) -> None:
+    """Host code has no access to the memory of a GPU."""
+    if low.kind == "host" and low.state.target != "cpu":
+        low.fail(
+            node,
+            f"{tensor.name} is on a GPU: host code cannot read or write its elements",
+            hint=f"do it in a kernel, or with whole tensors, {tensor.name}[:] = …",
+        )
+
+
+def whole(low: Lowering, tensor: TensorView, node: ast.AST) -> Whole:
     """A tensor as a whole-tensor expression: it loads at a coordinate."""
     _require_element(low, tensor.type.dtype, node)
 
@@ -51,15 +64,15 @@ def _whole(low: Lowering, tensor: TensorView, node: ast.AST) -> Whole:
     return Whole(tensor.type.shape, tensor.name, tensor.type.dtype, element)
 
 
-def _is_whole(
-    low: Lowering, tensor: TensorView, coordinates: tuple[Any, ...], node: ast.AST
-) -> bool:
-    slices = [c for c in coordinates if isinstance(c, slice)]
-    if not slices:
+def _is_whole(low: Lowering, tensor: TensorView, at: tuple[Any, ...], node: ast.AST) -> bool:
+    """Whether a coordinate is `:` alone, or `:` for every mode."""
+    if not at or not all(isinstance(part, slice) for part in at):
         return False
-    ndim = len(tensor.type.shape)
-    if len(slices) != len(coordinates) or len(coordinates) not in (1, ndim):
-        low.fail(node, "a part of a tensor cannot be taken", expected="all coordinates, or a[:]")
+    rank = len(tensor.layout)
+    if len(at) not in (1, rank):
+        low.fail(node, f"{tensor.name} has {rank} dims", expected=f"{tensor.name}[:]")
+    if tensor.type.shape == (INT64_MAX,):
+        low.fail(node, f"it is not known where the memory of {tensor.name} ends", hint=_MAKE)
     if low.kind == "kernel":
         low.fail(
             node,
@@ -69,51 +82,7 @@ def _is_whole(
     return True
 
 
-def _coordinates(
-    low: Lowering, tensor: TensorView, coordinates: tuple[Any, ...], node: ast.AST
-) -> tuple[ops.Value, ...]:
-    shape = tensor.type.shape
-    if len(coordinates) != len(shape):
-        low.fail(
-            node,
-            f"{tensor.name} has {len(shape)} dims, but {len(coordinates)} coordinates are given",
-            expected=f"{tensor.name}[{', '.join('ijklmnop'[: len(shape)]) or '()'}]",
-        )
-    values = []
-    for axis, (coordinate, size) in enumerate(zip(coordinates, shape, strict=True)):
-        known = coordinate.value if isinstance(coordinate, Numeric) else coordinate
-        known = operators.plain(known)
-        if isinstance(known, int) and not isinstance(known, bool):
-            _check_known(low, tensor, axis, known, size, node)
-        number = operators.as_number(low, coordinate, node, Int64 if _is_wide(known) else Int32)
-        if not number.dtype.is_integer:
-            low.fail(
-                node,
-                f"coordinate {axis} of {tensor.name} is {operators.describe(number)}",
-                expected="an integer",
-                hint="convert it, fe.Int32(x)",
-            )
-        values.append(number.value)
-    return tuple(values)
-
-
-def _is_wide(known: Any) -> bool:
-    return is_dim(known) and isinstance(known, int) and known >= 1 << 31
-
-
-def _check_known(
-    low: Lowering, tensor: TensorView, axis: int, known: int, size: Any, node: ast.AST
-) -> None:
-    if known < 0:
-        low.fail(
-            node,
-            f"coordinate {axis} of {tensor.name} is negative: {known}",
-            hint=f"count from the end with {tensor.name}.shape[{axis}] - {-known}",
-        )
-    if isinstance(size, int) and known >= size:
-        low.fail(
-            node, f"coordinate {axis} of {tensor.name} is {known}, but the size there is {size}"
-        )
+_MAKE: Final = "make a tensor of it, fe.make_tensor(p, shape)"
 
 
 def _require_element(low: Lowering, dtype: DType, node: ast.AST) -> None:
@@ -127,15 +96,30 @@ def _require_element(low: Lowering, dtype: DType, node: ast.AST) -> None:
 
 
 def write(
-    low: Lowering, tensor: TensorView, coordinates: tuple[Any, ...], value: Any, node: ast.AST
+    low: Lowering,
+    base: TensorView | PointerView,
+    at: tuple[Any, ...],
+    value: Any,
+    node: ast.AST,
 ) -> None:
     """`tensor[...] = value`."""
-    if _is_whole(low, tensor, coordinates, node):
+    tensor = views.as_tensor(base) if isinstance(base, PointerView) else base
+    if _is_whole(low, tensor, at, node):
         _write_whole(low, tensor, value, node)
-        return
-    checked = _coordinates(low, tensor, coordinates, node)
-    low.builder.store(tensor.value, checked, _stored(low, tensor, value, node))
-    low.state.writes += 1
+    elif has_free(at):
+        if low.kind == "kernel":
+            low.fail(
+                node,
+                f"a part of {tensor.name} is assigned to in a kernel",
+                hint="in a kernel each thread writes single elements",
+            )
+        part = views.cut(low, tensor, at, node, name=ast.unparse(node))
+        _write_whole(low, part, value, node)
+    else:
+        _require_reachable(low, tensor, node)
+        found = _indices(low, tensor, at, node)
+        low.builder.store(tensor.value, found, _stored(low, tensor, value, node))
+        low.state.writes += 1
 
 
 def _stored(low: Lowering, tensor: TensorView, value: Any, node: ast.AST) -> ops.Value:
@@ -156,7 +140,10 @@ def _stored(low: Lowering, tensor: TensorView, value: Any, node: ast.AST) -> ops
 def _write_whole(low: Lowering, tensor: TensorView, value: Any, node: ast.AST) -> None:
     """`c[:] = expression`: one `Parallel` over all coordinates."""
     if isinstance(value, TensorView):
-        low.fail(node, f"{value.name} is a tensor", hint=f"write the whole of it, {value.name}[:]")
+        if not value.whole:
+            hint = f"write the whole of it, {value.name}[:]"
+            low.fail(node, f"{value.name} is a tensor", hint=hint)
+        value = whole(low, value, node)
     if isinstance(value, Whole):
         operators.check_current(low, value, node)
         operators.same_shape(low, tensor.type.shape, tensor.name, value.shape, value.name, node)
@@ -165,8 +152,26 @@ def _write_whole(low: Lowering, tensor: TensorView, value: Any, node: ast.AST) -
     with low.builder.region() as region:
         element = value.element(indices) if isinstance(value, Whole) else value
         low.builder.store(tensor.value, indices, _stored(low, tensor, element, node))
-    low.builder.append(ops.Parallel(indices, extents, region.freeze()))
+    _require_one_order(low, tensor, region, node)
+    parallel = ops.Parallel(indices, extents, region.freeze(), low.location(node))
+    low.builder.append(parallel)
     low.state.writes += 1
+
+
+def _require_one_order(
+    low: Lowering, tensor: TensorView, region: OpenRegion, node: ast.AST
+) -> None:
+    """Refuses `a[:] = a.transpose()[:]`: elements are written before others read them."""
+    roots, here = low.state.roots, tensor.value
+    for op in region.ops:
+        if isinstance(op, ops.Load) and op.tensor is not here:
+            one = roots.get(op.tensor, op.tensor) is roots.get(here, here)
+            if one and op.tensor.tensor.strides != here.tensor.strides:
+                low.fail(
+                    node,
+                    f"{tensor.name} is written while the same memory is read in another layout",
+                    hint="write to another tensor",
+                )
 
 
 def bind(low: Lowering, target: ast.expr, value: Any) -> None:
@@ -178,6 +183,12 @@ def bind(low: Lowering, target: ast.expr, value: Any) -> None:
             _unpack(low, target, elts, value)
         case ast.Subscript():
             place(low, target).write(value)
+        case ast.Attribute(value=ast.Name(id=name), attr=attr) if is_record(low.peek(name)):
+            low.fail(
+                target,
+                "attributes cannot be assigned to in a compiled function",
+                hint=f"make a new object: {name} = dataclasses.replace({name}, {attr}=...)",
+            )
         case _:
             low.fail(
                 target,
@@ -215,13 +226,13 @@ class Place:
 
     def read(self) -> Any:
         """The element that is there."""
-        if isinstance(self.base, TensorView):
+        if isinstance(self.base, (TensorView, PointerView)):
             return read(self.low, self.base, self.key, self.node)
         return operators.at_compile_time(self.low, self.node, lambda: self.base[self.key])
 
     def write(self, value: Any) -> None:
         """Puts a value there."""
-        if isinstance(self.base, TensorView):
+        if isinstance(self.base, (TensorView, PointerView)):
             write(self.low, self.base, self.key, value, self.node)
         else:
             operators.at_compile_time(
@@ -232,8 +243,8 @@ class Place:
 def place(low: Lowering, node: ast.Subscript) -> Place:
     """The place that a subscript names, for an assignment."""
     base = low.evaluate(node.value)
-    if isinstance(base, TensorView):
-        return Place(low, node, base, index(low, node.slice))
+    if isinstance(base, (TensorView, PointerView)):
+        return Place(low, node, base, coordinates.subscript(low, node.slice))
     if isinstance(base, RUN_TIME):
         low.fail(node, f"{operators.describe(base)} has no elements to assign to")
     if not hasattr(base, "__setitem__"):

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from ferrule.language.decorators import KernelFunction
-from ferrule.language.lowering import attributes, calls, comparisons, control, elements, operators
+from ferrule.language.lowering import (
+    calls,
+    control,
+    coordinates,
+    elements,
+    operators,
+    records,
+)
 from ferrule.language.lowering.closures import close, visible_from
 from ferrule.language.lowering.context import MAX_UNROLL, Lowering
 from ferrule.language.lowering.narrowing import narrow
-from ferrule.language.values import RUN_TIME, Number, TensorView, is_run_time
+from ferrule.language.values import RUN_TIME, Number, PointerView, TensorView, is_run_time
 from ferrule.specs import Boolean
 
 
@@ -25,11 +32,11 @@ def evaluate(low: Lowering, node: ast.expr) -> Any:
         case ast.Name(id=name):
             return low.lookup(name, node)
         case ast.BinOp(left=left, op=op, right=right):
-            return operators.binary(low, op, low.evaluate(left), low.evaluate(right), node)
+            return records.binary(low, op, low.evaluate(left), low.evaluate(right), node)
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             return operators.negate(low, low.decide(operand), node)
         case ast.UnaryOp(op=op, operand=operand):
-            return operators.unary(low, op, low.evaluate(operand), node)
+            return records.unary(low, op, low.evaluate(operand), node)
         case ast.Compare():
             return _compare(low, node)
         case ast.BoolOp():
@@ -37,7 +44,7 @@ def evaluate(low: Lowering, node: ast.expr) -> Any:
         case ast.IfExp():
             return _conditional(low, node)
         case ast.Attribute(value=value, attr=attr):
-            return attributes.get(low, low.evaluate(value), attr, node)
+            return records.attribute(low, low.evaluate(value), attr, node)
         case ast.Subscript():
             return _subscript(low, node)
         case ast.Call():
@@ -100,11 +107,25 @@ def _as_python(low: Lowering, node: ast.expr) -> Any:
         if isinstance(inner, ast.Name) and is_run_time(visible.get(inner.id)):
             low.fail(
                 inner,
-                f"the run-time value {inner.id!r} cannot be used in this kind of expression",
+                f"the run-time value {inner.id!r} cannot be used in {_kind_of(node)}",
                 expected="values known at compile time only",
+                hint='to print it, write fe.printf("{}", x)'
+                if isinstance(node, ast.JoinedStr)
+                else None,
             )
     code = compile(ast.fix_missing_locations(ast.Expression(node)), "<expression>", "eval")
     return operators.at_compile_time(low, node, lambda: eval(code, visible))
+
+
+def _kind_of(node: ast.expr) -> str:
+    match node:
+        case ast.JoinedStr():
+            return "an f-string"
+        case ast.Set() | ast.SetComp():
+            return "a set"
+        case ast.DictComp():
+            return "a dict comprehension"
+    return "this kind of expression"
 
 
 def decide(low: Lowering, node: ast.expr) -> Any:
@@ -119,13 +140,13 @@ def _compare(low: Lowering, node: ast.Compare) -> Any:
 
     def chain(at: int, left: Any) -> Any:
         right = low.evaluate(node.comparators[at])
-        part = comparisons.compare(low, node.ops[at], left, right, node)
+        part = records.compare(low, node.ops[at], left, right, node)
         if at == len(node.ops) - 1:
             return part
         truth = operators.truth(low, part, node)
         if isinstance(truth, bool):
             return chain(at + 1, right) if truth else part
-        return _short_circuit(low, truth, lambda: chain(at + 1, right), node, is_and=True)
+        return control.short_circuit(low, truth, lambda: chain(at + 1, right), node, is_and=True)
 
     return chain(0, low.evaluate(node.left))
 
@@ -150,7 +171,7 @@ def _bool_op(low: Lowering, node: ast.BoolOp, *, decides: bool) -> Any:
         known = narrow(low, done[0] if len(done) == 1 else ast.BoolOp(node.op, done))
         saved = dict(low.names)
         low.names.update(known.true if is_and else known.false)
-        result = _short_circuit(
+        result = control.short_circuit(
             low, left_truth, partial(_right, low, right, node, decides), right, is_and
         )
         control.replace_names(low, saved)
@@ -182,27 +203,6 @@ def _require_truth(low: Lowering, value: Any, node: ast.expr, whole: ast.BoolOp)
         )
 
 
-def _short_circuit(
-    low: Lowering, left: Number, evaluate_right: Callable[[], Any], right: ast.expr, is_and: bool
-) -> Number:
-    """`left and right`, `left or right`: right runs under a condition, but if it is pure."""
-    with low.builder.region() as region, low.in_region():
-        value = operators.truth(low, evaluate_right(), right)
-        number = operators.as_number(low, value, right, Boolean)
-    if all(control.is_pure(op) for op in region.ops):
-        for op in region.ops:
-            low.builder.append(op)
-        return Number(low.builder.binary("and" if is_and else "or", left.value, number.value))
-    with low.builder.region() as decided:
-        constant = low.builder.constant(Boolean, not is_and)
-    then, otherwise = region.freeze(number.value), decided.freeze(constant)
-    if not is_and:
-        then, otherwise = otherwise, then
-    hint = "and" if is_and else "or"
-    (result,) = low.builder.if_(left.value, then, otherwise, (hint,))
-    return Number(result)
-
-
 def _conditional(low: Lowering, node: ast.IfExp) -> Any:
     """`a if c else b`."""
     condition = low.decide(node.test)
@@ -213,8 +213,8 @@ def _conditional(low: Lowering, node: ast.IfExp) -> Any:
 
 def _subscript(low: Lowering, node: ast.Subscript) -> Any:
     base = low.evaluate(node.value)
-    if isinstance(base, TensorView):
-        return elements.read(low, base, elements.index(low, node.slice), node)
+    if isinstance(base, (TensorView, PointerView)):
+        return elements.read(low, base, coordinates.subscript(low, node.slice), node)
     if isinstance(base, RUN_TIME):
         low.fail(
             node,

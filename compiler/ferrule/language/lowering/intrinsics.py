@@ -4,19 +4,40 @@ from __future__ import annotations
 
 import ast
 import builtins
-import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from ferrule.language import arch, maths
-from ferrule.language.faces import Tensor, range_constexpr
+from ferrule.language import arch, layouts, maths
+from ferrule.language.faces import (
+    Pointer,
+    Tensor,
+    const_expr,
+    printf,
+    range_constexpr,
+    static_assert,
+)
 from ferrule.language.ir import ops
-from ferrule.language.lowering import operators
-from ferrule.language.lowering.attributes import size_number
+from ferrule.language.lowering import (
+    assertions,
+    folds,
+    layout_functions,
+    mathematics,
+    operators,
+    printing,
+)
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.parameters import is_kind
-from ferrule.language.values import RUN_TIME, Handle, Number, OneOf, TensorView, is_run_time
-from ferrule.specs import Boolean, Float32, Int32, Numeric
+from ferrule.language.lowering.sizes import size_number
+from ferrule.language.values import (
+    RUN_TIME,
+    Handle,
+    Number,
+    OneOf,
+    PointerView,
+    TensorView,
+    is_run_time,
+)
+from ferrule.specs import Boolean, Int32
 
 Intrinsic = Callable[[Lowering, list[Any], dict[str, Any], ast.Call], Any]
 
@@ -46,25 +67,6 @@ def _require(
         low.fail(node, f"{name} takes {count} arguments, but got {len(args) + len(kwargs)}")
 
 
-def _float_function(op: ops.UnaryOp, python: Callable[[float], float]) -> Intrinsic:
-    def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
-        _require(low, args, kwargs, 1, op, node)
-        value = args[0]
-        if not isinstance(value, RUN_TIME):
-            raw = value.value if isinstance(value, Numeric) else value
-            return operators.at_compile_time(low, node, lambda: python(raw))
-
-        def one(x: Any) -> Number:
-            number = operators.as_number(low, x, node)
-            if number.dtype.kind != "float":
-                number = operators.convert(low, number, Float32)
-            return Number(low.builder.unary(op, number.value))
-
-        return operators.lift(low, (value,), node, one)
-
-    return emit
-
-
 def _extremum(op: ops.BinaryOp, python: Callable[..., Any]) -> Intrinsic:
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
         if not is_run_time(args):
@@ -92,7 +94,7 @@ def _absolute(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.
         return operators.at_compile_time(low, node, lambda: abs(args[0]))
 
     def one(x: Any) -> Number:
-        number = operators.as_number(low, x, node)
+        number = operators.operand(low, x, node)
         if number.dtype is Boolean or number.dtype.kind == "uint":
             return number
         negative = Number(low.builder.unary("neg", number.value))
@@ -112,6 +114,8 @@ def _isinstance(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: as
             return value.dtype in (wanted if isinstance(wanted, tuple) else (wanted,))
         case TensorView():
             return Tensor in (wanted if isinstance(wanted, tuple) else (wanted,))
+        case PointerView():
+            return Pointer in (wanted if isinstance(wanted, tuple) else (wanted,))
         case Handle(param=param):
             return is_kind(param, wanted)
     return operators.at_compile_time(low, node, lambda: isinstance(value, wanted))
@@ -133,7 +137,7 @@ def _length(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Ca
     _require(low, args, kwargs, 1, "len", node)
     value = args[0]
     if isinstance(value, TensorView) and value.type.shape:
-        return size_number(low, value.type.shape[0])
+        return size_number(low, layouts.size(value.layout, [0]))
     if isinstance(value, RUN_TIME):
         low.fail(node, f"{operators.describe(value)} has no length")
     return operators.at_compile_time(low, node, lambda: len(value))
@@ -147,6 +151,8 @@ def _type(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
             return dtype
         case TensorView():
             return Tensor
+        case PointerView():
+            return Pointer
         case value if isinstance(value, RUN_TIME):
             low.fail(node, f"the type of {operators.describe(value)} is not known")
     return type(args[0])
@@ -170,9 +176,7 @@ _TABLE: Final[dict[Any, Intrinsic]] = {
     arch.block_idx: _coordinates("block_idx"),
     arch.block_dim: _coordinates("block_dim"),
     arch.grid_dim: _coordinates("grid_dim"),
-    maths.exp: _float_function("exp", math.exp),
-    maths.sqrt: _float_function("sqrt", math.sqrt),
-    maths.rsqrt: _float_function("rsqrt", lambda x: 1.0 / math.sqrt(x)),
+    **mathematics.TABLE,
     maths.max: _extremum("max", max),
     maths.min: _extremum("min", min),
     builtins.max: _extremum("max", max),
@@ -181,5 +185,13 @@ _TABLE: Final[dict[Any, Intrinsic]] = {
     builtins.isinstance: _isinstance,
     builtins.len: _length,
     builtins.type: _type,
+    builtins.sum: folds.total,
+    builtins.any: folds.truth_of("any", any),
+    builtins.all: folds.truth_of("all", all),
+    builtins.divmod: folds.quotient_and_rest,
     range_constexpr: _constexpr,
+    const_expr: assertions.const_expr,
+    static_assert: assertions.static_assert,
+    printf: printing.printf,
+    **layout_functions.TABLE,
 }

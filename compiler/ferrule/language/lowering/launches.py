@@ -13,10 +13,20 @@ from typing import Any, Final
 
 from ferrule.compiler.artefacts import Fault
 from ferrule.language.ir import ops
-from ferrule.language.lowering import operators
+from ferrule.language.layouts import Layout
+from ferrule.language.lowering import operators, structures
 from ferrule.language.lowering.closures import Closure, captured
 from ferrule.language.lowering.context import Frame, Lowering
-from ferrule.language.values import RUN_TIME, Handle, KernelCall, Number, TensorView, is_run_time
+from ferrule.language.values import (
+    RUN_TIME,
+    Handle,
+    KernelCall,
+    Number,
+    PointerView,
+    TensorView,
+    is_record,
+    is_run_time,
+)
 from ferrule.specs import Compound, DType, Int64, Numeric
 from ferrule.specs.params import EnvStream, Stream
 
@@ -37,7 +47,7 @@ def launch(
         low.fail(node, "launch: smem is not supported yet", expected="no smem")
     low.state.unlaunched.pop(call, None)
     low.state.writes += 1
-    _check_stream(low, kwargs.get("stream"), node)
+    stream = _stream(low, kwargs.get("stream"), node)
     kernel, arguments = _kernel(low, call, node)
     block = _sizes(low, "block", kwargs["block"], kernel.name, node)
     _check_block(low, block, kernel.name, node)
@@ -47,19 +57,21 @@ def launch(
     x, y, z = (size.value for size in grid)
     bx, by, bz = (size.value for size in block)
     low.builder.append(
-        ops.Launch(kernel.name, (x, y, z), (bx, by, bz), arguments, low.location(node))
+        ops.Launch(kernel.name, (x, y, z), (bx, by, bz), arguments, stream, low.location(node))
     )
 
 
-def _check_stream(low: Lowering, stream: Any, node: ast.Call) -> None:
-    """A stream parameter or None; on the CPU it is checked and ignored."""
-    is_stream = isinstance(stream, Handle) and isinstance(stream.param, (Stream, EnvStream))
-    if stream is not None and not is_stream:
-        low.fail(
-            node,
-            f"launch: the stream is {operators.describe(stream)}",
-            expected="a parameter whose example is make_fake_stream(), or no stream",
-        )
+def _stream(low: Lowering, stream: Any, node: ast.Call) -> ops.Value | None:
+    """The handle of a stream parameter, or None."""
+    if stream is None:
+        return None
+    if isinstance(stream, Handle) and isinstance(stream.param, (Stream, EnvStream)):
+        return stream.leaves[0]
+    low.fail(
+        node,
+        f"launch: the stream is {operators.describe(stream)}",
+        expected="a parameter whose example is make_fake_stream(), or no stream",
+    )
 
 
 def _sizes(
@@ -168,22 +180,36 @@ def _key(value: Any) -> object:
         case Number():
             return value.dtype
         case TensorView():
-            return value.type
+            return (value.type, value.nested)
+        case PointerView():
+            return (PointerView, value.type)
+        case Layout():
+            return value
         case tuple() | list():
             return (type(value), tuple(_key(item) for item in value))
         case bool() | int() | float() | str() | None | Numeric() | DType():
             return (type(value), repr(value))
+        case _ if _has_parts(value):
+            return (type(value), tuple(_key(item) for _, item in structures.parts(value) or ()))
     return _Identity(value)
+
+
+def _has_parts(value: Any) -> bool:
+    """Whether this is a dataclass with run-time values, which a kernel gets one by one."""
+    return is_record(value) and is_run_time(value)
 
 
 def _run_time_values(arguments: dict[str, Any]) -> list[ops.Value]:
     result: list[ops.Value] = []
 
     def visit(value: Any) -> None:
-        if isinstance(value, (Number, TensorView)):
+        if isinstance(value, (Number, TensorView, PointerView)):
             result.append(value.value)
         elif isinstance(value, (tuple, list)):
             for item in value:
+                visit(item)
+        elif _has_parts(value):
+            for _, item in structures.parts(value) or ():
                 visit(item)
 
     for value in arguments.values():
@@ -222,12 +248,19 @@ def lower_kernel(low: Lowering, call: KernelCall, node: ast.Call) -> ops.Functio
                 return Number(params[-1])
             case TensorView():
                 params.append(ops.Value(value.type, name))
-                return TensorView(params[-1], name)
+                return TensorView(params[-1], name, value.nested)
+            case PointerView():
+                params.append(ops.Value(value.type, name))
+                return PointerView(params[-1], name)
             case tuple():
                 items = [parameter(f"{name}_{i}", v) for i, v in enumerate(value)]
                 return tuple.__new__(type(value), items)
             case list():
                 return [parameter(f"{name}_{i}", v) for i, v in enumerate(value)]
+            case _ if _has_parts(value):
+                parts = structures.parts(value) or []
+                fields = [parameter(f"{name}_{suffix[1:]}", item) for suffix, item in parts]
+                return structures.rebuild(value, fields)
         _require_constant(low, value, node)
         return value
 

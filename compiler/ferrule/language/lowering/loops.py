@@ -1,25 +1,25 @@
 """Loops on run-time values: a loop carries the names that it assigns and that had a value before.
 
-What is carried are numbers, or tuples of them, of one dtype in every iteration.  A Python number
-that begins a loop takes the dtype that an iteration gives it: the loop is lowered again.
+A loop without a way out is a `For` or a `While`.  With a `break` or a `return` it is a `While`
+whose test also asks whether the loop is over; a counted one then counts its iterations.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, NoReturn
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from ferrule.compiler.artefacts import Fault
 from ferrule.language.ir import ops
-from ferrule.language.lowering import operators
+from ferrule.language.lowering import control, exits, operators, ranges
+from ferrule.language.lowering.assumptions import Assumed, Retry, active
+from ferrule.language.lowering.carried import Carried, carry, yielded
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.lowering.control import rebuild, replace_names, same
+from ferrule.language.lowering.joins import NOTHING, Sides, choices, joined, zero
 from ferrule.language.lowering.objects import unchanged
-from ferrule.language.promotion import weak
 from ferrule.language.values import Number, Undefined
-from ferrule.specs import DType, Int32, Int64, Numeric, Uint32
+from ferrule.specs import Boolean, DType
 
 _MAX_ATTEMPTS: Final = 100
 
@@ -43,261 +43,230 @@ def assigned_names(body: Iterable[ast.AST]) -> list[str]:
     return list(found)
 
 
-@dataclass(frozen=True, slots=True)
-class _Leaf:
-    """A number that a loop carries: where it is, what it begins with and is in an iteration.
+@dataclass(slots=True)
+class _Attempt:
+    """A loop that is being lowered: what it carries, and its ways out.
 
-    `number` is the Python number that it begins with, if it is one.
+    `over` says inside the test whether the loop is over.  The loop carries it and what it returns
+    behind the names; nothing else in it reads these.
     """
 
-    path: str
-    initial: ops.Value
-    inside: ops.Value
-    number: Any
+    low: Lowering
+    node: ast.For | ast.While
+    ways: set[str]
+    carried: Carried
+    assumed: Assumed
+    over: ops.Value = field(default_factory=lambda: ops.Value(Boolean, "over"))
+    flags: dict[str, Any] = field(default_factory=dict)
+    results: list[ops.Value] = field(default_factory=list)
 
-    @property
-    def dtype(self) -> DType:
-        """The dtype of the number."""
-        assert isinstance(self.inside.type, DType)
-        return self.inside.type
+    def run_body(self, before: Callable[[], None]) -> list[ops.Value]:
+        """Runs an iteration, and gives what the loop carries on."""
+        low = self.low
+        low.names.update(exits.START)
+        before()
+        low.execute(self.node.body)
+        names = {**exits.START, **low.names}
+        self.flags = {flag: names[flag] for flag in (exits.BREAK, exits.RETURN, exits.VALUE)}
+        return yielded(low, self.carried, self.assumed, self.node)
+
+    def leaving(self) -> list[ops.Value]:
+        """What tells the next test, and the code behind the loop, how the body was left."""
+        if not self.ways:
+            return []
+        numbers: list[Any] = [self.flags[exits.BREAK]]
+        if exits.RETURN in self.ways:
+            numbers += [self.flags[exits.RETURN]]
+            numbers += [side.left for side, _ in choices(self.low, self._value(), self.node)]
+        return [operators.as_number(self.low, x, self.node, Boolean).value for x in numbers]
+
+    def _value(self) -> Sides:
+        """What the loop returns, where it does."""
+        return Sides("returned", "the returned value", self.flags[exits.VALUE], NOTHING)
+
+    def emit_while(
+        self,
+        test: ops.Region,
+        body: Callable[..., ops.Region],
+        yields: list[ops.Value],
+        counters: Sequence[tuple[ops.Value, ops.Value]] = (),
+    ) -> None:
+        """Emits a `While`.  `counters` are what it carries besides: what they begin as, and are."""
+        leaving = yields[len(self.carried.leaves) + len(counters) :]
+        insides = [self.over, *(ops.Value(v.type, "returned") for v in leaving[1:])]
+        insides = insides if leaving else []
+        initial = [zero(self.low, _dtype(value)) for value in leaving]
+        begin = (*self.carried.initial, *(first for first, _ in counters), *initial)
+        inside = (*self.carried.inside, *(each for _, each in counters), *insides)
+        results = tuple(ops.Value(value.type, value.hint) for value in inside)
+        self.low.builder.append(ops.While(results, begin, inside, test, body(*yields)))
+        count = len(self.carried.leaves)
+        self.results = [*results[:count], *results[count + len(counters) :]]
+
+    def after(self) -> dict[str, Any]:
+        """The names after the loop, the flags of what the loop was in among them.
+
+        `BREAK` holds whether the loop is over before its end.
+        """
+        results = iter(self.results)
+        names = self.carried.after(results)
+        names |= exits.START
+        if self.ways:
+            names[exits.BREAK] = Number(next(results))
+        if exits.RETURN in self.ways:
+            names[exits.RETURN] = Number(next(results))
+            names[exits.VALUE] = joined(self._value(), results)
+        return names
 
 
-@dataclass(frozen=True, slots=True)
-class _Carried:
-    """The names that a loop carries, and their numbers; `fixed` are those it must not change."""
-
-    names: tuple[str, ...]
-    leaves: tuple[_Leaf, ...]
-    fixed: dict[str, Any]
-
-    @property
-    def initial(self) -> tuple[ops.Value, ...]:
-        """What the carried numbers begin with."""
-        return tuple(leaf.initial for leaf in self.leaves)
-
-    @property
-    def values(self) -> tuple[ops.Value, ...]:
-        """The carried numbers in an iteration."""
-        return tuple(leaf.inside for leaf in self.leaves)
+def _dtype(value: ops.Value) -> DType:
+    assert isinstance(value.type, DType)
+    return value.type
 
 
-class _Retry(Exception):
-    """A carried name needs another dtype than was assumed."""
-
-    def __init__(self, dtypes: dict[str, DType]) -> None:
-        self.dtypes = dtypes
+# ---- counted loops ----
 
 
-def for_range(low: Lowering, node: ast.For, bounds: Sequence[Any]) -> None:
+def for_range(
+    low: Lowering, node: ast.For, bounds: Sequence[Any], hints: ops.LoopHints | None = None
+) -> None:
     """`for i in range(...)`: a run-time loop."""
-    start, stop, step = _bounds(low, bounds, node)
-
-    def emit(carried: _Carried) -> tuple[ops.Value, ...]:
-        index = ops.Value(start.type, _target_hint(node.target))
-        with low.builder.region() as region, low.in_region():
-            low.execute([*_assign_index(low, node, index), *node.body])
-            yields = _yields(low, carried, node)
-        results = tuple(ops.Value(v.type, v.hint) for v in carried.values)
-        low.builder.append(
-            ops.For(
-                results,
-                index,
-                start,
-                stop,
-                step,
-                carried.initial,
-                carried.values,
-                region.freeze(*yields),
-            )
-        )
-        return results
-
-    _loop(low, node, [node.target, *node.body], emit)
-
-
-def _target_hint(target: ast.expr) -> str:
-    return target.id if isinstance(target, ast.Name) else "i"
-
-
-def _assign_index(low: Lowering, node: ast.For, index: ops.Value) -> list[ast.stmt]:
     if not isinstance(node.target, ast.Name):
         low.fail(node.target, "the target of a loop over range must be a name")
-    low.names[node.target.id] = Number(index)
-    return []
+    name = node.target.id
+    limits = ranges.bounds(low, bounds, node)
+    index = ops.Value(limits.start.type, name)
+
+    def counted(loop: _Attempt) -> None:
+        with low.builder.region() as region, low.in_region():
+            yields = loop.run_body(lambda: low.names.update({name: Number(index)}))
+        results = tuple(ops.Value(v.type, v.hint) for v in loop.carried.inside)
+        initial, inside = loop.carried.initial, loop.carried.inside
+        body = region.freeze(*yields)
+        three = (limits.start, limits.stop, limits.step)
+        low.builder.append(ops.For(results, index, *three, initial, inside, body, hints))
+        loop.results = list(results)
+
+    def until_over(loop: _Attempt) -> None:
+        count = ranges.count(low, limits)
+        at = ops.Value(count.type, "trip")
+        with low.builder.region() as test:
+            more = low.builder.compare("lt", at, count)
+            runs = low.builder.binary("and", low.builder.unary("not", loop.over), more)
+        with low.builder.region() as region, low.in_region():
+            here = Number(ranges.at(low, limits, at, name))
+            yields = loop.run_body(lambda: low.names.update({name: here}))
+            following = low.builder.binary("add", at, low.builder.constant(_dtype(at), 1))
+            yields += [following, *loop.leaving()]
+        first = low.builder.constant(_dtype(at), 0)
+        loop.emit_while(test.freeze(runs), region.freeze, yields, [(first, at)])
+
+    ways = exits.ways_out(node.body)
+    _loop(low, node, ways, until_over if ways else counted)
 
 
-def _bounds(
-    low: Lowering, bounds: Sequence[Any], node: ast.For
-) -> tuple[ops.Value, ops.Value, ops.Value]:
-    """Start, stop and step in one integer dtype."""
-    if not 1 <= len(bounds) <= 3:
-        low.fail(node.iter, f"range takes 1 to 3 arguments, but got {len(bounds)}")
-    full = [operators.plain(v) for v in ((0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3])]
-    if not isinstance(full[2], Number) and full[2] == 0:
-        low.fail(node.iter, "the step of range must not be 0")
-    dtype = Int64 if any(map(_is_wide, full)) else Int32
-    values = []
-    for value in full:
-        number = operators.as_number(low, value, node.iter, dtype)
-        if not number.dtype.is_integer:
-            low.fail(node.iter, f"range takes integers, but got {operators.describe(value)}")
-        values.append(operators.convert(low, number, dtype).value)
-    if isinstance(full[2], Number) and low.kind == "host":
-        _check_step(low, values[2], node)
-    return values[0], values[1], values[2]
-
-
-def _is_wide(value: Any) -> bool:
-    """Whether 32 signed bits may not hold a bound."""
-    if isinstance(value, Number):
-        return value.dtype.bits > 32 or value.dtype is Uint32
-    number = value.value if isinstance(value, Numeric) else value
-    return isinstance(number, int) and not -(1 << 31) <= number < 1 << 31
-
-
-def _check_step(low: Lowering, step: ops.Value, node: ast.For) -> None:
-    assert isinstance(step.type, DType)
-    zero = low.builder.constant(step.type, 0)
-    fault = Fault("ValueError", "range() arg 3 must not be zero", low.location(node.iter))
-    low.builder.check(low.builder.compare("ne", step, zero), fault)
+# ---- while ----
 
 
 def while_loop(low: Lowering, node: ast.While) -> None:
-    """`while` on a run-time condition."""
+    """`while` on a run-time condition, or a constant one that its body ends."""
+    ways = exits.ways_out(node.body)
+    forever = False
 
-    def emit(carried: _Carried) -> tuple[ops.Value, ...]:
-        with low.builder.region() as test, low.in_region():
-            condition = low.decide(node.test)
-            if isinstance(condition, bool):
+    def condition(loop: _Attempt) -> Number:
+        nonlocal forever
+
+        def decide() -> Any:
+            nonlocal forever
+            decided = low.decide(node.test)
+            forever = decided is True
+            if isinstance(decided, bool) and not (decided and ways):
                 low.fail(
                     node.test,
-                    f"the condition of this loop is always {condition}",
-                    expected="a condition that the loop changes",
+                    f"the condition of this loop is always {decided}",
+                    expected="a condition that the loop changes, or a break",
                 )
-        with low.builder.region() as region, low.in_region():
-            low.execute(node.body)
-            yields = _yields(low, carried, node)
-        results = tuple(ops.Value(v.type, v.hint) for v in carried.values)
-        low.builder.append(
-            ops.While(
-                results,
-                carried.initial,
-                carried.values,
-                test.freeze(condition.value),
-                region.freeze(*yields),
-            )
-        )
-        return results
+            return decided
 
-    _loop(low, node, node.body, emit)
+        if not ways:
+            return decide()  # type: ignore[no-any-return]
+        runs = Number(low.builder.unary("not", loop.over))
+        return control.short_circuit(low, runs, decide, node.test, is_and=True)
+
+    def emit(loop: _Attempt) -> None:
+        with low.builder.region() as test, low.in_region():
+            runs = condition(loop)
+        with low.builder.region() as region, low.in_region():
+            yields = loop.run_body(lambda: None)
+            yields += loop.leaving()
+        loop.emit_while(test.freeze(runs.value), region.freeze, yields)
+
+    _loop(low, node, ways, emit)
+    if forever and exits.BREAK not in ways:
+        exits.leave(low, exits.RETURN)
+
+
+# ---- what both share ----
 
 
 def _loop(
-    low: Lowering,
-    node: ast.For | ast.While,
-    assigned: Sequence[ast.AST],
-    emit: Callable[[_Carried], tuple[ops.Value, ...]],
+    low: Lowering, node: ast.For | ast.While, ways: set[str], emit: Callable[[_Attempt], None]
 ) -> None:
-    """Emits a loop; a Python number that turns out to carry another dtype starts it again."""
+    """Emits a loop, again where its names turn out to need something else; then its else."""
     before = dict(low.names)
-    names = assigned_names(assigned)
-    dtypes: dict[str, DType] = {}
+    target = [node.target] if isinstance(node, ast.For) else []
+    names = assigned_names([*target, *node.body])
+    assumed = Assumed()
     for _ in range(_MAX_ATTEMPTS):
-        replace_names(low, before)
+        control.replace_names(low, before)
         low.state.writes += 1
-        with low.builder.region() as attempt, unchanged(low, node):
-            carried = _carry(low, [n for n in names if n in before], dtypes, node)
+        with low.builder.region() as region, unchanged(low, node):
+            carried = carry(low, [n for n in names if n in before], assumed, node)
+            loop = _Attempt(low, node, ways, carried, assumed)
             try:
-                results = emit(carried)
-            except _Retry as retry:
-                dtypes |= retry.dtypes
+                with active(low, assumed, carried.leaves), low.state.undone_by(Retry):
+                    emit(loop)
+            except Retry as retry:
+                if retry.owner is not assumed:
+                    raise
+                assumed.add(retry.found)
                 continue
-        for op in attempt.ops:
+        for op in region.ops:
             low.builder.append(op)
         break
     else:
-        low.fail(node, f"the types of {', '.join(dtypes)} change with every iteration of this loop")
-    remaining = iter(results)
-    after = {name: rebuild(before[name], remaining) for name in carried.names}
-    reason = f"it is assigned only in the loop in line {low.location(node).line}"
+        low.fail(node, f"the types of {', '.join(assumed.dtypes)} change with every iteration")
+    line = low.location(node).line
+    reason = f"it is assigned only in the loop in line {line}"
     fresh = {name: Undefined(reason) for name in names if name not in before}
-    replace_names(low, {**before, **fresh, **after})
+    clashed = {name: assumed.undefined(name, line) for name in assumed.clashes}
+    control.replace_names(low, {**before, **fresh, **clashed, **loop.after()})
+    end_loop(low, node)
 
 
-def _carry(low: Lowering, names: list[str], dtypes: dict[str, DType], node: ast.AST) -> _Carried:
-    """Gives the names that a loop assigns the values of an iteration."""
-    leaves: list[_Leaf] = []
-    carried: list[str] = []
+def end_loop(low: Lowering, node: ast.For | ast.While) -> None:
+    """Runs the else of a loop where it was not broken off, and leaves the loop.
 
-    def enter(path: str, hint: str, value: Any) -> Any:
-        if isinstance(value, tuple):
-            items = [enter(f"{path}[{i}]", hint, item) for i, item in enumerate(value)]
-            return tuple.__new__(type(value), items)
-        number = operators.as_number(low, value, node, dtypes.get(path))
-        begins = None if isinstance(value, (Number, Numeric)) else operators.plain(value)
-        leaves.append(_Leaf(path, number.value, ops.Value(number.dtype, hint), begins))
-        return Number(leaves[-1].inside)
-
-    for name in names:
-        if _can_carry(low.names[name]):
-            carried.append(name)
-            low.names[name] = enter(name, name, low.names[name])
-    fixed = {name: low.names[name] for name in names if name not in carried}
-    return _Carried(tuple(carried), tuple(leaves), fixed)
+    `BREAK` says whether it was; behind the loop only a `return` matters.
+    """
+    if node.orelse:
+        low.names[exits.CONTINUE] = low.names.get(exits.BREAK, False)
+        control.unless_gone(low, lambda: low.execute(node.orelse), node)
+    over = low.names.get(exits.RETURN, False)
+    low.names.update({exits.BREAK: over, exits.CONTINUE: over})
 
 
-def _can_carry(value: Any) -> bool:
-    if isinstance(value, tuple):
-        return bool(value) and all(_can_carry(item) for item in value)
-    return isinstance(value, Number) or operators.is_python_number(value)
+def unrolled(
+    low: Lowering, node: ast.For, items: Iterable[Any], bind: Callable[[Any], None]
+) -> None:
+    """A loop over what is known at compile time: each iteration in turn, until one has left."""
 
+    def iteration(item: Any) -> None:
+        low.names.update(exits.RUNNING)
+        bind(item)
+        low.execute(node.body)
+        low.names[exits.CONTINUE] = low.names.get(exits.BREAK, False)
 
-def _yields(low: Lowering, carried: _Carried, node: ast.AST) -> list[ops.Value]:
-    """The carried names' values at the end of an iteration."""
-    for name, value in carried.fixed.items():
-        if not isinstance(value, Undefined) and not same(value, low.names[name]):
-            _fail_changed(low, repr(name), operators.describe(value), low.names[name], node)
-    after = [leaf for name in carried.names for leaf in _leaves(name, low.names[name])]
-    if [path for path, _ in after] != [leaf.path for leaf in carried.leaves]:
-        low.fail(node, f"the tuples {', '.join(carried.names)} change their length in this loop")
-    result: list[ops.Value] = []
-    retry: dict[str, DType] = {}
-    for leaf, (path, value) in zip(carried.leaves, after, strict=True):
-        if not isinstance(value, Number) and not operators.is_python_number(value):
-            _fail_changed(low, repr(path), leaf.dtype.name, value, node)
-        number = operators.as_number(low, value, node, leaf.dtype)
-        if number.dtype is not leaf.dtype:
-            _check_retry(low, leaf, number.dtype, node)
-            retry[path] = number.dtype
-        result.append(number.value)
-    if retry:
-        raise _Retry(retry)
-    return result
-
-
-def _fail_changed(low: Lowering, label: str, before: str, after: Any, node: ast.AST) -> NoReturn:
-    low.fail(
-        node,
-        f"{label} is {before} before this loop and {operators.describe(after)} after an iteration",
-        expected="numbers, or tuples of numbers, where a loop changes a name",
-        hint="give what the loop assigns another name, if it is not needed after an iteration",
-    )
-
-
-def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, tuple):
-        for i, item in enumerate(value):
-            yield from _leaves(f"{path}[{i}]", item)
-    else:
-        yield path, value
-
-
-def _check_retry(low: Lowering, leaf: _Leaf, dtype: DType, node: ast.AST) -> None:
-    """A Python number can begin with another dtype if that holds it; else the type changes."""
-    if leaf.number is None or weak(leaf.number, dtype) is not dtype:
-        low.fail(
-            node,
-            f"{leaf.path!r} changes its type in this loop: it is {leaf.dtype.name} before it "
-            f"and {dtype.name} after an iteration",
-            hint=f"start with fe.{dtype.__name__}(...), or convert in the loop",
-        )
+    for item in items:
+        control.unless_gone(low, lambda item=item: iteration(item), node)  # type: ignore[misc]
+    end_loop(low, node)

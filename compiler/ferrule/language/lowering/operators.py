@@ -1,108 +1,33 @@
 """Operators on run-time numbers and whole tensors, and conversions to numbers.
 
-One table for each kind of operator; what both operands' types make of the result is `promotion`.
+The operators are in `tables`; what both operands' types make of the result is `promotion`.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
-import operator
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from ferrule.compiler.artefacts import Fault
 from ferrule.language.ir import ops
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.promotion import NoCommonType, promote, rank, weak
-from ferrule.language.values import (
-    RUN_TIME,
-    Handle,
-    KernelCall,
-    Maybe,
-    Number,
-    OneOf,
-    TensorView,
-    Undefined,
-    Whole,
-    is_run_time,
+from ferrule.language.lowering.tables import (
+    BITWISE,
+    IR_BINARY,
+    OF_BOOLS,
+    PYTHON_UNARY,
+    SIGNS,
+    SIZE_BINARY,
 )
+from ferrule.language.lowering.tables import PYTHON_BINARY as PYTHON_BINARY
+from ferrule.language.lowering.words import describe as describe
+from ferrule.language.lowering.words import usage_hint as usage_hint
+from ferrule.language.promotion import NoCommonType, computed, promote, rank, weak
+from ferrule.language.values import RUN_TIME, Number, PointerView, TensorView, Whole
 from ferrule.specs import Boolean, Compound, DType, Float32, Int32, Int64, Numeric
 from ferrule.specs.expr import ExprOp, make
-
-PYTHON_BINARY: Final[dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]]] = {
-    ast.Add: ("+", operator.add),
-    ast.Sub: ("-", operator.sub),
-    ast.Mult: ("*", operator.mul),
-    ast.Div: ("/", operator.truediv),
-    ast.FloorDiv: ("//", operator.floordiv),
-    ast.Mod: ("%", operator.mod),
-    ast.Pow: ("**", operator.pow),
-    ast.MatMult: ("@", operator.matmul),
-    ast.BitAnd: ("&", operator.and_),
-    ast.BitOr: ("|", operator.or_),
-    ast.BitXor: ("^", operator.xor),
-    ast.LShift: ("<<", operator.lshift),
-    ast.RShift: (">>", operator.rshift),
-}
-_IR_BINARY: Final[dict[type[ast.operator], ops.BinaryOp]] = {
-    ast.Add: "add",
-    ast.Sub: "sub",
-    ast.Mult: "mul",
-    ast.Div: "div",
-    ast.FloorDiv: "floordiv",
-    ast.Mod: "mod",
-    ast.BitAnd: "and",
-    ast.BitOr: "or",
-    ast.BitXor: "xor",
-    ast.LShift: "shl",
-    ast.RShift: "shr",
-}
-_BITWISE: Final = ("and", "or", "xor", "shl", "shr")
-_OF_BOOLS: Final[dict[ops.BinaryOp, ops.BinaryOp]] = {"min": "and", "max": "or"}
-_SIGNS: Final = {_IR_BINARY[op]: PYTHON_BINARY[op][0] for op in _IR_BINARY}
-_SIZE_BINARY: Final[dict[ops.BinaryOp, ExprOp]] = {
-    "add": "add",
-    "sub": "sub",
-    "mul": "mul",
-    "floordiv": "floordiv",
-    "mod": "mod",
-    "min": "min",
-    "max": "max",
-}
-_PYTHON_UNARY: Final[dict[type[ast.unaryop], Callable[[Any], Any]]] = {
-    ast.USub: operator.neg,
-    ast.UAdd: operator.pos,
-    ast.Invert: operator.inv,
-}
-
-
-def describe(value: object, *, plain: bool = False) -> str:
-    """What a value is, in words for a message; `plain`: a string as it is."""
-    match value:
-        case str() if plain:
-            return value
-        case tuple() | list() | dict() if is_run_time(value):
-            return f"a {type(value).__name__} of {len(value)} values"
-        case Undefined():
-            return "undefined"
-        case Number():
-            return f"a run-time {value.dtype.name}"
-        case TensorView():
-            return f"the tensor {value.name}"
-        case Whole():
-            return f"a whole-tensor expression of {value.dtype.name}"
-        case KernelCall():
-            return "a kernel call without .launch(...)"
-        case Handle():
-            return f"the {type(value.param).__name__.lower()} {value.name}"
-        case Maybe():
-            return f"the optional parameter {value.name}"
-        case OneOf():
-            return f"the union parameter {value.name}"
-        case None:
-            return "None"
-    return f"{value!r} ({type(value).__name__})"
 
 
 def is_python_number(value: object) -> bool:
@@ -129,20 +54,10 @@ def as_number(low: Lowering, value: Any, node: ast.AST, near: DType | None = Non
     low.fail(node, f"expected a number, but got {describe(value)}", hint=usage_hint(value))
 
 
-def usage_hint(value: object) -> str | None:
-    """What to write instead of a value that cannot be used as it is."""
-    if isinstance(value, Maybe):
-        return f"use it inside `if {value.name} is not None:`"
-    if isinstance(value, OneOf):
-        return f"use it inside `if isinstance({value.name}, fe.Tensor):` or another kind"
-    if isinstance(value, TensorView):
-        name = value.name
-        return f"read an element, {name}[i], or in a host function the whole tensor, {name}[:]"
-    if isinstance(value, (tuple, list)):
-        return "take one of its items, such as x[0], or unpack it: x, y, z = ..."
-    if value is Ellipsis:
-        return "write : for a whole tensor, a[:]"
-    return None
+def operand(low: Lowering, value: Any, node: ast.AST) -> Number:
+    """A number as operators compute with it."""
+    number = as_number(low, value, node)
+    return convert(low, number, computed(number.dtype))
 
 
 def constant(low: Lowering, value: bool | int | float, dtype: DType, node: ast.AST) -> Number:
@@ -175,10 +90,10 @@ def common(low: Lowering, left: Any, right: Any, sign: str, node: ast.AST) -> tu
     """Both operands as numbers of one dtype."""
     lhs, rhs = left, right
     if not isinstance(left, (Number, Numeric)):
-        rhs = as_number(low, right, node)
+        rhs = operand(low, right, node)
         lhs = as_number(low, left, node, rhs.dtype)
     elif not isinstance(right, (Number, Numeric)):
-        lhs = as_number(low, left, node)
+        lhs = operand(low, left, node)
         rhs = as_number(low, right, node, lhs.dtype)
     lhs, rhs = as_number(low, lhs, node), as_number(low, rhs, node)
     try:
@@ -197,15 +112,17 @@ def binary(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST
     sign, python = PYTHON_BINARY[type(op)]
     if not isinstance(left, RUN_TIME) and not isinstance(right, RUN_TIME):
         return at_compile_time(low, node, lambda: python(*untyped(left, right)))
-    if isinstance(op, ast.Pow):
-        return power(low, left, right, node)
-    if type(op) not in _IR_BINARY:
+    if isinstance(left, PointerView) or isinstance(right, PointerView):
+        from ferrule.language.lowering import views
+
+        return views.arithmetic(low, op, left, right, node)
+    if type(op) not in IR_BINARY:
         low.fail(
             node,
             f"the operator {sign} is not supported on run-time values",
             hint="write it as loops over elements",
         )
-    name = _IR_BINARY[type(op)]
+    name = IR_BINARY[type(op)]
     return lift(low, (left, right), node, lambda a, b: arithmetic(low, name, a, b, node))
 
 
@@ -231,6 +148,7 @@ def lift(
     low: Lowering, operands: tuple[Any, ...], node: ast.AST, emit: Callable[..., Number]
 ) -> Any:
     """Applies an operation to numbers, or element by element where an operand is a whole tensor."""
+    operands = tuple(_as_whole(low, operand, node) for operand in operands)
     wholes = [operand for operand in operands if isinstance(operand, Whole)]
     if not wholes:
         return emit(*operands)
@@ -242,10 +160,20 @@ def lift(
     captured = tuple(o if isinstance(o, Whole) else _capture(low, o, node) for o in operands)
 
     def element(coordinates: tuple[ops.Value, ...]) -> Number:
-        return emit(*(o.element(coordinates) if isinstance(o, Whole) else o for o in captured))
+        with low.in_elements():
+            return emit(*(o.element(coordinates) if isinstance(o, Whole) else o for o in captured))
 
     dtype = _dtype_of(low, first, element)
     return Whole(first.shape, first.name, dtype, element, low.state.writes)
+
+
+def _as_whole(low: Lowering, value: Any, node: ast.AST) -> Any:
+    """A part of a tensor that was written with `:` as a whole-tensor expression."""
+    if not (isinstance(value, TensorView) and value.whole):
+        return value
+    from ferrule.language.lowering import elements
+
+    return elements.whole(low, value, node)
 
 
 def check_current(low: Lowering, whole: Whole, node: ast.AST) -> None:
@@ -295,22 +223,22 @@ def same_shape(
 
 def arithmetic(low: Lowering, name: ops.BinaryOp, left: Any, right: Any, node: ast.AST) -> Number:
     """One arithmetic operation on two numbers of any types."""
-    lhs, rhs = common(low, left, right, _SIGNS.get(name, name), node)
+    lhs, rhs = common(low, left, right, SIGNS.get(name, name), node)
     if name == "div" and lhs.dtype.kind != "float":
         lhs, rhs = convert(low, lhs, Float32), convert(low, rhs, Float32)
-    if name in _BITWISE and lhs.dtype.kind == "float":
+    if name in BITWISE and lhs.dtype.kind == "float":
         low.fail(node, f"bit operations take integers and bools, but got {lhs.dtype.name}")
     if lhs.dtype is Boolean:
-        name = _OF_BOOLS.get(name, name)
+        name = OF_BOOLS.get(name, name)
     if lhs.dtype is Boolean and name not in ("and", "or", "xor"):
         lhs, rhs = convert(low, lhs, Int32), convert(low, rhs, Int32)
     if lhs.dtype.kind == "float" and name in ("floordiv", "mod"):
         low.fail(
             node,
             f"// and % take integers, but got {lhs.dtype.name}",
-            hint="divide with / and convert to an integer, fe.Int32(x / y)",
+            hint="fe.math.floor(x / y), fe.math.fmod(x, y), or an integer, fe.Int32(x / y)",
         )
-    if name in ("floordiv", "mod") and low.kind == "host":
+    if name in ("floordiv", "mod") and low.kind == "host" and not low.elementwise:
         _check_divisor(low, rhs, node)
     result = low.builder.binary(name, lhs.value, rhs.value)
     return Number(result, _size(name, lhs, rhs))
@@ -325,13 +253,13 @@ def _check_divisor(low: Lowering, divisor: Number, node: ast.AST) -> None:
 
 
 def _size(name: ops.BinaryOp, lhs: Number, rhs: Number) -> Any:
-    if lhs.dim is None or rhs.dim is None or name not in _SIZE_BINARY:
+    if lhs.dim is None or rhs.dim is None or name not in SIZE_BINARY:
         return None
     if lhs.dtype not in (Int32, Int64):
         return None
     if isinstance(lhs.dim, int) and isinstance(rhs.dim, int):
-        return _constant_size(_SIZE_BINARY[name], lhs.dim, rhs.dim, lhs.dtype)
-    return make(_SIZE_BINARY[name], lhs.dim, rhs.dim)
+        return _constant_size(SIZE_BINARY[name], lhs.dim, rhs.dim, lhs.dtype)
+    return make(SIZE_BINARY[name], lhs.dim, rhs.dim)
 
 
 def _constant_size(op: ExprOp, lhs: int, rhs: int, dtype: DType) -> int | None:
@@ -341,22 +269,6 @@ def _constant_size(op: ExprOp, lhs: int, rhs: int, dtype: DType) -> int | None:
     if isinstance(value, Compound) or not isinstance(value, int):
         return None
     return value if smallest <= value <= largest else None
-
-
-def power(low: Lowering, base: Any, exponent: Any, node: ast.AST) -> Any:
-    """`base ** exponent` for the exponents 1, 2, 3 and 4 known at compile time."""
-    exponent = plain(exponent.value if isinstance(exponent, Numeric) else exponent)
-    if type(exponent) is not int or exponent not in (1, 2, 3, 4):
-        low.fail(
-            node,
-            f"** takes an exponent of 1, 2, 3 or 4 known at compile time, "
-            f"but got {describe(exponent)}",
-            hint="fe.math.sqrt(x) for 0.5; multiply for other constants",
-        )
-    result = base
-    for _ in range(exponent - 1):
-        result = lift(low, (result, base), node, lambda a, b: arithmetic(low, "mul", a, b, node))
-    return result
 
 
 def truth(low: Lowering, value: Any, node: ast.AST) -> Any:
@@ -386,12 +298,12 @@ def unary(low: Lowering, op: ast.unaryop, value: Any, node: ast.AST) -> Any:
         return negate(low, value, node)
     if not isinstance(value, RUN_TIME):
         raw = value.value if isinstance(value, Numeric) else value
-        return at_compile_time(low, node, lambda: _PYTHON_UNARY[type(op)](raw))
+        return at_compile_time(low, node, lambda: PYTHON_UNARY[type(op)](raw))
     return lift(low, (value,), node, lambda x: _unary_number(low, op, x, node))
 
 
 def _unary_number(low: Lowering, op: ast.unaryop, value: Any, node: ast.AST) -> Number:
-    number = as_number(low, value, node)
+    number = operand(low, value, node)
     if isinstance(op, ast.Invert):
         if number.dtype.kind == "float":
             low.fail(node, f"~ takes integers and bools, but got {number.dtype.name}")

@@ -14,8 +14,9 @@ from typing_extensions import assert_never
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, TensorType, Type
-from ferrule.language.lowering.attributes import size_number
+from ferrule.language.lowering import views
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.sizes import size_number
 from ferrule.language.values import Handle, Maybe, Number, OneOf, TensorView
 from ferrule.specs import Boolean, DType, Int32, Int64, params
 from ferrule.specs.binding import Path
@@ -64,6 +65,9 @@ class Receiver:
                 tag = self.leaf(Int32, f"{name}.kind")
                 found = {i: (m, self.receive(m, path, name)) for i, m in enumerate(members)}
                 return OneOf(tag, found, name)
+            case params.Pointer(dtype=DType() as dtype, align=align):
+                (handle,) = _handle_types(param)
+                return views.pointer_to(self.low, self.leaf(handle, name), dtype, align, name)
             case _:
                 leaves = tuple(self.leaf(type_, name) for type_ in _handle_types(param))
                 return Handle(param, leaves, name)

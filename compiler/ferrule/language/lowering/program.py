@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ferrule.compiler.options import Target
 from ferrule.language.ir import ops
 from ferrule.language.ir.cleanup import remove_unused
 from ferrule.language.lowering.context import Frame, Lowering, ProgramState
@@ -22,6 +23,7 @@ def lower_program(
     constants: Mapping[str, Any],
     classes: Mapping[Path, type] | None = None,
     variadic: tuple[str, tuple[str, ...]] | None = None,
+    target: Target = "cpu",
 ) -> ops.Program:
     """Lowers a host function whose run-time parameters are those of `signature`.
 
@@ -30,7 +32,7 @@ def lower_program(
     CompileError.
     """
     source = read_source(function)
-    state = ProgramState(dict(signature.symbols))
+    state = ProgramState(dict(signature.symbols), target)
     low = Lowering("host", state, Frame(source, dict(constants)), evaluate, decide, execute)
     receiver = Receiver(low, classes or {}, [])
     with low.builder.region() as region:

@@ -29,6 +29,7 @@ __all__ = [
     "OBJECT",
     "PTR",
     "PY_ARRAY",
+    "PY_ARRAY_DESCR",
     "PY_OBJECT",
     "SEQ",
     "SHAPE",
@@ -252,5 +253,18 @@ PY_ARRAY = Layout(
         Field("base", PTR),
         Field("descr", PTR),
         Field("flags", I32),
+    ],
+)
+
+PY_ARRAY_DESCR = Layout(
+    "PyArray_Descr",
+    [
+        Field("ob_base", PY_OBJECT),
+        Field("typeobj", PTR),
+        Field("kind", I8),
+        Field("type", I8),
+        Field("byteorder", I8),
+        Field("former_flags", I8),
+        Field("type_num", I32),
     ],
 )

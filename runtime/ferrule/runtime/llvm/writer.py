@@ -22,7 +22,16 @@ from ferrule.runtime.llvm.layouts import FieldType, Layout, size_of
 FloatBinary = Literal["fadd", "fsub", "fmul"]
 FloatPredicate = Literal["oeq", "olt", "ole", "ogt", "oge", "uno"]
 Cast = Literal[
-    "trunc", "zext", "sext", "bitcast", "ptrtoint", "inttoptr", "sitofp", "uitofp", "fptrunc"
+    "trunc",
+    "zext",
+    "sext",
+    "bitcast",
+    "ptrtoint",
+    "inttoptr",
+    "sitofp",
+    "uitofp",
+    "fptrunc",
+    "fpext",
 ]
 
 
@@ -259,6 +268,14 @@ class Writer:
                 f'c"{text}", align {align}'
             )
         return known
+
+    def zeroed(self, name: str, kind: str) -> Value:
+        """The address of a variable of the object, one for a name; it is zero at first."""
+        variable = Value("ptr", f"@{name}")
+        text = f"{variable.ref} = internal global {kind} zeroinitializer"
+        if text not in self._globals:
+            self._globals.append(text)
+        return variable
 
     # ---- arithmetic: the `Arithmetic` that sizes are lowered with, and more ----
 

@@ -1,0 +1,257 @@
+"""Results: from what a body left behind to the owned value that a call gives back.
+
+A body leaves the leaves of its result in slots of 8 bytes, in order: those that `artefacts.Body`
+documents, with two differences.  A shape is its sizes, i64 each.  A tensor or object is a handle
+that the body owns and gives away; a null one comes back as None.
+
+Every value that needs memory is made by libtvm_ffi.  First all numbers and handles are put where
+they belong, which cannot fail; then what can fail is made, inner values first, the result itself
+last.  So whatever fails, what the result's place holds is as the caller left it, and all values
+that were made or given are released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from ferrule.compiler.values import CONSTRUCT, RELEASE, UNSIGNED
+from ferrule.compiler.wrapper.leaves import SLOT_BYTES, leaves_of
+from ferrule.compiler.wrapper.widening import as_double
+from ferrule.runtime.abi import TypeIndex
+from ferrule.runtime.llvm.layouts import ANY, BYTE_ARRAY, OBJECT
+from ferrule.runtime.llvm.writer import NULL, Block, Value, Writer, i32, i64
+from ferrule.specs import Param, Signature
+from ferrule.specs import params as kinds
+
+_OBJECTS: Final[dict[type, TypeIndex]] = {
+    kinds.Tensor: TypeIndex.TENSOR,
+    kinds.Function: TypeIndex.FUNCTION,
+    kinds.Array: TypeIndex.ARRAY,
+    kinds.List: TypeIndex.LIST,
+    kinds.Map: TypeIndex.MAP,
+    kinds.Dict: TypeIndex.DICT,
+    kinds.Module: TypeIndex.MODULE,
+}
+
+
+def result_leaves(result: Param) -> tuple[str, ...]:
+    """The LLVM types of what a body leaves for a result, each in a slot of its own."""
+    match result:
+        case kinds.Shape(dims=dims):
+            return ("i64",) * len(dims)
+        case kinds.Tuple(items=items):
+            return tuple(leaf for item in items for leaf in result_leaves(item))
+        case _:
+            return leaves_of(result)
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A value of the result: where its first leaf is, where it goes, and where its items go."""
+
+    param: Param
+    slot: int
+    place: Value
+    items: tuple[_Node, ...] = ()
+    array: Value = NULL
+
+
+@dataclass(slots=True)
+class Results:
+    """The result of one call of a function that has one."""
+
+    writer: Writer
+    signature: Signature
+    slots: Value = field(init=False)
+    _table: Value = field(init=False)
+    _size: int = 0
+    _releases: bool = False
+    _failed: Block | None = None
+
+    def __post_init__(self) -> None:
+        assert self.signature.result is not None
+        count = len(result_leaves(self.signature.result))
+        self.slots = self.writer.alloca("i64", max(1, count), name="results")
+
+    def emit(self, out: Value) -> None:
+        """Put the value into `out`, a TVMFFIAny that holds None, and return from the wrapper."""
+        writer, result = self.writer, self.signature.result
+        assert result is not None
+        count = _count(result)
+        self._table = writer.alloca("i64", 2 * count, name="values") if count else NULL
+        root = self._node(result, 0, out)
+        for node in _walk(root):
+            self._settle(node)
+        for node in _walk(root):
+            self._make(node)
+        self._release()
+        writer.ret(i32(0))
+        if self._failed is not None:
+            writer.arrange([self._failed])
+            writer.at(self._failed)
+            self._release()
+            writer.ret(i32(-1))
+
+    def _node(self, param: Param, slot: int, place: Value) -> _Node:
+        """Where a value and all in it go: the items of one beside each other in the table."""
+        match param:
+            case kinds.Shape(dims=dims):
+                return _Node(param, slot, place, array=self._room(len(dims)))
+            case kinds.Tuple(items=items):
+                array, nodes = self._room(len(items)), []
+                first = slot
+                for position, item in enumerate(items):
+                    at = self.writer.index(array, ANY, position)
+                    nodes.append(self._node(item, first, at))
+                    first += len(result_leaves(item))
+                return _Node(param, slot, place, tuple(nodes), array)
+        return _Node(param, slot, place)
+
+    def _room(self, count: int) -> Value:
+        first, self._size = self._size, self._size + count
+        return self.writer.index(self._table, ANY, first)
+
+    def _leaf(self, node: _Node, kind: str, position: int = 0) -> Value:
+        at = self.writer.offset(self.slots, SLOT_BYTES * (node.slot + position))
+        return self.writer.load(at, kind, "result")
+
+    def _put(self, place: Value, index: Value | int, payload: Value) -> None:
+        """Set an Any; its padding is 0."""
+        writer = self.writer
+        head = i64(index) if isinstance(index, int) else index
+        writer.store(head, writer.offset(place, ANY.offset("head")))
+        writer.store(payload, writer.offset(place, ANY.offset("v_int64")))
+
+    # ---- what cannot fail ----
+
+    def _settle(self, node: _Node) -> None:
+        """Set a value that is whole as it is, to None one that has to be made."""
+        writer, place = self.writer, node.place
+        match node.param:
+            case kinds.Scalar():
+                self._scalar(node)
+            case kinds.DataType():
+                bits = writer.cast("zext", self._leaf(node, "i32"), "i64")
+                self._put(place, TypeIndex.DATA_TYPE, bits)
+            case kinds.Device():
+                self._put(place, TypeIndex.DEVICE, self._leaf(node, "i64"))
+            case kinds.Pointer():
+                self._put(place, TypeIndex.OPAQUE_PTR, self._leaf(node, "ptr"))
+            case kinds.Shape(dims=dims):
+                for axis in range(len(dims)):
+                    size = self._leaf(node, "i64", axis)
+                    self._put(writer.index(node.array, ANY, axis), TypeIndex.INT, size)
+                self._put(place, TypeIndex.NONE, i64(0))
+            case kinds.NoneValue() | kinds.String() | kinds.Bytes() | kinds.Tuple():
+                self._put(place, TypeIndex.NONE, i64(0))
+            case _:
+                self._object(node)
+
+    def _scalar(self, node: _Node) -> None:
+        param = node.param
+        assert isinstance(param, kinds.Scalar)
+        (kind,) = leaves_of(param)
+        leaf = self._leaf(node, kind)
+        match param.dtype.kind:
+            case "bool":
+                self._put(node.place, TypeIndex.BOOL, self.writer.cast("zext", leaf, "i64"))
+            case "int":
+                self._put(node.place, TypeIndex.INT, self.writer.cast("sext", leaf, "i64"))
+            case "uint":
+                self._put(node.place, TypeIndex.INT, self.writer.cast("zext", leaf, "i64"))
+            case _:
+                number = as_double(self.writer, param.dtype, leaf)
+                self._put(node.place, TypeIndex.FLOAT, number)
+
+    def _object(self, node: _Node) -> None:
+        """An object's own type index, None for a null handle."""
+        writer, handle = self.writer, self._leaf(node, "ptr")
+        missing = writer.icmp("eq", handle, NULL)
+        known = _OBJECTS.get(type(node.param))
+        if known is None:
+            readable = writer.select(missing, node.place, handle)
+            found = writer.load_field(readable, OBJECT, "type_index")
+            index = writer.cast("zext", found, "i64")
+        else:
+            index = i64(known)
+        self._releases = True
+        self._put(node.place, writer.select(missing, i64(TypeIndex.NONE), index), handle)
+
+    # ---- what can fail ----
+
+    def _make(self, node: _Node) -> None:
+        """Make a value that needs memory; the values in it are made."""
+        match node.param:
+            case kinds.Scalar(dtype=dtype) if (dtype.kind, dtype.bits) == ("uint", 64):
+                self._unsigned(node)
+            case kinds.String():
+                self._text(node, "TVMFFIStringFromByteArray")
+            case kinds.Bytes():
+                self._text(node, "TVMFFIBytesFromByteArray")
+            case kinds.Shape(dims=dims):
+                self._construct(node, "ffi.Shape", len(dims))
+            case kinds.Tuple(items=items):
+                self._construct(node, "ffi.Array", len(items))
+
+    def _unsigned(self, node: _Node) -> None:
+        """A number of 2**63 or more is an object of its own."""
+        writer, leaf = self.writer, self._leaf(node, "i64")
+        large, behind = writer.block("large"), writer.block("behind")
+        writer.cond_branch(writer.icmp("slt", leaf, i64(0)), large, behind)
+        writer.at(large)
+        signature = writer.bytes_constant(str(self.signature).encode() + b"\0")
+        self._check(writer.call(UNSIGNED, "i32", [leaf, node.place, signature], "cold"))
+        writer.branch(behind)
+        writer.at(behind)
+        self._releases = True
+
+    def _text(self, node: _Node, constructor: str) -> None:
+        writer = self.writer
+        bytes_ = writer.alloca("i64", 2, name="text")
+        for position, (name, kind) in enumerate((("data", "ptr"), ("size", "i64"))):
+            at = writer.offset(bytes_, BYTE_ARRAY.offset(name))
+            writer.store(self._leaf(node, kind, position), at)
+        self._check(writer.call_c(constructor, [bytes_, node.place]))
+        self._releases = True
+
+    def _construct(self, node: _Node, constructor: str, count: int) -> None:
+        """Call a registered constructor; what it is found by stays with the object."""
+        writer = self.writer
+        known = writer.zeroed(f"ferrule.{constructor}", "ptr")
+        name = writer.bytes_constant(constructor.encode() + b"\0")
+        arguments = [known, name, node.array, i32(count), node.place]
+        self._check(writer.call(CONSTRUCT, "i32", arguments))
+        self._releases = True
+
+    def _check(self, status: Value) -> None:
+        if self._failed is None:
+            with self.writer.apart():
+                self._failed = self.writer.block("failed")
+        went_well = self.writer.block("made")
+        ok = self.writer.icmp("eq", status, i32(0))
+        self.writer.cond_branch(ok, went_well, self._failed)
+        self.writer.at(went_well)
+
+    def _release(self) -> None:
+        """Let go of what the table holds: the result has its own references."""
+        if self._size and self._releases:
+            self.writer.call_void(RELEASE, [self._table, i64(self._size)])
+
+
+def _count(result: Param) -> int:
+    """How many values stand in the result, at any depth."""
+    match result:
+        case kinds.Shape(dims=dims):
+            return len(dims)
+        case kinds.Tuple(items=items):
+            return len(items) + sum(map(_count, items))
+    return 0
+
+
+def _walk(node: _Node) -> Iterator[_Node]:
+    """A value and all in it, the inner ones first."""
+    for item in node.items:
+        yield from _walk(item)
+    yield node

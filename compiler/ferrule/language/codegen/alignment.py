@@ -1,0 +1,94 @@
+"""What addresses are known to be multiples of, so that neighbours are read and written at once.
+
+LLVM makes one wide access of several if it knows that the first is aligned for it.  It knows
+numbers that the code computes, but not what the specs say of pointers, strides and sizes.  So the
+powers of two that divide each integer are followed here from op to op.  Only powers of two: they
+still divide what has wrapped around.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from ferrule.language.ir import ops
+from ferrule.specs import Dim, DType, divisibility_of
+
+_MOST: Final = 12
+"""As many zero bits as matter; the number 0 has them."""
+
+
+@dataclass(slots=True)
+class Multiples:
+    """For integers, how many of their lowest bits are known to be 0; for views, their alignment."""
+
+    zeros: dict[ops.Value, int] = field(default_factory=dict)
+    constants: dict[ops.Value, int] = field(default_factory=dict)
+    aligns: dict[ops.Value, int] = field(default_factory=dict)
+
+    def note(self, op: ops.SimpleOp) -> None:
+        """Takes in what is known of the result of an op."""
+        match op:
+            case ops.View(result, tensor, indices):
+                start = self.address(tensor, indices)
+                self.aligns[result] = max(start, _power(result.tensor.align))
+            case _ if isinstance(op.result.type, DType) and op.result.type.is_integer:
+                found = self._of_result(op)
+                if found:
+                    self.zeros[op.result] = min(found, _MOST)
+
+    def note_index(self, op: ops.For) -> None:
+        """Takes in what is known of the index of a loop."""
+        self.zeros[op.index] = min(self._bits(op.start), self._bits(op.step))
+
+    def address(self, tensor: ops.Value, indices: Sequence[ops.Value]) -> int:
+        """The power of two that the address of an element is known to be a multiple of."""
+        type_ = tensor.tensor
+        size, bits = _zeros(type_.dtype.itemsize), _MOST
+        for index, stride in zip(indices, type_.strides, strict=False):
+            bits = min(bits, self._bits(index) + _zeros(divisibility_of(stride)) + size)
+        return min(self.aligns.get(tensor, _power(type_.align)), 1 << bits)
+
+    def _bits(self, value: ops.Value) -> int:
+        return self.zeros.get(value, 0)
+
+    def _of_result(self, op: ops.SimpleOp) -> int:
+        match op:
+            case ops.Constant(result, int(value)):
+                self.constants[result] = value
+                return _zeros(value)
+            case ops.Size(_, dim):
+                return _zeros(divisibility_of(dim))
+            case ops.Cast(_, operand) | ops.Unary(_, "neg", operand):
+                return self._bits(operand)
+            case ops.Select(_, _, one, other):
+                return min(self._bits(one), self._bits(other))
+            case ops.Binary():
+                return self._of_binary(op)
+        return 0
+
+    def _of_binary(self, op: ops.Binary) -> int:
+        lhs, rhs = self._bits(op.lhs), self._bits(op.rhs)
+        match op.op:
+            case "add" | "sub" | "or" | "xor" | "mod" | "max" | "min":
+                return min(lhs, rhs)
+            case "mul":
+                return lhs + rhs
+            case "and":
+                return max(lhs, rhs)
+            case "shl":
+                return lhs + max(0, self.constants.get(op.rhs, 0))
+        return 0
+
+
+def _power(align: int) -> int:
+    """The largest power of two in an alignment."""
+    return align & -align
+
+
+def _zeros(number: Dim) -> int:
+    """The lowest bits of a number that are 0."""
+    if not isinstance(number, int) or number == 0:
+        return _MOST
+    return min((number & -number).bit_length() - 1, _MOST)

@@ -1,0 +1,201 @@
+"""Loads that all threads of a loop make alike: made once, before the loop.
+
+A kernel reads `page = table[block]` and then `a[page, i]`.  LLVM leaves the first load in the loop
+over threads, because a store of the loop may change what it reads, and then cannot see that the
+second one goes through memory in order.  But threads run in any order.  So what a thread reads
+before it has any effect, no other thread of the launch writes; the thread itself may, but later.
+
+`find` collects what a kernel begins with: ops without effect that do not depend on the thread, and,
+where an `if` whose condition does not depend on it comes next, those of both sides.  A load is made
+only where a thread makes it: there is one in the loop, and it is on this side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from llvmlite import ir
+
+from ferrule.language.codegen.functions import FunctionLowering
+from ferrule.language.codegen.guards import AxisPlan
+from ferrule.language.codegen.scalars import dtype_of, value_type
+from ferrule.language.ir import ops
+from ferrule.language.ir.walk import operands_of
+from ferrule.runtime.llvm.layouts import I1
+
+MAX_BRANCHES: Final = 8
+"""How deep branches are followed whose side is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steady:
+    """What a region begins with: the ops that are alike in all threads of a loop, in order.
+
+    If then a branch on `condition`, alike too, ends what is known, `sides` are what its sides begin
+    with: where it holds and where not.
+    """
+
+    prefix: tuple[ops.SimpleOp, ...] = ()
+    condition: ops.Value | None = None
+    sides: tuple[Steady, ...] = ()
+
+    def loads(self) -> tuple[ops.Value, ...]:
+        """The results of the loads."""
+        own = (op.result for op in self.prefix if isinstance(op, ops.Load))
+        return (*own, *(load for side in self.sides for load in side.loads()))
+
+
+def find(kernel: ops.Function, plan: AxisPlan, known: Mapping[ops.Value, bool]) -> Steady:
+    """What is alike for all threads of the innermost loop, which is planned by `plan`.
+
+    `known`: conditions of the loops outside.
+    """
+    truths: dict[ops.Value, bool | ops.Value] = {**known}
+    truths |= {bound.result: bound.holds for bound in plan.bounds}
+    return _find(kernel.body, _Knowledge(plan, set(plan.fused), truths), MAX_BRANCHES)
+
+
+@dataclass(slots=True)
+class _Knowledge:
+    """What depends on the thread, and what conditions are in the loop: known, or another one."""
+
+    plan: AxisPlan
+    varying: set[ops.Value]
+    truths: dict[ops.Value, bool | ops.Value]
+
+    def copy(self) -> _Knowledge:
+        """For a side of a branch."""
+        return _Knowledge(self.plan, set(self.varying), dict(self.truths))
+
+    def note(self, op: ops.SimpleOp) -> bool:
+        """Learns about an op's result; gives whether it is alike in all threads."""
+        match op:
+            case ops.Binary(result, "and" | "or" as name, lhs, rhs):
+                self.note_pair(result, name == "or", self.truth(lhs), self.truth(rhs))
+            case ops.Unary(result, "not", operand) if isinstance(self.truth(operand), bool):
+                self.truths[result] = not self.truth(operand)
+        varies = self.varies(op)
+        if varies:
+            self.varying.add(op.result)
+        return not varies
+
+    def note_pair(
+        self, result: ops.Value, decides: bool, lhs: bool | ops.Value, rhs: bool | ops.Value
+    ) -> None:
+        """Of `and` and `or`: one operand decides if it is `decides`, else it is the other's."""
+        if decides in (lhs, rhs):
+            self.truths[result] = decides
+        elif isinstance(lhs, bool) or isinstance(rhs, bool):
+            self.truths[result] = rhs if isinstance(lhs, bool) else lhs
+
+    def truth(self, condition: ops.Value) -> bool | ops.Value:
+        """What a condition is: known, or the same as this value."""
+        return self.truths.get(condition, condition)
+
+    def varies(self, op: ops.SimpleOp) -> bool:
+        """Whether the result of an op depends on the thread."""
+        match op:
+            case ops.Special(_, register, axis) if axis == self.plan.axis:
+                fused = bool(self.plan.fused) and register == "block_idx"
+                return fused or register == "thread_idx"
+            case ops.Fragment():
+                return True
+        return op.result in self.varying or not self.varying.isdisjoint(operands_of(op))
+
+
+def _find(region: ops.Region, known: _Knowledge, depth: int) -> Steady:
+    found: list[ops.SimpleOp] = []
+    rest = list(reversed(region.ops))
+    while rest:
+        op = rest.pop()
+        match op:
+            case ops.If():
+                truth = known.truth(op.condition)
+                if isinstance(truth, bool):
+                    rest = list(reversed((op.then if truth else op.otherwise).ops))
+                elif not depth or truth in known.varying:
+                    break
+                else:
+                    sides = (op.then, op.otherwise)
+                    inside = tuple(_find(side, known.copy(), depth - 1) for side in sides)
+                    return Steady(tuple(found), truth, inside)
+            case ops.For() | ops.While() | ops.Parallel() | ops.Launch():
+                break
+            case ops.Store() | ops.Check() | ops.Print():
+                break
+            case ops.Size(fault=fault) if fault is not None:
+                break
+            case _ if known.note(op):
+                found.append(op)
+    return Steady(tuple(found))
+
+
+@contextmanager
+def before_loop(
+    lowering: FunctionLowering,
+    kernel: ops.Function,
+    plan: AxisPlan,
+    first: ir.Value,
+    end: ir.Value,
+) -> Iterator[None]:
+    """Emits what is alike before a loop over first <= i < end, which is emitted inside."""
+    found = find(kernel, plan, _conditions(lowering))
+    if not found.loads():
+        yield
+        return
+    e = lowering.emitter
+    some, none = e.block("threads"), e.block("threads.none")
+    e.cond_branch(lowering.b.icmp_signed("<", first, end), some, none)
+    e.at(some)
+    with lowering.scope():
+        group, lowering.group = lowering.group, None
+        _emit(lowering, found)
+        lowering.group = group
+        yield
+    e.branch(none)
+    e.at(none)
+
+
+def _conditions(lowering: FunctionLowering) -> dict[ops.Value, bool]:
+    """What the loops outside made constant."""
+    constants = ((v, c) for v, c in lowering.values.items() if isinstance(c, ir.Constant))
+    return {value: bool(known.constant) for value, known in constants if known.type == I1}
+
+
+def _emit(lowering: FunctionLowering, found: Steady) -> None:
+    """Defines the values of these ops; of ops in a branch, those of its loads."""
+    for op in found.prefix:
+        lowering.simple(op)
+    if found.condition is None or not any(side.loads() for side in found.sides):
+        return
+    e, blocks = lowering.emitter, [lowering.emitter.block(name) for name in ("then", "else")]
+    end = e.block("endif")
+    e.cond_branch(lowering.values[found.condition], *blocks)
+    incoming = []
+    for block, side in zip(blocks, found.sides, strict=True):
+        e.at(block)
+        with lowering.scope():
+            _emit(lowering, side)
+            made = {load: lowering.values[load] for load in side.loads()}
+        incoming.append((lowering.b.block, made))
+        e.branch(end)
+    e.at(end)
+    for side in found.sides:
+        _merge(lowering, side.loads(), incoming)
+
+
+def _merge(
+    lowering: FunctionLowering,
+    loads: Sequence[ops.Value],
+    incoming: Sequence[tuple[ir.Block, dict[ops.Value, ir.Value]]],
+) -> None:
+    """What was loaded on one side; nothing reads the zeros of the other."""
+    for load in loads:
+        kind = value_type(dtype_of(load))
+        phi = lowering.b.phi(kind, name=load.hint)
+        for block, made in incoming:
+            phi.add_incoming(made.get(load, ir.Constant(kind, 0)), block)
+        lowering.values[load] = phi

@@ -1,0 +1,111 @@
+"""Layouts: functions from coordinates to indices, and their algebra.
+
+A layout is a shape and strides, `(4,(2,n0)):(1,(4,8))`.  Sizes are ints or expressions over
+symbolic sizes; what an operation needs to know of a symbolic size it proves from its structure and
+divisibility, or it raises `LayoutError`.  Pure data: depends on `ferrule.specs` alone.
+"""
+
+from __future__ import annotations
+
+from ferrule.language.layouts.compose import coalesce, composition, filter_zeros
+from ferrule.language.layouts.coordinates import (
+    SIZES,
+    Arithmetic,
+    Part,
+    crd2idx,
+    dice,
+    idx2crd,
+    slice_,
+    slice_and_offset,
+)
+from ferrule.language.layouts.errors import LayoutError
+from ferrule.language.layouts.inverse import complement, left_inverse, right_inverse
+from ferrule.language.layouts.layout import (
+    Layout,
+    cosize,
+    depth,
+    is_static,
+    make_layout,
+    make_ordered_layout,
+    rank,
+    size,
+)
+from ferrule.language.layouts.layout import shape_of as shape
+from ferrule.language.layouts.modes import append, flatten, get, group_modes, prepend, select
+from ferrule.language.layouts.recast import recast_layout
+from ferrule.language.layouts.tiling import (
+    blocked_product,
+    flat_divide,
+    flat_product,
+    local_partition,
+    local_tile,
+    logical_divide,
+    logical_product,
+    raked_product,
+    tiled_divide,
+    tiled_product,
+    zipped_divide,
+    zipped_product,
+)
+from ferrule.language.layouts.tuples import (
+    IntTuple,
+    ceil_div,
+    format_tuple,
+    is_congruent,
+    is_weakly_congruent,
+    product,
+    product_each,
+)
+
+__all__ = [
+    "SIZES",
+    "Arithmetic",
+    "IntTuple",
+    "Layout",
+    "LayoutError",
+    "Part",
+    "append",
+    "blocked_product",
+    "ceil_div",
+    "coalesce",
+    "complement",
+    "composition",
+    "cosize",
+    "crd2idx",
+    "depth",
+    "dice",
+    "filter_zeros",
+    "flat_divide",
+    "flat_product",
+    "flatten",
+    "format_tuple",
+    "get",
+    "group_modes",
+    "idx2crd",
+    "is_congruent",
+    "is_static",
+    "is_weakly_congruent",
+    "left_inverse",
+    "local_partition",
+    "local_tile",
+    "logical_divide",
+    "logical_product",
+    "make_layout",
+    "make_ordered_layout",
+    "prepend",
+    "product",
+    "product_each",
+    "raked_product",
+    "rank",
+    "recast_layout",
+    "right_inverse",
+    "select",
+    "shape",
+    "size",
+    "slice_",
+    "slice_and_offset",
+    "tiled_divide",
+    "tiled_product",
+    "zipped_divide",
+    "zipped_product",
+]

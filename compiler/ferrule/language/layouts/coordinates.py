@@ -1,0 +1,189 @@
+"""From coordinates to indices and back, and slices: parts of a layout at fixed coordinates.
+
+A coordinate may hold numbers that are known at compile time, and any others for which an
+`Arithmetic` is given: the language hands in one that emits code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple, Protocol
+
+from ferrule.language.layouts.errors import refuse
+from ferrule.language.layouts.layout import Layout, join, modes_of
+from ferrule.language.layouts.tuples import (
+    as_int_tuple,
+    as_tuple,
+    format_tuple,
+    leaves,
+    map_leaves,
+    product,
+)
+from ferrule.specs.expr import make
+
+
+class Arithmetic(Protocol):
+    """Integer arithmetic on coordinates; the right operand of all but `add` is a size."""
+
+    def add(self, lhs: Any, rhs: Any) -> Any:
+        """`lhs + rhs`."""
+
+    def mul(self, lhs: Any, rhs: Any) -> Any:
+        """`lhs * rhs`."""
+
+    def floordiv(self, lhs: Any, rhs: Any) -> Any:
+        """`lhs // rhs`."""
+
+    def mod(self, lhs: Any, rhs: Any) -> Any:
+        """`lhs % rhs`."""
+
+
+class SizeArithmetic:
+    """The arithmetic of ints and symbolic sizes."""
+
+    def add(self, lhs: Any, rhs: Any) -> Any:
+        """`lhs + rhs`."""
+        return make("add", lhs, rhs)
+
+    def mul(self, lhs: Any, rhs: Any) -> Any:
+        """`lhs * rhs`."""
+        return make("mul", lhs, rhs)
+
+    def floordiv(self, lhs: Any, rhs: Any) -> Any:
+        """`lhs // rhs`."""
+        return make("floordiv", lhs, rhs)
+
+    def mod(self, lhs: Any, rhs: Any) -> Any:
+        """`lhs % rhs`."""
+        return make("mod", lhs, rhs)
+
+
+SIZES: Final[Arithmetic] = SizeArithmetic()
+
+
+class Part(NamedTuple):
+    """What is left of a layout at fixed coordinates, and the index at which it begins."""
+
+    layout: Layout
+    offset: Any
+
+
+def is_free(leaf: Any) -> bool:
+    """Whether this leaf of a coordinate keeps its mode: None, or `:` of a subscript."""
+    return leaf is None or (isinstance(leaf, slice) and leaf == slice(None))
+
+
+def has_free(coordinate: Any) -> bool:
+    """Whether a coordinate keeps a mode, so that it makes a slice and no index."""
+    return any(map(is_free, leaves(coordinate)))
+
+
+def natural(coordinate: Any, shape: Any, arithmetic: Arithmetic = SIZES) -> Any:
+    """The coordinate with a number for each leaf of the shape; 0 where a mode is kept.
+
+    A number for a whole mode counts its leaves from the left; what passes the size goes on in the
+    last one.  Raises LayoutError for a coordinate that does not fit the shape.
+    """
+    if is_free(coordinate):
+        return map_leaves(lambda _: 0, shape)
+    if isinstance(coordinate, tuple):
+        if not isinstance(shape, tuple) or len(coordinate) != len(shape):
+            refuse(
+                "coordinate",
+                f"{_text(coordinate)} does not fit the shape {format_tuple(shape)}",
+                f"give {len(as_tuple(shape))} numbers, or one for the whole",
+            )
+        return tuple(natural(c, s, arithmetic) for c, s in zip(coordinate, shape, strict=True))
+    if not isinstance(shape, tuple):
+        return coordinate
+    return tuple(_unravelled(coordinate, shape, arithmetic))
+
+
+def _unravelled(number: Any, shape: tuple[Any, ...], arithmetic: Arithmetic) -> Iterator[Any]:
+    """The coordinate of each mode, of the number of an element."""
+    sizes = [product(mode) for mode in shape]
+    last = max((i for i, size in enumerate(sizes) if size != 1), default=len(sizes) - 1)
+    for position, (mode, size) in enumerate(zip(shape, sizes, strict=True)):
+        if position == last:
+            yield natural(number, mode, arithmetic)
+        elif position > last or size == 1:
+            yield natural(0, mode, arithmetic)
+        else:
+            yield natural(arithmetic.mod(number, size), mode, arithmetic)
+            number = arithmetic.floordiv(number, size)
+
+
+def _text(coordinate: Any) -> str:
+    def one(leaf: Any) -> str:
+        known = is_free(leaf) or isinstance(leaf, int)
+        return format_tuple(leaf) if known else "?"
+
+    return format_tuple(map_leaves(one, coordinate))
+
+
+def crd2idx(coord: Any, layout: Layout, *, arithmetic: Arithmetic = SIZES) -> Any:
+    """The index of a coordinate: the sum of coordinate times stride over the leaves.
+
+    A None in the coordinate counts as 0.  Raises LayoutError for one that does not fit.
+    """
+    at = natural(coord, layout.shape, arithmetic)
+    index: Any = 0
+    for number, stride in zip(leaves(at), leaves(layout.stride), strict=True):
+        if stride == 0 or (isinstance(number, int) and number == 0):
+            continue
+        term = number if stride == 1 else arithmetic.mul(number, stride)
+        index = term if isinstance(index, int) and index == 0 else arithmetic.add(index, term)
+    return index
+
+
+def idx2crd(idx: Any, shape: Any, *, arithmetic: Arithmetic = SIZES) -> Any:
+    """The coordinate in a shape, or the shape of a layout, of a number or coarser coordinate.
+
+    The number counts elements in colexicographic order, and is no index into memory.
+    """
+    wanted = shape.shape if isinstance(shape, Layout) else as_int_tuple(shape, "idx2crd: the shape")
+    return natural(idx, wanted, arithmetic)
+
+
+def slice_(layout: Layout, coord: Any) -> Layout:
+    """The modes that a coordinate keeps with None, side by side; see `slice_and_offset`."""
+    if is_free(coord):
+        return layout
+    natural(map_leaves(lambda leaf: leaf if is_free(leaf) else 0, coord), layout.shape)
+    return join(list(_kept(coord, layout)))
+
+
+def slice_and_offset(layout: Layout, coord: Any, *, arithmetic: Arithmetic = SIZES) -> Part:
+    """The modes that a coordinate keeps, side by side, and the index of the coordinate.
+
+    A None keeps the mode at its place as one mode; `None` alone keeps the layout as it is.
+    """
+    return Part(slice_(layout, coord), crd2idx(coord, layout, arithmetic=arithmetic))
+
+
+def _kept(coordinate: Any, layout: Layout) -> Iterator[Layout]:
+    if is_free(coordinate):
+        yield layout
+    elif isinstance(coordinate, tuple):
+        for part, mode in zip(coordinate, modes_of(layout), strict=True):
+            yield from _kept(part, mode)
+
+
+def dice(value: Any, dicer: Any) -> Any:
+    """The modes of a layout, tuple or tiler where the dicer has no None, side by side.
+
+    Raises LayoutError for a dicer that does not fit.
+    """
+    if not isinstance(dicer, tuple):
+        return value if dicer is not None else ()
+    modes = modes_of(value) if isinstance(value, Layout) else as_tuple(value)
+    if len(modes) != len(dicer):
+        refuse("dice", f"{_text(dicer)} does not fit {value}", f"give {len(modes)} entries")
+    kept: list[Any] = []
+    for mode, each in zip(modes, dicer, strict=True):
+        if isinstance(each, tuple):
+            part = dice(mode, each)
+            kept += modes_of(part) if isinstance(part, Layout) else part
+        elif each is not None:
+            kept.append(mode)
+    return join(kept) if isinstance(value, Layout) else tuple(kept)

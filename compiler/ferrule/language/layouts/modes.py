@@ -1,0 +1,74 @@
+"""Taking modes of layouts and int tuples apart and putting them together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ferrule.language.layouts.errors import refuse
+from ferrule.language.layouts.layout import Layout, join, modes_of, part_at
+from ferrule.language.layouts.tuples import Mode, as_tuple, at_mode, format_tuple, leaves
+
+
+def _split(value: Any) -> tuple[Any, ...]:
+    return modes_of(value) if isinstance(value, Layout) else as_tuple(value)
+
+
+def _merge(like: Any, modes: Sequence[Any]) -> Any:
+    return join(modes) if isinstance(like, Layout) else tuple(modes)
+
+
+def get(value: Any, mode: Mode = None) -> Any:
+    """The part at a path: `get(layout, mode=[0, 1])` is the second mode of the first."""
+    return part_at(value, mode) if isinstance(value, Layout) else at_mode(value, mode)
+
+
+def select(value: Any, mode: Sequence[int]) -> Any:
+    """The modes at these positions, in this order."""
+    modes = _split(value)
+    for position in mode:
+        if not 0 <= position < len(modes):
+            refuse("select", f"there is no mode {position} in {_text(value)}")
+    return _merge(value, [modes[position] for position in mode])
+
+
+def group_modes(value: Any, begin: int, end: int) -> Any:
+    """The modes from `begin` to before `end` as one mode; -1 stands for the rank."""
+    modes = _split(value)
+    end = len(modes) if end == -1 else end
+    if not 0 <= begin <= end <= len(modes):
+        refuse("group_modes", f"there are no modes {begin} to {end} in {_text(value)}")
+    grouped = _merge(value, modes[begin:end])
+    return _merge(value, [*modes[:begin], grouped, *modes[end:]])
+
+
+def flatten(value: Any) -> Any:
+    """Without nesting: one mode for each leaf; a leaf stays a leaf."""
+    if not isinstance(value, Layout):
+        return tuple(leaves(value)) if isinstance(value, tuple) else value
+    return Layout(flatten(value.shape), flatten(value.stride))
+
+
+def append(value: Any, elem: Any, up_to_rank: int | None = None) -> Any:
+    """One more mode at the end, or as many as make up the rank."""
+    modes = _split(value)
+    return _merge(value, [*modes, *_added(value, modes, elem, up_to_rank)])
+
+
+def prepend(value: Any, elem: Any, up_to_rank: int | None = None) -> Any:
+    """One more mode at the front, or as many as make up the rank."""
+    modes = _split(value)
+    return _merge(value, [*_added(value, modes, elem, up_to_rank), *modes])
+
+
+def _added(value: Any, modes: tuple[Any, ...], elem: Any, rank: int | None) -> list[Any]:
+    if isinstance(value, Layout) != isinstance(elem, Layout):
+        refuse("append", f"{_text(elem)} cannot be a mode of {_text(value)}")
+    count = 1 if rank is None else rank - len(modes)
+    if count < 0:
+        refuse("append", f"{_text(value)} has more than {rank} modes")
+    return [elem] * count
+
+
+def _text(value: Any) -> str:
+    return str(value) if isinstance(value, Layout) else format_tuple(value)

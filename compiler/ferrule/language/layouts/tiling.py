@@ -1,0 +1,237 @@
+"""Dividing a layout into tiles, and repeating a block to a larger layout.
+
+A tiler is a layout or size that divides the domain, or a tuple that divides mode by mode; None in
+it leaves a mode whole, and so do modes beyond it.  A tile that does not divide a size evenly leaves
+a last tile that reaches over the end: the caller guards against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ferrule.language.layouts.compose import as_layout, composition
+from ferrule.language.layouts.coordinates import (
+    SIZES,
+    Arithmetic,
+    Part,
+    crd2idx,
+    dice,
+    slice_and_offset,
+)
+from ferrule.language.layouts.dims import times
+from ferrule.language.layouts.errors import refuse
+from ferrule.language.layouts.inverse import complement
+from ferrule.language.layouts.layout import (
+    Layout,
+    cosize,
+    flat_modes,
+    join,
+    make_layout,
+    modes_of,
+    rank,
+    size,
+)
+from ferrule.language.layouts.modes import append
+from ferrule.language.layouts.tuples import as_tuple, product_each
+
+_Leaf = Callable[[Layout, Layout], Layout]
+
+
+def _by_mode(layout: Layout, tiler: tuple[Any, ...], name: str) -> list[tuple[Layout, Any]]:
+    """The modes of a layout with their tilers; None for those beyond."""
+    modes = modes_of(layout)
+    if len(tiler) > len(modes):
+        refuse(
+            name,
+            f"the tiler has {len(tiler)} modes, but {layout} has {len(modes)}",
+            "give at most one tile for each mode",
+        )
+    return list(zip(modes, (*tiler, *(None,) * (len(modes) - len(tiler))), strict=True))
+
+
+def _logical(layout: Layout, tiler: Any, name: str, leaf: _Leaf) -> Layout:
+    if tiler is None:
+        return layout
+    if isinstance(tiler, tuple):
+        return join([_logical(m, t, name, leaf) for m, t in _by_mode(layout, tiler, name)])
+    return leaf(layout, as_layout(tiler, name))
+
+
+def _unzipped(layout: Layout, tiler: Any, name: str, leaf: _Leaf) -> tuple[Layout, Layout]:
+    """What the tiler takes of each mode, and what is left."""
+    if tiler is None:
+        return layout, Layout(1, 0)
+    if isinstance(tiler, tuple):
+        pairs = _by_mode(layout, tiler, name)
+        done = [_unzipped(mode, each, name, leaf) for mode, each in pairs[: len(tiler)]]
+        rest = [mode for mode, _ in pairs[len(tiler) :]]
+        return join([first for first, _ in done]), join([*(second for _, second in done), *rest])
+    first, second = modes_of(leaf(layout, as_layout(tiler, name)))
+    return first, second
+
+
+# ---- division ----
+
+
+def _divide(name: str) -> _Leaf:
+    def leaf(layout: Layout, tiler: Layout) -> Layout:
+        rest = complement(tiler, size(layout), operation=name)
+        return composition(layout, join([tiler, rest]), operation=name)
+
+    return leaf
+
+
+def logical_divide(target: Layout, tiler: Any) -> Layout:
+    """`(tile, rest)`: what the tiler takes, and which tile; by mode, `((t0, r0), (t1, r1), …)`."""
+    name = "logical_divide"
+    return _logical(target, tiler, name, _divide(name))
+
+
+def zipped_divide(target: Layout, tiler: Any) -> Layout:
+    """`((t0, t1, …), (r0, r1, …))`: coordinates in a tile, and of the tile."""
+    name = "zipped_divide"
+    return join(_unzipped(target, tiler, name, _divide(name)))
+
+
+def tiled_divide(target: Layout, tiler: Any) -> Layout:
+    """`((t0, t1, …), r0, r1, …)`."""
+    tile, rest = _unzipped(target, tiler, "tiled_divide", _divide("tiled_divide"))
+    return join([tile, *modes_of(rest)])
+
+
+def flat_divide(target: Layout, tiler: Any) -> Layout:
+    """`(t0, t1, …, r0, r1, …)`."""
+    tile, rest = _unzipped(target, tiler, "flat_divide", _divide("flat_divide"))
+    return join([*modes_of(tile), *modes_of(rest)])
+
+
+# ---- products ----
+
+
+def _multiply(name: str) -> _Leaf:
+    def leaf(block: Layout, tiler: Layout) -> Layout:
+        room = complement(block, times(size(block), cosize(tiler)), operation=name)
+        return join([block, composition(room, tiler, operation=name)])
+
+    return leaf
+
+
+def logical_product(block: Layout, tiler: Any) -> Layout:
+    """`(block, repeats)`: the block, and where the tiler puts its repetitions behind each other."""
+    name = "logical_product"
+    return _logical(block, tiler, name, _multiply(name))
+
+
+def zipped_product(block: Layout, tiler: Any) -> Layout:
+    """`((b0, b1, …), (r0, r1, …))`: block and repetitions of each mode."""
+    name = "zipped_product"
+    return join(_unzipped(block, tiler, name, _multiply(name)))
+
+
+def tiled_product(block: Layout, tiler: Any) -> Layout:
+    """`((b0, b1, …), r0, r1, …)`."""
+    first, second = _unzipped(block, tiler, "tiled_product", _multiply("tiled_product"))
+    return join([first, *modes_of(second)])
+
+
+def flat_product(block: Layout, tiler: Any) -> Layout:
+    """`(b0, b1, …, r0, r1, …)`."""
+    first, second = _unzipped(block, tiler, "flat_product", _multiply("flat_product"))
+    return join([*modes_of(first), *modes_of(second)])
+
+
+def blocked_product(block: Layout, tiler: Layout) -> Layout:
+    """`((b0, r0), (b1, r1), …)`: a grid of blocks, each block a contiguous part of each mode."""
+    pairs = _mode_pairs(block, tiler, "blocked_product")
+    return join([join([inner, outer]) for inner, outer in pairs])
+
+
+def raked_product(block: Layout, tiler: Layout) -> Layout:
+    """`((r0, b0), (r1, b1), …)`: the elements of a block lie between those of the others."""
+    pairs = _mode_pairs(block, tiler, "raked_product")
+    return join([join([outer, inner]) for inner, outer in pairs])
+
+
+def _mode_pairs(block: Layout, tiler: Any, name: str) -> list[tuple[Layout, Layout]]:
+    """Block and repetitions of each mode; the one of lower rank gets modes of size 1."""
+    checked = as_layout(tiler, name)
+    modes = max(rank(block), rank(checked))
+    one = Layout(1, 0)
+    padded = [append(each, one, modes) for each in (block, checked)]
+    first, second = modes_of(_multiply(name)(padded[0], padded[1]))
+    return list(zip(modes_of(first), modes_of(second), strict=True))
+
+
+# ---- one tile, one thread's part ----
+
+
+def tile_at(target: Layout, tiler: Any, coord: Any, proj: Any = None) -> tuple[Layout, Any]:
+    """The tiled layout, and the coordinate in it of what `local_tile` takes."""
+    if proj is not None:
+        tiler, coord = dice(tiler, proj), dice(coord, proj)
+    tile, rest = _unzipped(target, tiler, "local_tile", _divide("local_tile"))
+    if isinstance(coord, tuple):
+        if len(coord) > rank(rest):
+            refuse("local_tile", f"{len(coord)} coordinates are given for the tiles {rest.shape}")
+        coord = (*coord, *(None,) * (rank(rest) - len(coord)))
+        coord = coord if isinstance(rest.shape, tuple) else coord[0]
+    return join([tile, rest]), (_all(tile), coord)
+
+
+def local_tile(
+    target: Layout, tiler: Any, coord: Any, proj: Any = None, *, arithmetic: Arithmetic = SIZES
+) -> Part:
+    """The tile at a coordinate among the tiles: `(t0, t1, …)`, then the modes kept with None.
+
+    `coord` may be shorter than the rank of the tiles; what is missing is kept.  `proj` has None
+    for the modes of tiler and coordinate that do not belong to this layout.
+    """
+    return slice_and_offset(*tile_at(target, tiler, coord, proj), arithmetic=arithmetic)
+
+
+def partition_at(
+    target: Layout, tiler: Any, index: Any, proj: Any = None, *, arithmetic: Arithmetic = SIZES
+) -> tuple[Layout, Any]:
+    """The tiled layout, and the coordinate in it of what `local_partition` takes."""
+    threads = tiler if isinstance(tiler, Layout) else make_layout(tiler)
+    place = _place(threads, index, arithmetic)
+    sizes: Any = product_each(threads.shape)
+    if isinstance(proj, tuple):
+        sizes, place = dice(sizes, proj), dice(place, proj)
+    name = "local_partition"
+    tile, rest = _unzipped(target, sizes, name, _divide(name))
+    at = place if isinstance(tile.shape, tuple) else place[0]
+    return join([tile, rest]), (at, _all(rest))
+
+
+def local_partition(
+    target: Layout, tiler: Any, index: Any, proj: Any = None, *, arithmetic: Arithmetic = SIZES
+) -> Part:
+    """The elements of one thread of many: those at its place in each tile, `(r0, r1, …)`.
+
+    `tiler` arranges the threads: a layout from coordinates to the threads' numbers, or a shape.
+    `proj` has None for its modes that do not belong to this layout.
+    """
+    tiled, at = partition_at(target, tiler, index, proj, arithmetic=arithmetic)
+    return slice_and_offset(tiled, at, arithmetic=arithmetic)
+
+
+def _place(threads: Layout, index: Any, arithmetic: Arithmetic) -> tuple[Any, ...]:
+    """The coordinate of a thread in each mode of the arrangement."""
+    place = []
+    for mode in modes_of(threads):
+        digits = []
+        for extent, stride in flat_modes(mode):
+            if stride == 0 and extent != 1:
+                refuse("local_partition", f"{threads} gives many threads one number")
+            quotient = index if stride in (0, 1) else arithmetic.floordiv(index, stride)
+            digits.append(0 if extent == 1 else arithmetic.mod(quotient, extent))
+        sizes = make_layout(tuple(extent for extent, _ in flat_modes(mode)))
+        place.append(crd2idx(tuple(digits), sizes, arithmetic=arithmetic))
+    return tuple(place)
+
+
+def _all(layout: Layout) -> Any:
+    """The coordinate that keeps each mode."""
+    return (None,) * len(as_tuple(layout.shape)) if isinstance(layout.shape, tuple) else None

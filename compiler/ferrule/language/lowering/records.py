@@ -1,0 +1,223 @@
+"""Dataclasses and named tuples that hold run-time values: made, changed, and their methods.
+
+Their constructors are not run: Python code could not read the values.  A class whose constructor is
+its own cannot hold run-time values.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import types
+import typing
+from collections.abc import Callable
+from typing import Any, Final
+
+from ferrule.language.lowering import (
+    attributes,
+    calls,
+    comparisons,
+    conversions,
+    operators,
+    powers,
+    structures,
+)
+from ferrule.language.lowering.context import Lowering
+from ferrule.language.values import RUN_TIME, Number, is_record, is_run_time
+
+_OPERATORS: Final[dict[type[ast.AST], str]] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "truediv",
+    ast.FloorDiv: "floordiv",
+    ast.Mod: "mod",
+    ast.Pow: "pow",
+    ast.MatMult: "matmul",
+    ast.BitAnd: "and",
+    ast.BitOr: "or",
+    ast.BitXor: "xor",
+    ast.LShift: "lshift",
+    ast.RShift: "rshift",
+}
+_UNARY: Final[dict[type[ast.AST], str]] = {ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert"}
+_COMPARISONS: Final[dict[type[ast.AST], tuple[str, str]]] = {
+    ast.Eq: ("eq", "eq"),
+    ast.NotEq: ("ne", "ne"),
+    ast.Lt: ("lt", "gt"),
+    ast.LtE: ("le", "ge"),
+    ast.Gt: ("gt", "lt"),
+    ast.GtE: ("ge", "le"),
+}
+
+
+def is_record_class(callee: Any) -> bool:
+    """Whether this is a class of a user that is a dataclass or a named tuple."""
+    if not isinstance(callee, type) or callee.__module__.startswith("ferrule."):
+        return False
+    return dataclasses.is_dataclass(callee) or _is_named_tuple(callee)
+
+
+def _is_named_tuple(cls: type) -> bool:
+    return issubclass(cls, tuple) and hasattr(cls, "_fields")
+
+
+def construct(
+    low: Lowering, cls: type, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+) -> Any:
+    """`cls(...)` with run-time values among its arguments."""
+    _require_plain(low, cls, node)
+    try:
+        bound = inspect.signature(cls).bind(*args, **kwargs)
+    except TypeError as error:
+        low.fail(node, f"{cls.__name__}(): {error}")
+    hints = _hints(cls)
+    given = {
+        name: conversions.annotated(low, value, hints.get(name), node, name)
+        for name, value in bound.arguments.items()
+    }
+    if _is_named_tuple(cls):
+        names: tuple[str, ...] = cls._fields  # type: ignore[attr-defined]
+        defaults: dict[str, Any] = cls._field_defaults  # type: ignore[attr-defined]
+        return tuple.__new__(cls, [given.get(name, defaults.get(name)) for name in names])
+    made = structures.fill(cls, {**_defaults(low, cls, given, node), **given}.items())
+    post = getattr(cls, "__post_init__", None)
+    if isinstance(post, types.FunctionType):
+        calls.inline(low, calls.source_of(low, post, node), [made], {}, node)
+    return made
+
+
+def _require_plain(low: Lowering, cls: type, node: ast.AST) -> None:
+    """A dataclass's constructor is the one that `dataclass` made, and takes its fields alone."""
+    if _is_named_tuple(cls):
+        return
+    code = getattr(cls.__init__, "__code__", None)  # type: ignore[misc]
+    if code is None or code.co_filename != "<string>":
+        low.fail(
+            node,
+            f"{cls.__name__} has a constructor of its own, which cannot read run-time values",
+            hint="leave __init__ to @dataclass, and compute in a function that makes the object",
+        )
+    extra = set(inspect.signature(cls).parameters) - {f.name for f in dataclasses.fields(cls)}
+    if extra:
+        low.fail(node, f"{cls.__name__} takes {min(extra)!r}, which is none of its fields")
+
+
+def _defaults(low: Lowering, cls: type, given: dict[str, Any], node: ast.AST) -> dict[str, Any]:
+    """The fields that a call leaves out."""
+    values = {}
+    for field in dataclasses.fields(cls):
+        if field.name in given:
+            continue
+        if field.default is not dataclasses.MISSING:
+            values[field.name] = field.default
+        elif field.default_factory is not dataclasses.MISSING:
+            values[field.name] = operators.at_compile_time(low, node, field.default_factory)
+    return values
+
+
+def _hints(cls: type) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(cls)
+    except Exception:  # names for type checkers alone
+        return dict(getattr(cls, "__annotations__", {}))
+
+
+def replace(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    """`dataclasses.replace(record, field=value)`."""
+    if len(args) != 1 or not is_record(args[0]):
+        low.fail(node, "replace takes an object of a dataclass, and keywords")
+    old = args[0]
+    fields = {f.name: getattr(old, f.name, None) for f in dataclasses.fields(old)}
+    if not is_run_time(list(fields.values())) and not is_run_time(kwargs):
+        return operators.at_compile_time(low, node, lambda: dataclasses.replace(old, **kwargs))
+    return construct(low, type(old), [], {**fields, **kwargs}, node)
+
+
+def attribute(low: Lowering, value: Any, name: str, node: ast.AST) -> Any:
+    """`value.name`; a property of an object with run-time values is compiled in place."""
+    found = inspect.getattr_static(type(value), name, None)
+    if isinstance(value, RUN_TIME) or not isinstance(found, property) or not is_run_time(value):
+        return attributes.get(low, value, name, node)
+    return calls.inline(low, calls.source_of(low, found.fget, node), [value], {}, node)
+
+
+def binary(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST) -> Any:
+    """`left op right`."""
+    defined = _operator(low, op, (left, right), node)
+    if defined is not None:
+        return defined[0]
+    if isinstance(op, ast.Pow) and (isinstance(left, RUN_TIME) or isinstance(right, RUN_TIME)):
+        return powers.power(low, left, right, node)
+    if isinstance(op, ast.Mult):
+        _require_known_length(low, left, right, node)
+    return operators.binary(low, op, left, right, node)
+
+
+def _require_known_length(low: Lowering, left: Any, right: Any, node: ast.AST) -> None:
+    """`[0.0] * n` is made while compiling."""
+    for value, count in ((left, right), (right, left)):
+        if isinstance(value, (list, tuple, str)) and isinstance(count, Number):
+            low.fail(
+                node,
+                f"a {type(value).__name__} is repeated {operators.describe(count)} times",
+                expected="a length known at compile time",
+                hint="keep the values in a tensor that the caller passes",
+            )
+
+
+def unary(low: Lowering, op: ast.unaryop, value: Any, node: ast.AST) -> Any:
+    """`op value`."""
+    defined = _operator(low, op, (value,), node)
+    return operators.unary(low, op, value, node) if defined is None else defined[0]
+
+
+def compare(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) -> Any:
+    """`left op right`, for one comparison."""
+    defined = _operator(low, op, (left, right), node)
+    return comparisons.compare(low, op, left, right, node) if defined is None else defined[0]
+
+
+def _operator(
+    low: Lowering, op: ast.AST, operands: tuple[Any, ...], node: ast.AST
+) -> tuple[Any] | None:
+    """An operator that a class defines, applied to objects with run-time values; None for others.
+
+    As in Python, that of the left operand comes first, then the mirrored one of the right.
+    """
+    if not any(map(_defines_operators, operands)) or not is_run_time(operands):
+        return None
+    for method, arguments in _methods(op, operands):
+        source = calls.source_of(low, method, node)
+        result = calls.inline(low, source, list(arguments), {}, node)
+        if result is not NotImplemented:
+            return (result,)
+    return None
+
+
+def _defines_operators(value: Any) -> bool:
+    return is_record(value) or (isinstance(value, tuple) and type(value) is not tuple)
+
+
+def _methods(
+    op: ast.AST, operands: tuple[Any, ...]
+) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
+    if len(operands) == 1:
+        ways = [(_UNARY.get(type(op)), operands)]
+    else:
+        swapped = operands[::-1]
+        if type(op) in _COMPARISONS:
+            ours, theirs = _COMPARISONS[type(op)]
+            ways = [(ours, operands), (theirs, swapped)]
+        else:
+            name = _OPERATORS.get(type(op))
+            ways = [(name, operands), (name and f"r{name}", swapped)]
+    found: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
+    for name, arguments in ways:
+        method = getattr(type(arguments[0]), f"__{name}__", None)
+        # What dataclass and namedtuple themselves make has no source.
+        if isinstance(method, types.FunctionType) and method.__code__.co_filename != "<string>":
+            if _defines_operators(arguments[0]):
+                found.append((method, arguments))
+    return found

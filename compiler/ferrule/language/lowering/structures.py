@@ -1,0 +1,47 @@
+"""Tuples and dataclasses as trees, whose leaves a branch chooses and a loop carries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import Any
+
+from ferrule.language.values import is_record
+
+
+def parts(value: Any) -> list[tuple[str, Any]] | None:
+    """The items of a tuple or dataclass, each with what a message puts behind its name.
+
+    None for anything else: a leaf.
+    """
+    if isinstance(value, tuple):
+        return [(f"[{i}]", item) for i, item in enumerate(value)]
+    if is_record(value):
+        return [(f".{each.name}", getattr(value, each.name, None)) for each in fields(value)]
+    return None
+
+
+def rebuild(template: Any, items: Iterable[Any]) -> Any:
+    """A tuple or dataclass like the template, of these items.
+
+    A dataclass is filled without its constructor: its checks could not read run-time values.
+    """
+    if isinstance(template, tuple):
+        return tuple.__new__(type(template), tuple(items))
+    return fill(type(template), zip([f.name for f in fields(template)], items, strict=True))
+
+
+def fill(cls: type, values: Iterable[tuple[str, Any]]) -> Any:
+    """An instance of a dataclass with these fields, made without its constructor."""
+    instance: Any = object.__new__(cls)
+    for name, value in values:
+        object.__setattr__(instance, name, value)
+    return instance
+
+
+def alike(left: Any, right: Any) -> bool:
+    """Whether two values are of one class and have as many items, so that they go in pairs."""
+    ours, theirs = parts(left), parts(right)
+    if ours is None or theirs is None:
+        return False
+    return type(left) is type(right) and len(ours) == len(theirs)

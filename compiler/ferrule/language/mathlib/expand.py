@@ -1,0 +1,113 @@
+"""The pass that replaces each op of the library by simpler ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Final, TypeAlias
+
+from ferrule.language.ir import ops
+from ferrule.language.ir.builder import Builder
+from ferrule.language.ir.rewrite import rewrite
+from ferrule.language.mathlib import (
+    errorfunctions,
+    exponentials,
+    fused,
+    hyperbolic,
+    inverse,
+    logarithms,
+    powers,
+    remainder,
+    rounding,
+    trigonometry,
+)
+from ferrule.language.mathlib.forms import FORMS
+from ferrule.language.mathlib.formulas import Num
+from ferrule.specs import Float32
+
+Keep: TypeAlias = Callable[[ops.Unary | ops.Binary], bool]
+"""Whether a target has an instruction for this op of the library, with the result it wants."""
+
+
+def keep_none(_: ops.Unary | ops.Binary) -> bool:
+    """For a target that has none."""
+    return False
+
+
+def expand_maths(program: ops.Program, keep: Keep = keep_none) -> ops.Program:
+    """The program without ops of the library, but for those that `keep` keeps.
+
+    An Fma of float32 or float64 stays: many targets have it.  All values keep their identity.
+    """
+    rule = partial(_expand, keep)
+    return replace(
+        program,
+        kernels=tuple(replace(k, body=rewrite(k.body, rule)) for k in program.kernels),
+        host=replace(program.host, body=rewrite(program.host.body, rule)),
+    )
+
+
+def _expand(keep: Keep, b: Builder, op: ops.Op) -> None:
+    match op:
+        case ops.Unary(result, name, operand) if name in UNARY and not keep(op):
+            _define(b, result, UNARY[name], operand)
+        case ops.Binary(result, name, lhs, rhs) if name in BINARY and not keep(op):
+            _define(b, result, BINARY[name], lhs, rhs)
+        case ops.Fma(result, x, y, z) if result.type not in FORMS:
+            b.append(ops.Bitcast(result, expand_fma(b, x, y, z)))
+        case _:
+            b.append(op)
+
+
+def _define(
+    b: Builder, result: ops.Value, function: Callable[..., Num], *operands: ops.Value
+) -> None:
+    """Computes a result, in float32 where the dtype is narrower."""
+    numbers = [Num(b, operand) for operand in operands]
+    if result.type not in FORMS:
+        wide = function(*(number.to(Float32) for number in numbers))
+        b.append(ops.Cast(result, wide.value))
+    else:
+        b.append(ops.Bitcast(result, function(*numbers).value))
+
+
+def expand_fma(b: Builder, x: ops.Value, y: ops.Value, z: ops.Value) -> ops.Value:
+    """`x * y + z` rounded once, by simpler ops."""
+    return fused.fma(Num(b, x), Num(b, y), Num(b, z)).value
+
+
+UNARY: Final[dict[ops.UnaryOp, Callable[[Num], Num]]] = {
+    "exp": exponentials.exp,
+    "exp2": exponentials.exp2,
+    "expm1": exponentials.expm1,
+    "sigmoid": exponentials.sigmoid,
+    "log": logarithms.log,
+    "log2": logarithms.log2,
+    "log10": logarithms.log10,
+    "log1p": logarithms.log1p,
+    "rsqrt": powers.rsqrt,
+    "cbrt": powers.cbrt,
+    "sin": trigonometry.sin,
+    "cos": trigonometry.cos,
+    "tan": trigonometry.tan,
+    "asin": inverse.asin,
+    "acos": inverse.acos,
+    "atan": inverse.atan,
+    "sinh": hyperbolic.sinh,
+    "cosh": hyperbolic.cosh,
+    "tanh": hyperbolic.tanh,
+    "erf": errorfunctions.erf,
+    "erfc": errorfunctions.erfc,
+    "fabs": rounding.fabs,
+    "floor": rounding.floor,
+    "ceil": rounding.ceil,
+    "round": rounding.round_even,
+    "trunc": rounding.trunc,
+}
+BINARY: Final[dict[ops.BinaryOp, Callable[[Num, Num], Num]]] = {
+    "pow": powers.power,
+    "atan2": inverse.atan2,
+    "fmod": remainder.fmod,
+    "copysign": rounding.copysign,
+}

@@ -1,0 +1,158 @@
+"""Formulas in Python that write the kernel IR: a `Num` is a value with Python's operators.
+
+The other operand may be a Python number, which takes the dtype.  `&`, `|` and `^` are of integers
+and of Booleans; `==` and `!=` stay Python's, `equals` compares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ferrule.language.ir import ops
+from ferrule.language.ir.builder import Builder
+from ferrule.specs import DType
+
+Operand: TypeAlias = "Num | bool | int | float"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Num:
+    """A scalar of the kernel IR."""
+
+    b: Builder
+    value: ops.Value
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the scalar."""
+        assert isinstance(self.value.type, DType)
+        return self.value.type
+
+    def like(self, other: Operand) -> Num:
+        """A number of this dtype."""
+        if isinstance(other, Num):
+            return other
+        return Num(self.b, self.b.constant(self.dtype, other))
+
+    def unary(self, op: ops.UnaryOp) -> Num:
+        """`op self`."""
+        return Num(self.b, self.b.unary(op, self.value))
+
+    def binary(self, op: ops.BinaryOp, other: Operand) -> Num:
+        """`self op other`."""
+        return Num(self.b, self.b.binary(op, self.value, self.like(other).value))
+
+    def compare(self, op: ops.CompareOp, other: Operand) -> Num:
+        """`self op other`, a Boolean."""
+        return Num(self.b, self.b.compare(op, self.value, self.like(other).value))
+
+    # ---- operators ----
+
+    def __add__(self, other: Operand) -> Num:
+        return self.binary("add", other)
+
+    def __radd__(self, other: Operand) -> Num:
+        return self.like(other) + self
+
+    def __sub__(self, other: Operand) -> Num:
+        return self.binary("sub", other)
+
+    def __rsub__(self, other: Operand) -> Num:
+        return self.like(other) - self
+
+    def __mul__(self, other: Operand) -> Num:
+        return self.binary("mul", other)
+
+    def __rmul__(self, other: Operand) -> Num:
+        return self.like(other) * self
+
+    def __truediv__(self, other: Operand) -> Num:
+        return self.binary("div", other)
+
+    def __rtruediv__(self, other: Operand) -> Num:
+        return self.like(other) / self
+
+    def __mod__(self, other: Operand) -> Num:
+        return self.binary("mod", other)
+
+    def __neg__(self) -> Num:
+        return self.unary("neg")
+
+    def __invert__(self) -> Num:
+        return self.unary("not")
+
+    def __and__(self, other: Operand) -> Num:
+        return self.binary("and", other)
+
+    def __or__(self, other: Operand) -> Num:
+        return self.binary("or", other)
+
+    def __xor__(self, other: Operand) -> Num:
+        return self.binary("xor", other)
+
+    def __lshift__(self, other: Operand) -> Num:
+        return self.binary("shl", other)
+
+    def __rshift__(self, other: Operand) -> Num:
+        return self.binary("shr", other)
+
+    def __lt__(self, other: Operand) -> Num:
+        return self.compare("lt", other)
+
+    def __le__(self, other: Operand) -> Num:
+        return self.compare("le", other)
+
+    def __gt__(self, other: Operand) -> Num:
+        return self.compare("gt", other)
+
+    def __ge__(self, other: Operand) -> Num:
+        return self.compare("ge", other)
+
+    def equals(self, other: Operand) -> Num:
+        """Whether they are equal; false of NaN."""
+        return self.compare("eq", other)
+
+    def differs(self, other: Operand) -> Num:
+        """Whether they differ; true of NaN."""
+        return self.compare("ne", other)
+
+    # ---- conversions and choices ----
+
+    def sqrt(self) -> Num:
+        """The square root, correctly rounded."""
+        return self.unary("sqrt")
+
+    def to(self, dtype: DType) -> Num:
+        """In another dtype."""
+        return Num(self.b, self.b.cast(dtype, self.value))
+
+    def bits(self, dtype: DType) -> Num:
+        """The same bits in another dtype."""
+        return Num(self.b, self.b.bitcast(dtype, self.value))
+
+    def pick(self, yes: Num, no: Operand) -> Num:
+        """`yes` where this Boolean holds, else `no`."""
+        return Num(self.b, self.b.select(self.value, yes.value, yes.like(no).value))
+
+    def is_nan(self) -> Num:
+        """Whether it is NaN."""
+        return self.differs(self)
+
+    def unless(self, condition: Num, other: Operand) -> Num:
+        """Itself, or where the condition holds `other`."""
+        return condition.pick(self.like(other), self)
+
+    def within(self, low: float, high: float) -> Num:
+        """Clamped; NaN stays NaN, for it compares false."""
+        return self.unless(self < low, low).unless(self > high, high)
+
+
+def polynomial(x: Num, coefficients: Sequence[float]) -> Num:
+    """The polynomial with these coefficients, the highest power first, by Horner's rule."""
+    first, *rest = coefficients
+    result = x.like(first)
+    for coefficient in rest:
+        result = result * x + coefficient
+    return result

@@ -1,0 +1,71 @@
+"""Examples that are recognised by what they are: streams, numbers, real tensors.
+
+None of the packages that they come from is imported here.
+"""
+
+from __future__ import annotations
+
+import sys
+import typing
+from typing import Any
+
+from ferrule.compiler.errors import CompileError
+from ferrule.specs import Boolean, DType, Float32, Int32, Int64, Numeric, Sym, params
+from ferrule.specs.dtypes import BY_NAME
+
+
+def is_stream_annotation(annotation: Any) -> bool:
+    """Whether this is cuda-python's CUstream, as a class or as text."""
+    name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    return name.rpartition(".")[2] == "CUstream"
+
+
+def is_stream(example: Any) -> bool:
+    """Whether this is a stream of cuda-python, of torch, or of the CUDA stream protocol."""
+    kind = type(example)
+    if hasattr(kind, "__cuda_stream__"):
+        return True
+    root, name = kind.__module__.partition(".")[0], kind.__name__
+    return (root, name) in (("cuda", "CUstream"), ("cuda", "cudaStream_t"), ("torch", "Stream"))
+
+
+def hints_of(cls: type) -> dict[str, Any]:
+    """The annotations of a class by field, evaluated where they can be."""
+    try:
+        return typing.get_type_hints(cls)
+    except (NameError, TypeError, AttributeError):
+        return dict(getattr(cls, "__annotations__", {}))
+
+
+def scalar_dtype(example: Any) -> DType | None:
+    """The dtype of a number: a dtype itself, NumPy's and ferrule's by their own, or the usual."""
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(example, numpy.generic):
+        return BY_NAME.get(example.dtype.name)
+    match example:
+        case DType():
+            return example
+        case Numeric():
+            return type(example)
+        case Sym(width=width):
+            return Int32 if width == 32 else Int64
+        case bool():
+            return Boolean
+        case int():
+            return Int32
+        case float():
+            return Float32
+    return None
+
+
+def tensor_spec(name: str, tensor: Any) -> params.Tensor:
+    """The spec of a real tensor: its exact shape, strides, dtype and device."""
+    from ferrule import runtime
+
+    try:
+        spec: params.Tensor = runtime.tensor_spec(name, tensor)
+        return spec
+    except (TypeError, ValueError, BufferError, RuntimeError) as error:
+        raise CompileError(
+            f"the tensor for the parameter {name!r} cannot be taken through DLPack: {error}"
+        ) from None

@@ -1,0 +1,181 @@
+"""What DLPack tells of a tensor: dtype, shape, strides, device, address, whether it can be written.
+
+No data is copied. Arrays that cannot be written, and arrays of dtypes that NumPy does not give out,
+are taken too; whoever uses them sees to it that nothing is written that must not be.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import tvm_ffi
+
+from ferrule import specs
+from ferrule.runtime import foreign
+from ferrule.specs.dtypes import BY_NAME
+
+_OBJECT_HEADER: Final = 24
+"""Bytes before the DLTensor of a tensor object."""
+
+_PACKED: Final = specs.Float4E2M1FN.code | 4 << 8 | 2 << 16
+"""The DLDataType of two 4-bit floats in a byte."""
+
+NUMPY_TYPES: Final = 256
+"""Numbers from here on are dtypes of other packages, which NumPy does not give out by DLPack."""
+
+
+class DLTensor(ctypes.Structure):
+    """DLPack's struct of this name."""
+
+    _fields_ = [
+        ("data", ctypes.c_uint64),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("dtype", ctypes.c_uint32),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What DLPack tells of a tensor; sizes and strides count elements, those of a packed one too.
+
+    `tensor` holds the memory.
+    """
+
+    tensor: Any = field(repr=False)
+    dtype: specs.DType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    device: str
+    address: int
+    packed: bool
+    read_only: bool
+
+    def spec(self, name: str) -> specs.Tensor:
+        """The parameter that takes exactly this."""
+        return specs.Tensor(
+            name,
+            self.shape,
+            self.dtype,
+            strides=self.strides,
+            device=self.device,
+            read_only=self.read_only,
+            packed=self.packed,
+        )
+
+    def check_align(self, align: int) -> None:
+        """ValueError where the data does not lie at a multiple of `align` bytes."""
+        if 0 not in self.shape and self.address % align:
+            raise ValueError(
+                f"the tensor's data lies at {self.address:#x}, which is no multiple of "
+                f"{align} bytes"
+            )
+
+
+class _Writable:
+    """The memory of an array, said to be writable."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        interface = dict(array.__array_interface__)
+        self.__array_interface__ = {**interface, "data": (interface["data"][0], False)}
+        self.array = array
+
+
+def writable_alias(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The same memory as an array that DLPack gives out; whoever uses it must not write."""
+    return np.asarray(_Writable(array))
+
+
+def typed_tensor(array: np.ndarray[Any, Any]) -> Any:
+    """An array whose dtype is another package's (bfloat16, float8_e4m3fn, …) as tvm-ffi's tensor.
+
+    NumPy does not give such an array out: its bytes are, and the tensor gets the dtype. TypeError
+    for a dtype that DLPack does not have, or has with elements that are less than a byte.
+    """
+    dtype = BY_NAME.get(array.dtype.name)
+    if dtype is None or dtype.bits != 8 * array.itemsize:
+        raise TypeError(f"an array of {array.dtype}, which DLPack does not have in this form")
+    plain = array if array.flags.writeable else _writable_bytes(array)
+    held = tvm_ffi.from_dlpack(plain.view(f"u{array.itemsize}"))
+    DLTensor.from_address(held.__chandle__() + _OBJECT_HEADER).dtype = dtype.dlpack
+    return held
+
+
+def _writable_bytes(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return writable_alias(array.view(f"u{array.itemsize}"))
+
+
+def has_own_dtype(value: Any) -> bool:
+    """Whether this is an array whose dtype is another package's."""
+    return isinstance(value, np.ndarray) and not 0 <= value.dtype.num < NUMPY_TYPES
+
+
+def view_of(tensor: Any) -> View:
+    """What DLPack tells of a tensor. TypeError where it tells nothing, or of an unknown dtype."""
+    read_only = foreign.is_read_only(tensor)
+    if has_own_dtype(tensor):
+        held = typed_tensor(tensor)
+    else:
+        aliased = read_only and isinstance(tensor, np.ndarray)
+        held = _taken(writable_alias(tensor) if aliased else tensor)
+    raw = DLTensor.from_address(held.__chandle__() + _OBJECT_HEADER)
+    shape = tuple(raw.shape[: raw.ndim]) if raw.ndim else ()
+    row_major = specs.compact_strides(shape, tuple(reversed(range(len(shape)))))
+    # In a tensor without elements strides mean nothing.
+    given = tuple(raw.strides[: raw.ndim]) if raw.ndim and raw.strides and 0 not in shape else None
+    strides = tuple(map(int, row_major)) if given is None else given
+    packed = raw.dtype == _PACKED
+    if packed:
+        shape, strides = _logical(shape, strides)
+    return View(
+        held,
+        _dtype_of(raw.dtype),
+        shape,
+        strides,
+        specs.DEVICE_NAMES[raw.device_type],
+        raw.data + raw.byte_offset,
+        packed,
+        read_only,
+    )
+
+
+def _taken(tensor: Any) -> Any:
+    if any(getattr(tensor, flag, bool)() for flag in ("is_conj", "is_neg")):
+        # torch negates such elements as it reads them, and DLPack cannot say so.
+        raise TypeError("a Tensor that is negated lazily: call resolve_conj() or resolve_neg()")
+    try:
+        return tvm_ffi.from_dlpack(tensor)
+    except Exception as error:
+        kind = type(tensor).__qualname__
+        raise TypeError(f"a {kind} that DLPack does not give out: {error}") from error
+
+
+def _dtype_of(word: int) -> specs.DType:
+    if word == _PACKED:
+        return specs.Float4E2M1FN
+    if word not in specs.BY_DLPACK:
+        code, bits, lanes = word & 0xFF, word >> 8 & 0xFF, word >> 16
+        raise TypeError(f"the DLPack dtype (code={code}, bits={bits}, lanes={lanes}) is unknown")
+    return specs.BY_DLPACK[word]
+
+
+def _logical(
+    shape: tuple[int, ...], strides: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Sizes and strides in elements of a tensor that has two in each byte."""
+    unit = [axis for axis, stride in enumerate(strides) if stride == 1]
+    long = [axis for axis in unit if shape[axis] != 1] or unit
+    if not long:
+        raise ValueError(f"a packed tensor needs a dim of stride 1, but its strides are {strides}")
+    inner = long[0]
+    return (
+        tuple(size * 2 if axis == inner else size for axis, size in enumerate(shape)),
+        tuple(1 if axis == inner else stride * 2 for axis, stride in enumerate(strides)),
+    )

@@ -1,0 +1,74 @@
+"""Pointers and streams."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar
+
+from ferrule.specs.devices import as_device_type
+from ferrule.specs.dtypes import DType, as_dtype
+from ferrule.specs.params.base import REQUIRED, Plain, Required, check_name
+from ferrule.specs.params.tensors import check_alignment
+
+
+class AddressSpace(Enum):
+    """Where a pointer points, under CuTe's names."""
+
+    generic = "generic"
+    gmem = "gmem"
+    smem = "smem"
+    rmem = "rmem"
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """An address: ctypes.c_void_p, an int, an object with `__tvm_ffi_opaque_ptr__`; None is null.
+
+    `dtype` is what it points to (None: unknown), `align` in bytes.
+    """
+
+    name: str
+    dtype: DType | None = None
+    address_space: AddressSpace = AddressSpace.generic
+    align: int = 1
+    nullable: bool = True
+    default: None | Required = REQUIRED
+    indices: ClassVar[frozenset[int]] = frozenset({4})
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        if self.dtype is not None:
+            object.__setattr__(self, "dtype", as_dtype(self.dtype))
+        check_alignment(self.dtype or as_dtype("uint8"), self.align)
+
+
+@dataclass(frozen=True, slots=True)
+class Stream(Plain):
+    """A stream's handle: an object of the CUDA stream protocol, an int, or None for the default."""
+
+    word: ClassVar[str] = "Stream"
+    indices: ClassVar[frozenset[int]] = frozenset({4})
+
+
+@dataclass(frozen=True, slots=True)
+class EnvStream:
+    """The caller's current stream, as tvm-ffi knows it; no argument of the call.
+
+    `device` and `device_id` say of which device, where no tensor does.
+    """
+
+    name: str
+    device: str | None = None
+    device_id: int | None = None
+    indices: ClassVar[frozenset[int]] = frozenset()
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        if self.device is not None:
+            as_device_type(self.device)
+
+    @property
+    def default(self) -> None:
+        """A call never gives it."""
+        return None

@@ -1,0 +1,229 @@
+"""What holds other parameters: tuples, optionals, unions and containers; all kinds together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+from typing_extensions import assert_never
+
+from ferrule.specs.expr import is_name
+from ferrule.specs.params.addresses import EnvStream, Pointer, Stream
+from ferrule.specs.params.base import REQUIRED, Plain, check_name
+from ferrule.specs.params.numbers import Constant, Scalar, Shape
+from ferrule.specs.params.tensors import Tensor
+from ferrule.specs.params.values import (
+    AnyValue,
+    Bytes,
+    DataType,
+    Device,
+    Function,
+    Module,
+    NoneValue,
+    Object,
+    String,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tuple:
+    """A tuple of parameters: an Array or List at the call, or a named tuple or dataclass.
+
+    `fields`: whether the items' names are those of a named tuple or dataclass.  The default of such
+    a field is that of its own constructor: a call gives every item.
+    """
+
+    name: str
+    items: tuple[Param, ...]
+    fields: bool = False
+    default: Any = REQUIRED
+    indices: ClassVar[frozenset[int]] = frozenset({71, 75})
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        object.__setattr__(self, "items", tuple(self.items))
+        _check_inside(self.name, self.items, fields=self.fields)
+        names = [item.name for item in self.items] if self.fields else []
+        if not all(map(is_name, names)) or len(set(names)) < len(names):
+            raise ValueError(f"{self.name}: fields have names of their own, but got {names}")
+
+
+@dataclass(frozen=True, slots=True)
+class Optional:
+    """A parameter or None."""
+
+    name: str
+    item: Param
+    default: Any = REQUIRED
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        _check_inside(self.name, (self.item,))
+        if isinstance(self.item, (Optional, NoneValue)):
+            raise ValueError(f"{self.name}: an Optional of {self.item!r} can be nothing but None")
+
+    @property
+    def indices(self) -> frozenset[int]:
+        """The type indices of the values that it takes."""
+        return self.item.indices | {0}
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """One of several parameters, told apart by their type indices at the call."""
+
+    name: str
+    members: tuple[Param, ...]
+    default: Any = REQUIRED
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        object.__setattr__(self, "members", tuple(self.members))
+        _check_inside(self.name, self.members)
+        if len(self.members) < 2:
+            raise ValueError(f"{self.name}: a Union has at least two members")
+        check_distinct(self)
+
+    @property
+    def indices(self) -> frozenset[int]:
+        """The type indices of the values that it takes."""
+        return frozenset().union(*(member.indices for member in self.members))
+
+
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """The base of containers of any length; every element is an `item` (None: anything)."""
+
+    name: str
+    item: Param | None = None
+    default: Any = REQUIRED
+    indices: ClassVar[frozenset[int]]
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        check_element(self.name, self.item)
+
+
+@dataclass(frozen=True, slots=True)
+class Array(Elements):
+    """An ffi.Array of any length; every element is an `item` (None: anything)."""
+
+    indices: ClassVar[frozenset[int]] = frozenset({71})
+
+
+@dataclass(frozen=True, slots=True)
+class List(Elements):
+    """An ffi.List of any length; every element is an `item` (None: anything)."""
+
+    indices: ClassVar[frozenset[int]] = frozenset({75})
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """The base of maps; every key is a `key` and every value a `value` (None: anything)."""
+
+    name: str
+    key: Param | None = None
+    value: Param | None = None
+    default: Any = REQUIRED
+    indices: ClassVar[frozenset[int]]
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        check_element(self.name, self.key)
+        check_element(self.name, self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Map(Pairs):
+    """An ffi.Map; every key is a `key` and every value a `value` (None: anything)."""
+
+    indices: ClassVar[frozenset[int]] = frozenset({72})
+
+
+@dataclass(frozen=True, slots=True)
+class Dict(Pairs):
+    """An ffi.Dict; every key is a `key` and every value a `value` (None: anything)."""
+
+    indices: ClassVar[frozenset[int]] = frozenset({76})
+
+
+Param: TypeAlias = (
+    Tensor
+    | Scalar
+    | Shape
+    | Pointer
+    | Stream
+    | EnvStream
+    | Tuple
+    | Optional
+    | Union
+    | String
+    | Bytes
+    | DataType
+    | Device
+    | NoneValue
+    | Constant
+    | Function
+    | Array
+    | List
+    | Map
+    | Dict
+    | Object
+    | Module
+    | AnyValue
+)
+
+
+def type_indices(param: Param) -> frozenset[int]:
+    """The type indices of the values that a parameter takes (facts of tvm-ffi's ABI).
+
+    None is in none of them but those of `Optional`, `NoneValue` and `AnyValue`, and no int is a
+    pointer here: this is what tells the members of a union apart.
+    """
+    return param.indices
+
+
+def check_distinct(union: Union) -> None:
+    """Every member of a union takes values that none before it takes, else ValueError."""
+    taken: frozenset[int] = frozenset()
+    for member in union.members:
+        indices = type_indices(member)
+        if isinstance(member, (Optional, Union, AnyValue)) or indices <= taken:
+            raise ValueError(
+                f"{union.name}: the member {member!r} of a Union cannot be told apart from those "
+                f"before it by its type"
+            )
+        taken |= indices
+
+
+def _check_inside(name: str, items: tuple[Param, ...], *, fields: bool = False) -> None:
+    """What stands inside a parameter is an argument's, and without a default, but for fields."""
+    if any(isinstance(item, EnvStream) for item in items):
+        raise ValueError(f"{name}: an env stream is no argument, so it cannot stand inside another")
+    for item in items:
+        if item.default is not REQUIRED and not fields:
+            raise ValueError(
+                f"{name}: {type(item).__name__} inside it has the default {item.default!r}: only a "
+                f"parameter and a field of a named tuple or dataclass have one"
+            )
+
+
+def check_element(name: str, item: Param | None) -> None:
+    """The element of a container: a kind that binds no symbol, else ValueError."""
+    _check_inside(name, () if item is None else (item,))
+    match item:
+        case Elements(item=inner) | Optional(item=inner):
+            check_element(name, inner)
+        case Pairs(key=key, value=value):
+            check_element(name, key)
+            check_element(name, value)
+        case Tensor(shape=shape, strides=strides):
+            if any(not isinstance(dim, int) for dim in (*shape, *strides)):
+                raise ValueError(f"{name}: a tensor in a container has a static shape")
+        case Stream() | Shape() | Pointer() | EnvStream() | Tuple() | Union():
+            raise ValueError(f"{name}: {type(item).__name__} cannot be an element of a container")
+        case None | Plain() | Scalar() | Constant() | Object():
+            return
+        case _:
+            assert_never(item)

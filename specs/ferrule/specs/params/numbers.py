@@ -1,0 +1,106 @@
+"""Numbers, tuples of sizes, and values that are known when a function is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Literal, get_args
+
+from ferrule.specs.dtypes import DType, as_dtype
+from ferrule.specs.expr import Dim
+from ferrule.specs.params.base import BIG_INT, REQUIRED, STRINGS, Required, check_name
+from ferrule.specs.params.tensors import check_dims
+
+TupleKind = Literal["Shape", "Stride", "Coord", "Tile", "IntTuple"]
+SIGNED_KINDS: Final = ("Stride", "Coord", "IntTuple")
+
+_INTEGERS: Final = frozenset({1, 2, BIG_INT})
+_CONSTANTS: Final[Mapping[type, frozenset[int]]] = {
+    bool: frozenset({2}),
+    int: _INTEGERS,
+    float: frozenset({3}),
+    str: STRINGS,
+}
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Scalar:
+    """A number: an int, float or bool at the call, in the range of its dtype."""
+
+    name: str
+    dtype: DType
+    default: bool | int | float | Required
+
+    def __init__(self, name: str, dtype: DType | str, default: Any = REQUIRED) -> None:
+        put = object.__setattr__
+        put(self, "name", check_name(name))
+        put(self, "dtype", check_scalar_dtype(as_dtype(dtype)))
+        put(self, "default", default if default is REQUIRED else self.dtype(default).value)
+
+    @property
+    def indices(self) -> frozenset[int]:
+        """The type indices of the values that it takes."""
+        return _INTEGERS | {3} if self.dtype.kind == "float" else _INTEGERS
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Shape:
+    """A flat tuple of integers: an ffi.Shape, or an Array or List of ints at the call.
+
+    `dims` are checked and bound as the sizes of a tensor are; those of a "Stride" or "Coord" may be
+    negative.  A nested one is a `Tuple` of these.
+    """
+
+    name: str
+    dims: tuple[Dim, ...]
+    kind: TupleKind
+    default: tuple[int, ...] | Required
+    indices: ClassVar[frozenset[int]] = frozenset({69, 71, 75})
+
+    def __init__(
+        self,
+        name: str,
+        dims: Sequence[Dim],
+        kind: TupleKind = "Shape",
+        default: tuple[int, ...] | Required = REQUIRED,
+    ) -> None:
+        put = object.__setattr__
+        if kind not in get_args(TupleKind):
+            raise ValueError(f"kind must be one of {get_args(TupleKind)}, but got {kind!r}")
+        put(self, "name", check_name(name))
+        put(self, "dims", check_dims("dims", dims, signed=kind in SIGNED_KINDS))
+        put(self, "kind", kind)
+        put(self, "default", default)
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A value that the argument must equal: a bool, int, float or str, and of that very kind.
+
+    Floats are compared by their bits, so NaN equals NaN and 0.0 is not -0.0.
+    """
+
+    name: str
+    value: bool | int | float | str
+    default: Any = REQUIRED
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        if not isinstance(self.value, (bool, int, float, str)):
+            raise TypeError(
+                f"{self.name}: a constant is a bool, int, float or str, but got {self.value!r}"
+            )
+        if type(self.value) is int and not -(1 << 63) <= self.value < 1 << 63:
+            raise ValueError(f"{self.name}: a constant int must fit 64 bits, got {self.value}")
+
+    @property
+    def indices(self) -> frozenset[int]:
+        """The type indices of the values that it takes."""
+        return _CONSTANTS[type(self.value)]
+
+
+def check_scalar_dtype(dtype: DType) -> DType:
+    """A dtype that a scalar parameter can have.  Raises ValueError for storage types."""
+    if dtype.kind == "complex" or dtype.bits < 8 or (dtype.kind == "float" and dtype.bits < 16):
+        raise ValueError(f"a scalar parameter cannot be {dtype.name}: that is a storage type")
+    return dtype

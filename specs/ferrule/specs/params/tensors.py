@@ -1,0 +1,176 @@
+"""Tensors, and what sizes, strides and alignments can be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ferrule.specs.devices import as_device_type
+from ferrule.specs.dtypes import DType, Float4E2M1FN, as_dtype
+from ferrule.specs.expr import Dim, divisibility_of, is_dim, make, sym_int64
+from ferrule.specs.params.base import REQUIRED, Required, check_name
+
+PACKED_NAME: Final = "float4_e2m1fnx2"
+"""The name of two 4-bit floats in a byte, DLPack's float4_e2m1fn with two lanes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """The address of the first element of a tensor parameter, as a calling convention names it."""
+
+    tensor: Tensor
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Tensor:
+    """A tensor: a DLTensor at the call, of type index 7 or 70.
+
+    `shape` and `strides` hold ints and expressions, strides in elements; without strides the
+    tensor is compact and row-major.  `device` is a name of `devices.DEVICE_CODES`, or None for the
+    device of the target; `device_id` an index, or None for any.  `align` is in bytes, a power of
+    two; the element size by default.  `packed`: the elements are 4-bit floats, two in each element
+    of the DLTensor along the dim of stride 1, whose size there is half of the one here.
+    `read_only`: nothing writes to it, so an array that cannot be written is accepted.  `owning`:
+    the argument must be a Tensor object (index 70), which outlives the call.
+    """
+
+    name: str
+    shape: tuple[Dim, ...]
+    dtype: DType
+    strides: tuple[Dim, ...]
+    device: str | None
+    align: int
+    device_id: int | None
+    packed: bool
+    read_only: bool
+    owning: bool
+
+    def __init__(
+        self,
+        name: str,
+        shape: Sequence[Dim],
+        dtype: DType | str,
+        *,
+        strides: Sequence[Dim] | None = None,
+        contiguous: bool | None = None,
+        device: str | None = None,
+        device_id: int | None = None,
+        align: int | None = None,
+        read_only: bool = False,
+        owning: bool = False,
+        packed: bool | None = None,
+    ) -> None:
+        """`contiguous=False` without strides stands for any strides, `True` for compact ones."""
+        put = object.__setattr__
+        put(self, "name", check_name(name))
+        put(self, "shape", check_dims("shape", shape))
+        put(self, "packed", dtype == PACKED_NAME if packed is None else packed)
+        put(self, "dtype", Float4E2M1FN if dtype == PACKED_NAME else as_dtype(dtype))
+        put(self, "strides", _chosen_strides(self.shape, strides, contiguous))
+        put(self, "device", None if device is None else as_device_type(device))
+        put(self, "device_id", None if device_id is None else _check_index(device_id))
+        put(self, "align", check_alignment(self.dtype, align))
+        put(self, "read_only", bool(read_only))
+        put(self, "owning", bool(owning))
+        if self.packed:
+            check_packed(self)
+
+    @property
+    def data(self) -> Data:
+        """The address of the first element, for calling conventions."""
+        return Data(self)
+
+    @property
+    def default(self) -> Required:
+        """A tensor has no default."""
+        return REQUIRED
+
+    @property
+    def indices(self) -> frozenset[int]:
+        """The type indices of the values that it takes."""
+        return frozenset({70} if self.owning else {7, 70})
+
+
+def check_dims(what: str, dims: Sequence[Dim], *, signed: bool = False) -> tuple[Dim, ...]:
+    """Sizes or strides as a tuple.  Raises TypeError and ValueError for what is none."""
+    if isinstance(dims, (str, bytes)) or not isinstance(dims, Sequence):
+        raise TypeError(f"{what} must be a tuple of ints and symbolic ints, but got {dims!r}")
+    for i, dim in enumerate(dims):
+        if not is_dim(dim):
+            raise TypeError(f"{what}[{i}] must be an int or a symbolic int, but got {dim!r}")
+        if isinstance(dim, int) and dim < 0 and not signed:
+            raise ValueError(f"{what}[{i}] must not be negative, but got {dim}")
+        if isinstance(dim, int) and not -(1 << 63) <= dim < 1 << 63:
+            raise ValueError(f"{what}[{i}] must fit 64 bits, but got {dim}")
+    return tuple(dims)
+
+
+def check_alignment(dtype: DType, align: int | None) -> int:
+    """An alignment in bytes.  Raises ValueError for what is no power of two up to 4096."""
+    if align is None:
+        return dtype.itemsize
+    if isinstance(align, bool) or not isinstance(align, int):
+        raise TypeError(f"alignment must be an int of bytes, but got {align!r}")
+    if not 1 <= align <= 4096 or align & (align - 1):
+        raise ValueError(f"alignment must be a power of two from 1 to 4096, but got {align}")
+    return align
+
+
+def _check_index(index: int) -> int:
+    if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < 1 << 31:
+        raise ValueError(f"a device index must be an int of at least 0, but got {index!r}")
+    return index
+
+
+def _chosen_strides(
+    shape: tuple[Dim, ...], strides: Sequence[Dim] | None, contiguous: bool | None
+) -> tuple[Dim, ...]:
+    if strides is None and contiguous is False:
+        return tuple(sym_int64() for _ in shape)
+    compact = compact_strides(shape, tuple(reversed(range(len(shape)))))
+    if strides is None:
+        return compact
+    checked = check_dims("strides", strides, signed=True)
+    if len(checked) != len(shape):
+        raise ValueError(
+            f"strides must have as many entries as shape, {len(shape)}, but got {len(checked)}"
+        )
+    if contiguous and checked != compact:
+        raise ValueError("a contiguous tensor is compact and row-major: leave strides out")
+    return checked
+
+
+def check_packed(tensor: Tensor) -> None:
+    """A packed tensor has a dim of stride 1 whose size is known to be even, else ValueError."""
+    if tensor.dtype is not Float4E2M1FN:
+        raise ValueError(f"{tensor.name}: only 4-bit floats are packed, not {tensor.dtype.name}")
+    unit = [axis for axis, stride in enumerate(tensor.strides) if stride == 1]
+    if not unit:
+        raise ValueError(f"{tensor.name}: a packed tensor needs a dim of stride 1")
+    for axis, dim in enumerate((*tensor.shape, *tensor.strides)):
+        if axis - len(tensor.shape) in unit or (axis < len(tensor.shape) and axis not in unit[:1]):
+            continue
+        if divisibility_of(dim) % 2:
+            raise ValueError(
+                f"{tensor.name}: two elements share a byte, so the size and strides "
+                f"of a packed tensor must be even; give the symbol divisibility=2"
+            )
+
+
+def compact_strides(shape: Sequence[Dim], order: Sequence[int]) -> tuple[Dim, ...]:
+    """Strides without gaps; `order[i]` is the rank of dim i, the lowest varies fastest.
+
+    For shape (2, 3, 4): order (0, 1, 2) gives (1, 2, 6), column-major; (2, 1, 0) gives (12, 4, 1).
+    Raises ValueError for an order that is no permutation of the dims.
+    """
+    if sorted(order) != list(range(len(shape))):
+        raise ValueError(
+            f"stride_order must be a permutation of {tuple(range(len(shape)))}, but got {order!r}"
+        )
+    strides: list[Dim] = [1] * len(shape)
+    running: Dim = 1
+    for axis in sorted(range(len(shape)), key=lambda axis: order[axis]):
+        strides[axis] = running
+        running = make("mul", running, shape[axis])
+    return tuple(strides)

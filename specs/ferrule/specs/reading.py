@@ -1,0 +1,242 @@
+"""Signatures from their full form: the text is read with Python's own parser, never evaluated."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any, Final, get_args
+
+from ferrule.specs.dtypes import BY_NAME, as_dtype
+from ferrule.specs.expr import Dim, ExprOp, Sym, make, sym_int
+from ferrule.specs.literals import read_literal
+from ferrule.specs.params import (
+    AddressSpace,
+    Array,
+    Constant,
+    Dict,
+    EnvStream,
+    List,
+    Map,
+    NoneValue,
+    Object,
+    Optional,
+    Param,
+    Plain,
+    Pointer,
+    Scalar,
+    Shape,
+    Tensor,
+    Tuple,
+    Union,
+)
+from ferrule.specs.signature import Signature
+
+_KINDS: Final[dict[str, Callable[..., Param]]] = {
+    kind.word: kind for kind in get_args(Param) if issubclass(kind, Plain)
+}
+
+
+def parse_signature(text: str) -> Signature:
+    """The signature that has this full form.  Raises ValueError that says what cannot be read."""
+    try:
+        return _parse(text)
+    except (TypeError, KeyError, OverflowError) as error:
+        raise ValueError(f"{text!r} is no signature: {error}") from error
+
+
+def _parse(text: str) -> Signature:
+    head, declared = _split(text)
+    symbols = {arg.arg: _read_symbol(text, arg) for arg in declared.args}
+    pairs = zip(head.args.kwonlyargs, head.args.kw_defaults, strict=True)
+    reader = _Reader(text, symbols)
+    params = tuple(reader.param(arg, default) for arg, default in pairs)
+    result = None if head.returns is None else reader.kind("result", head.returns, {})
+    return Signature(head.name, params, result)
+
+
+def _split(text: str) -> tuple[ast.FunctionDef, ast.arguments]:
+    """The head and the symbols behind it.  A literal of the head can hold " where " as well."""
+    places = [i for i in range(len(text)) if text.startswith(" where ", i)]
+    for end in (len(text), *reversed(places)):
+        name, _, params = text[:end].partition("(")
+        # Behind a bare * a parameter without a default may follow one with a default.
+        star = "" if params.startswith(")") else "*, "
+        head = _head(f"{name}({star}{params}")
+        if head is not None:
+            declared = _head(f"where({text[end + len(' where ') :]})")
+            if declared is not None and declared.returns is None:
+                return head, declared.args
+    raise ValueError(f"{text!r} is no signature")
+
+
+def _head(text: str) -> ast.FunctionDef | None:
+    """A text that is the head of one function, else None."""
+    try:
+        statements = ast.parse(f"def {text}: pass").body
+    except (SyntaxError, ValueError):
+        return None
+    match statements:
+        case [ast.FunctionDef(args=ast.arguments(vararg=None, kwarg=None)) as head]:
+            return head
+    return None
+
+
+def _read_symbol(text: str, arg: ast.arg) -> Sym:
+    divisibility, kind = 1, arg.annotation
+    match kind:
+        case ast.BinOp(left=left, op=ast.Mod(), right=ast.Constant(value=int(value))):
+            divisibility, kind = value, left
+    if not isinstance(kind, ast.Name) or kind.id not in ("int32", "int64"):
+        raise ValueError(f"{text!r}: the symbol {arg.arg} must be an int32 or int64")
+    return sym_int(int(kind.id[3:]), divisibility=divisibility, symbol=arg.arg)
+
+
+_OPERATORS: Final[dict[type[ast.operator], ExprOp]] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.FloorDiv: "floordiv",
+    ast.Mod: "mod",
+}
+_CALLS: Final[dict[str, ExprOp]] = {"min": "min", "max": "max", "ceil_div": "ceildiv"}
+
+
+class _Reader:
+    """Reads the nodes of a signature's text."""
+
+    def __init__(self, text: str, symbols: dict[str, Sym]) -> None:
+        self.text = text
+        self.symbols = symbols
+
+    def refuse(self, node: ast.AST) -> ValueError:
+        return ValueError(f"{self.text!r} cannot be read at {ast.unparse(node)!r}")
+
+    def param(self, arg: ast.arg, default: ast.expr | None) -> Param:
+        if arg.annotation is None:
+            raise ValueError(f"{self.text!r}: the parameter {arg.arg} has no kind")
+        rest = {} if default is None else {"default": self.literal(default)}
+        return self.kind(arg.arg, arg.annotation, rest)
+
+    def kind(self, name: str, node: ast.expr, rest: dict[str, Any]) -> Param:
+        match node:
+            case ast.Constant(value=None):
+                return NoneValue(name, **rest)
+            case ast.Name(id=word) if word in BY_NAME:
+                return Scalar(name, word, **rest)
+            case ast.Name(id=word) if word in _KINDS:
+                return _KINDS[word](name, **rest)
+            case ast.Call(func=ast.Name(id=word), args=args, keywords=keywords):
+                options = {k.arg: k.value for k in keywords if k.arg is not None}
+                if len(options) != len(keywords):
+                    raise self.refuse(node)
+                return self.call(name, node, word, args, options, rest)
+            case ast.Subscript(value=ast.Name(id=word), slice=inside):
+                return self.subscript(name, node, word, inside, rest)
+        raise self.refuse(node)
+
+    def call(
+        self,
+        name: str,
+        node: ast.expr,
+        word: str,
+        args: list[ast.expr],
+        options: dict[str, ast.expr],
+        rest: dict[str, Any],
+    ) -> Param:
+        match word:
+            case "Tensor" if len(args) == 2:
+                return self.tensor(name, args, options)
+            case "Shape" | "Stride" | "Coord" | "Tile" | "IntTuple" if len(args) == 1:
+                return Shape(name, self.dims(args[0]), word, **rest)
+            case "Pointer":
+                return self.pointer(name, args, options, rest)
+            case "EnvStream":
+                values = {key: self.literal(value) for key, value in options.items()}
+                return EnvStream(name, self.word(args[0]) if args else None, **values)
+            case "Fields" if not args:
+                items = tuple(self.field(field, kind) for field, kind in options.items())
+                return Tuple(name, items, True, **rest)
+            case "Object" if len(args) == 1:
+                return Object(name, self.literal(args[0]), **rest)
+        raise self.refuse(node)
+
+    def field(self, name: str, node: ast.expr) -> Param:
+        match node:
+            case ast.Call(func=ast.Name(id="Default"), args=[kind, default], keywords=[]):
+                return self.kind(name, kind, {"default": self.literal(default)})
+        return self.kind(name, node, {})
+
+    def tensor(self, name: str, args: list[ast.expr], options: dict[str, ast.expr]) -> Tensor:
+        read: dict[str, Callable[[ast.expr], Any]] = {"strides": self.dims, "device": self.word}
+        values = {key: read.get(key, self.literal)(node) for key, node in options.items()}
+        return Tensor(name, self.dims(args[0]), self.word(args[1]), **values)
+
+    def pointer(
+        self, name: str, args: list[ast.expr], options: dict[str, ast.expr], rest: dict[str, Any]
+    ) -> Pointer:
+        if len(args) > 1:
+            raise self.refuse(args[1])
+        dtype = as_dtype(self.word(args[0])) if args else None
+        space = AddressSpace.generic
+        if "address_space" in options:
+            space = AddressSpace(self.word(options.pop("address_space")))
+        values = {key: self.literal(node) for key, node in options.items()}
+        return Pointer(name, dtype, space, **values, **rest)
+
+    def subscript(
+        self, name: str, node: ast.expr, word: str, inside: ast.expr, rest: dict[str, Any]
+    ) -> Param:
+        parts = inside.elts if isinstance(inside, ast.Tuple) else [inside]
+        if word == "Literal":
+            return Constant(name, self.literal(inside), **rest)
+        if word == "Tuple":
+            items = (self.kind(str(i), part, {}) for i, part in enumerate(parts))
+            return Tuple(name, tuple(items), False, **rest)
+        if word == "Union":
+            return Union(name, tuple(self.kind(name, part, {}) for part in parts), **rest)
+        if word == "Optional":
+            return Optional(name, self.kind(name, inside, {}), **rest)
+        inner = [None if self.is_any(part) else self.kind(name, part, {}) for part in parts]
+        match word, inner:
+            case "Array", [item]:
+                return Array(name, item, **rest)
+            case "List", [item]:
+                return List(name, item, **rest)
+            case "Map", [key, value]:
+                return Map(name, key, value, **rest)
+            case "Dict", [key, value]:
+                return Dict(name, key, value, **rest)
+        raise self.refuse(node)
+
+    def is_any(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Name) and node.id == "Any"
+
+    def word(self, node: ast.expr) -> str:
+        if isinstance(node, ast.Name):
+            return node.id
+        raise self.refuse(node)
+
+    def literal(self, node: ast.expr) -> Any:
+        try:
+            return read_literal(node)
+        except (TypeError, ValueError):
+            raise self.refuse(node) from None
+
+    def dims(self, node: ast.expr) -> tuple[Dim, ...]:
+        if isinstance(node, ast.List):
+            return tuple(self.dim(item) for item in node.elts)
+        raise self.refuse(node)
+
+    def dim(self, node: ast.expr) -> Dim:
+        match node:
+            case ast.Constant(value=int(value)):
+                return value
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(value))):
+                return -value
+            case ast.Name(id=word) if word in self.symbols:
+                return self.symbols[word]
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+                return make(_OPERATORS[type(op)], self.dim(left), self.dim(right))
+            case ast.Call(func=ast.Name(id=word), args=[left, right]) if word in _CALLS:
+                return make(_CALLS[word], self.dim(left), self.dim(right))
+        raise self.refuse(node)

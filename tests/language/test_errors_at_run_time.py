@@ -1,0 +1,153 @@
+"""`assert` and `raise` at run time: the class, the words and the line of what a call raises."""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any
+
+import numpy as np
+import pytest
+from lowered import lower, vector
+
+import ferrule as fe
+from ferrule.language.examples import bind_examples
+from ferrule.language.lowering.program import lower_program
+from ferrule.specs import Signature
+
+CPU = "--target cpu"
+
+
+def compiled(function: Any, *examples: Any) -> Any:
+    return fe.compile(function, *examples, options=CPU)
+
+
+def lines(error: BaseException) -> list[str]:
+    """The source lines of a traceback, innermost last."""
+    return [frame.line or "" for frame in traceback.extract_tb(error.__traceback__)]
+
+
+def checked(a, n: fe.Int32):
+    assert n > 0, "n must be positive: {}"
+    assert n < 100
+    a[0] = n
+    if n == 50:
+        assert n != 50, f"not {n}, after {a.shape[0]} and {[1, 2]}"
+    a[1] = n
+
+
+def test_an_assert_raises_with_its_message_and_line() -> None:
+    f, a = compiled(checked, vector(fe.Int32), 1), np.zeros(3, np.int32)
+    with pytest.raises(AssertionError) as caught:
+        f(a, -1)
+    assert str(caught.value) == "n must be positive: {}"
+    assert lines(caught.value)[-1] == 'assert n > 0, "n must be positive: {}"'
+    assert not a.any()
+    with pytest.raises(AssertionError) as caught:
+        f(a, 100)
+    assert str(caught.value) == "assertion failed: n < 100"
+    with pytest.raises(AssertionError) as caught:
+        f(a, 50)
+    assert str(caught.value) == "not 50, after 3 and [1, 2]"
+    assert a.tolist() == [50, 0, 0]
+    f(a, 7)
+    assert a.tolist() == [7, 7, 0]
+
+
+@fe.kernel
+def checking(a):
+    i = fe.arch.block_idx()[0] * 4 + fe.arch.thread_idx()[0]
+    if i >= a.shape[0]:
+        return
+    assert a[i] >= 0, f"element {i} is negative"
+    a[i] += 1
+
+
+def launches(a):
+    checking(a).launch(grid=2, block=4)
+    a[0] = 100
+
+
+def test_an_assert_in_a_kernel_names_block_and_thread() -> None:
+    f = compiled(launches, vector(fe.Int32))
+    with pytest.raises(AssertionError) as caught:
+        f(np.array([1, 2, 3, 4, 5, -1], np.int32))
+    assert str(caught.value) == ("element 5 is negative in block (1, 0, 0), thread (1, 0, 0)")
+    assert lines(caught.value)[-1] == 'assert a[i] >= 0, f"element {i} is negative"'
+    a = np.arange(7, dtype=np.int32)
+    f(a)
+    assert a.tolist() == [100, 2, 3, 4, 5, 6, 7]
+
+
+def test_an_assert_in_a_kernel_for_a_gpu_is_refused() -> None:
+    def function(a):
+        checking(a).launch(grid=1, block=1)
+
+    params = bind_examples(function, (vector(fe.Int32),), {}).parameters
+    signature = Signature("function", params)
+    with pytest.raises(fe.CompileError, match="in a kernel for a GPU"):
+        lower_program(function, signature, {}, target="cuda")
+
+
+def printing_kernel_launch(a):
+    printing_kernel(a).launch(grid=1, block=1)
+
+
+@fe.kernel
+def printing_kernel(a):
+    fe.printf("{}", a[0])
+
+
+def test_printf_in_a_kernel_for_a_gpu_is_refused() -> None:
+    params = bind_examples(printing_kernel_launch, (vector(fe.Int32),), {}).parameters
+    signature = Signature("function", params)
+    with pytest.raises(fe.CompileError, match="printf is not supported in a kernel for a GPU"):
+        lower_program(printing_kernel_launch, signature, {}, target="cuda")
+
+
+def positive(x):
+    if x < 0:
+        raise ValueError(f"{x} is negative")
+    if x == 0:
+        raise ZeroDivisionError
+    return x * 2
+
+
+def raises(a, n: fe.Int32):
+    a[0] = positive(n)
+    for i in range(n):
+        if i > 5:
+            raise IndexError(f"{i} of {n}")
+        a[1] = i
+
+
+def test_a_raise_raises() -> None:
+    f, a = compiled(raises, vector(fe.Int32), 1), np.zeros(2, np.int32)
+    with pytest.raises(ValueError, match="^-3 is negative$"):
+        f(a, -3)
+    with pytest.raises(ZeroDivisionError):
+        f(a, 0)
+    with pytest.raises(IndexError, match="^6 of 9$"):
+        f(a, 9)
+    assert a.tolist() == [18, 5]
+    f(a, 4)
+    assert a.tolist() == [8, 3]
+
+
+def test_an_assert_that_is_known_to_hold_costs_nothing() -> None:
+    def function(a):
+        assert a.ndim == 1
+        fe.static_assert(a.ndim == 1, "a vector")
+        a[0] = 1
+
+    assert len(lower(function, vector(fe.Int32)).host.body.ops) == 3
+
+
+def whole(a, b, c):
+    c[:] = a[:] // b[:] + a[:] % b[:]
+
+
+def test_division_by_zero_in_whole_tensors_is_a_kernels() -> None:
+    v = vector(fe.Int32)
+    a, b, c = np.array([7, -7, 5], np.int32), np.array([2, 2, 0], np.int32), np.ones(3, np.int32)
+    compiled(whole, v, v, v)(a, b, c)
+    assert c.tolist() == [4, -3, 0]

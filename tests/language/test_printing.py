@@ -1,0 +1,103 @@
+"""`fe.printf`: what appears on file descriptor 1, and in which order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from lowered import vector
+
+import ferrule as fe
+from ferrule.runtime.objectfile import read_object
+
+
+@dataclass(frozen=True)
+class Point:
+    x: fe.Float32
+    y: fe.Int32
+
+
+def forms(a, n: fe.Int32, x: fe.Float32, u: fe.Uint64, k: fe.Int8):
+    fe.printf("{} {} {} {}", n, x, u, n > 2)
+    fe.printf("%d|%5d|%-5d|%05d|%x|%f|%.2e|%g|%u|%lld %%\n", n, n, n, n, k, x, x, n, u, n)
+    fe.printf("{:5d}|{:<5}|{:+}|{:08.3f}|{:x}|{{}} 100%", n, n, n, x, u)
+    fe.printf(n, x, "text", (n, (1.5, k)), [n], Point(x, n), None, a.ndim)
+    fe.printf("no newline", end="; ")
+    fe.printf("{} and {:.2f}", "known", 1.23456)
+    fe.printf("%s is %d or %4.1f", "this", 7, 2.0)
+    fe.printf()
+
+
+FORMS = """\
+5 2.5 18446744073709551615 True
+5|    5|5    |00005|fe|2.500000|2.50e+00|5|18446744073709551615|5 %
+    5|5    |+5|0002.500|ffffffffffffffff|{} 100%
+5 2.5 text (5, (1.5, -2)) [5] (2.5, 5) None 1
+no newline; known and 1.23
+this is 7 or  2.0
+
+"""
+
+
+def test_forms(capfd: pytest.CaptureFixture[str]) -> None:
+    examples = (vector(), fe.Int32(1), fe.Float32(1), fe.Uint64(1), fe.Int8(1))
+    f = fe.compile(forms, *examples, options="--target cpu")
+    f(np.zeros(2, np.float32), 5, 2.5, 2**64 - 1, -2)
+    assert capfd.readouterr().out == FORMS
+
+
+@fe.kernel
+def speaking(a):
+    i = fe.arch.thread_idx()[0]
+    fe.printf("thread {}: {}", i, a[i])
+    a[i] += 1
+
+
+def in_order(a):
+    fe.printf("before")
+    for k in range(2):
+        fe.printf("launch {}", k)
+        speaking(a).launch(grid=1, block=2)
+    if a[0] > 5:
+        fe.printf("never")
+    fe.printf("after")
+
+
+def test_lines_come_in_order(capfd: pytest.CaptureFixture[str]) -> None:
+    f = fe.compile(in_order, vector(), options="--target cpu")
+    f(np.zeros(2, np.float32))
+    assert capfd.readouterr().out.splitlines() == [
+        "before",
+        *("launch 0", "thread 0: 0", "thread 1: 0"),
+        *("launch 1", "thread 0: 1", "thread 1: 1"),
+        "after",
+    ]
+
+
+def test_print_shows_what_is_known_while_compiling(capsys: pytest.CaptureFixture[str]) -> None:
+    def function(a):
+        print("compiling for", a.element_type)
+
+    f = fe.compile(function, vector(), options="--target cpu")
+    assert capsys.readouterr().out == "compiling for Float32\n"
+    f(np.zeros(1, np.float32))
+    assert capsys.readouterr().out == ""
+
+
+def test_an_object_that_prints_needs_one_more_function_of_libc(tmp_path: Path) -> None:
+    def silent(a):
+        a[0] = 1.0
+
+    def printing(a):
+        fe.printf("{}", a[0])
+
+    def undefined(function: Any) -> set[str]:
+        compiled = fe.compile(function, vector(), options="--target cpu")
+        path = tmp_path / f"{function.__name__}.o"
+        compiled.export_to_c(path)
+        return set(read_object(path.read_bytes()).undefined)
+
+    assert undefined(printing) - undefined(silent) == {"dprintf"}

@@ -1,0 +1,16 @@
+"""The reference interpreter of the kernel IR."""
+
+from interpreter.machine import Endless, Order, Stopped, Undefined, downwards, run, upwards
+from interpreter.memory import Memory, OutOfBounds
+
+__all__ = [
+    "Endless",
+    "Memory",
+    "Order",
+    "OutOfBounds",
+    "Stopped",
+    "Undefined",
+    "downwards",
+    "run",
+    "upwards",
+]
