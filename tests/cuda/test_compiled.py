@@ -158,6 +158,19 @@ def test_a_launch_can_name_its_stream(fake_cuda: FakeCuda) -> None:
     assert [launch.stream for launch in fake_cuda.launches()] == [stream, 0]
 
 
+def test_a_launch_can_ask_for_shared_memory(fake_cuda: FakeCuda) -> None:
+    @fe.jit
+    def with_smem(a: fe.Tensor, b: fe.Tensor, size: fe.Int32):
+        add_one_kernel(a, b).launch(grid=(1,), block=(256,), smem=size)
+        add_one_kernel(a, b).launch(grid=(1,), block=(256,), smem=4096)
+
+    function = compiled(with_smem, vector(), vector(), fe.Int32)
+    function(floats(8), floats(8), 512)
+    assert [launch.smem for launch in fake_cuda.launches()] == [512, 4096]
+    with pytest.raises(fe.LaunchError, match=r"smem to be in \[0, 49152\], but got 49153"):
+        function(floats(8), floats(8), 49153)
+
+
 def test_an_env_stream_is_not_in_the_signature(fake_cuda: FakeCuda) -> None:
     example = make_fake_stream(use_tvm_ffi_env_stream=True)
     function = compiled(add_on_stream, vector(), vector(), example)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -118,6 +119,16 @@ def test_fast_is_in_the_ir_under_both_names() -> None:
     shown = text(fe.jit(fast).function, vector(), vector())
     assert "exp.fast" in shown and "tanh.fast" in shown and "pow.fast" in shown
     assert "log.fast" not in shown
+
+
+def test_a_gpu_rounds_every_operation_as_a_cpu_does() -> None:
+    values = fe.make_fake_compact_tensor(fe.Float32, (5,))
+    out = fe.make_fake_compact_tensor(fe.Float32, (len(ONE), 5), stride_order=(1, 0))
+    options = "--target cuda --gpu-arch sm_80"
+    ptx = fe.compile(every, values, out, options=options).inspect_ptx()
+    found = set(re.findall(r"\b((?:add|sub|mul|div|sqrt|fma|mad|rcp)(?:\.\w+)*\.f(?:32|64))", ptx))
+    assert found and {name.split(".", 1)[1] for name in found} == {"rn.f32", "rn.f64"}
+    assert not any(name.startswith(("fma", "mad")) for name in found)
 
 
 # ---- constants ----
@@ -238,7 +249,9 @@ MISTAKES: list[tuple[Any, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("function", "message", "hint"), MISTAKES, ids=lambda x: str(x)[:30])
+@pytest.mark.parametrize(
+    ("function", "message", "hint"), MISTAKES, ids=[each[0].__name__ for each in MISTAKES]
+)
 def test_mistakes(function: Any, message: str, hint: str) -> None:
     with pytest.raises(fe.CompileError) as caught:
         compiled(fe.jit(function), np.zeros(3, np.float32))

@@ -38,15 +38,8 @@ define i32 @"ferrule_body"(ptr %"values", ptr %"a", ptr %"b", i32 %"n") "prefer-
 entry:
   %".6" = sext i32 %"n" to i64
   %".7" = add i64 %".6", 127
-  %".8" = sdiv i64 %".7", 128
-  %".9" = srem i64 %".7", 128
-  %".10" = icmp ne i64 %".9", 0
-  %".11" = xor i64 %".7", 128
-  %".12" = icmp slt i64 %".11", 0
-  %".13" = and i1 %".10", %".12"
-  %".14" = zext i1 %".13" to i64
-  %".15" = sub i64 %".8", %".14"
-  call void @"kernel_device_add_one"(ptr %"a", ptr %"b", i64 %".6", i64 %".15", i64 1, i64 1, i64 128, i64 1, i64 1)
+  %".8" = ashr i64 %".7", 7
+  call void @"kernel_device_add_one"(ptr %"a", ptr %"b", i64 %".6", i64 %".8", i64 1, i64 1, i64 128, i64 1, i64 1)
   ret i32 0
 }
 

@@ -97,30 +97,29 @@ cuda.entered.endif.endif.if:
   %".66" = getelementptr inbounds ptr, ptr %"parameters", i64 1
   store ptr %"b.1", ptr %".66"
   %".68" = icmp eq i64 %"grid_x", 0
-  %".69" = or i1 0, %".68"
-  %".70" = icmp eq i64 %"grid_y", 0
-  %".71" = or i1 %".69", %".70"
-  %".72" = icmp eq i64 %"grid_z", 0
-  %".73" = or i1 %".71", %".72"
-  br i1 %".73", label %"cuda.launched", label %"cuda.launch", !prof !1
+  %".69" = icmp eq i64 %"grid_y", 0
+  %".70" = icmp eq i64 %"grid_z", 0
+  %".71" = or i1 %".68", %".69"
+  %".72" = or i1 %".71", %".70"
+  br i1 %".72", label %"cuda.launched", label %"cuda.launch", !prof !1
 cuda.entered.endif.endif.else:
-  %".82" = trunc i64 %"grid_x" to i32
-  store i32 %".82", ptr %"config.1"
-  %".84" = trunc i64 %"grid_y" to i32
+  %".81" = trunc i64 %"grid_x" to i32
+  store i32 %".81", ptr %"config.1"
+  %".83" = trunc i64 %"grid_y" to i32
   %"gridDimY.at.1" = getelementptr inbounds i8, ptr %"config.1", i64 4
-  store i32 %".84", ptr %"gridDimY.at.1"
-  %".86" = trunc i64 %"grid_z" to i32
+  store i32 %".83", ptr %"gridDimY.at.1"
+  %".85" = trunc i64 %"grid_z" to i32
   %"gridDimZ.at.1" = getelementptr inbounds i8, ptr %"config.1", i64 8
-  store i32 %".86", ptr %"gridDimZ.at.1"
-  %".88" = trunc i64 %"block_x" to i32
+  store i32 %".85", ptr %"gridDimZ.at.1"
+  %".87" = trunc i64 %"block_x" to i32
   %"blockDimX.at.1" = getelementptr inbounds i8, ptr %"config.1", i64 12
-  store i32 %".88", ptr %"blockDimX.at.1"
-  %".90" = trunc i64 %"block_y" to i32
+  store i32 %".87", ptr %"blockDimX.at.1"
+  %".89" = trunc i64 %"block_y" to i32
   %"blockDimY.at.1" = getelementptr inbounds i8, ptr %"config.1", i64 16
-  store i32 %".90", ptr %"blockDimY.at.1"
-  %".92" = trunc i64 %"block_z" to i32
+  store i32 %".89", ptr %"blockDimY.at.1"
+  %".91" = trunc i64 %"block_z" to i32
   %"blockDimZ.at.1" = getelementptr inbounds i8, ptr %"config.1", i64 20
-  store i32 %".92", ptr %"blockDimZ.at.1"
+  store i32 %".91", ptr %"blockDimZ.at.1"
   %"sharedMemBytes.at.1" = getelementptr inbounds i8, ptr %"config.1", i64 24
   store i32 %"smem", ptr %"sharedMemBytes.at.1"
   %"hStream.at.1" = getelementptr inbounds i8, ptr %"config.1", i64 32
@@ -130,45 +129,44 @@ cuda.entered.endif.endif.else:
   %"numAttrs.at.1" = getelementptr inbounds i8, ptr %"config.1", i64 48
   store i32 0, ptr %"numAttrs.at.1"
   store ptr %"both", ptr %"parameters.1"
-  %".99" = icmp eq i64 %"grid_x", 0
-  %".100" = or i1 0, %".99"
-  %".101" = icmp eq i64 %"grid_y", 0
-  %".102" = or i1 %".100", %".101"
-  %".103" = icmp eq i64 %"grid_z", 0
-  %".104" = or i1 %".102", %".103"
-  br i1 %".104", label %"cuda.launched.1", label %"cuda.launch.1", !prof !1
+  %".98" = icmp eq i64 %"grid_x", 0
+  %".99" = icmp eq i64 %"grid_y", 0
+  %".100" = icmp eq i64 %"grid_z", 0
+  %".101" = or i1 %".98", %".99"
+  %".102" = or i1 %".101", %".100"
+  br i1 %".102", label %"cuda.launched.1", label %"cuda.launch.1", !prof !1
 cuda.entered.endif.endif.endif:
-  %".113" = load i32, ptr %"status"
-  %".114" = icmp ne i32 %".113", 0
-  br i1 %".114", label %"cuda.entered.endif.endif.endif.if", label %"cuda.entered.endif.endif.endif.endif", !prof !1
+  %".111" = load i32, ptr %"status"
+  %".112" = icmp ne i32 %".111", 0
+  br i1 %".112", label %"cuda.entered.endif.endif.endif.if", label %"cuda.entered.endif.endif.endif.endif", !prof !1
 cuda.launch:
-  %".75" = getelementptr inbounds i8, ptr @"cuda.state", i64 1136
-  %"first" = load ptr, ptr %".75"
+  %".74" = getelementptr inbounds i8, ptr @"cuda.state", i64 1136
+  %"first" = load ptr, ptr %".74"
   %"cuLaunchKernelEx.at" = getelementptr inbounds i8, ptr @"cuda.state", i64 96
   %"cuLaunchKernelEx" = load ptr, ptr %"cuLaunchKernelEx.at"
   %"cuLaunchKernelEx.result" = call i32 %"cuLaunchKernelEx"(ptr %"config", ptr %"first", ptr %"parameters", ptr null)
-  %".76" = icmp eq i32 %"cuLaunchKernelEx.result", 0
-  br i1 %".76", label %"cuda.launched", label %"cuda.failed", !prof !0
+  %".75" = icmp eq i32 %"cuLaunchKernelEx.result", 0
+  br i1 %".75", label %"cuda.launched", label %"cuda.failed", !prof !0
 cuda.failed:
-  %".78" = call i32 @"ferrule_cuda_failed"(ptr @"cuda.state", i32 %"cuLaunchKernelEx.result", ptr @".bytes.2", ptr %"values")
+  %".77" = call i32 @"ferrule_cuda_failed"(ptr @"cuda.state", i32 %"cuLaunchKernelEx.result", ptr @".bytes.2", ptr %"values")
   br label %"cuda.launched"
 cuda.launched:
-  %"launched" = phi  i32 [0, %"cuda.entered.endif.endif.if"], [0, %"cuda.launch"], [%".78", %"cuda.failed"]
+  %"launched" = phi  i32 [0, %"cuda.entered.endif.endif.if"], [0, %"cuda.launch"], [%".77", %"cuda.failed"]
   store i32 %"launched", ptr %"status"
   br label %"cuda.entered.endif.endif.endif"
 cuda.launch.1:
-  %".106" = getelementptr inbounds i8, ptr @"cuda.state", i64 1144
-  %"second" = load ptr, ptr %".106"
+  %".104" = getelementptr inbounds i8, ptr @"cuda.state", i64 1144
+  %"second" = load ptr, ptr %".104"
   %"cuLaunchKernelEx.at.1" = getelementptr inbounds i8, ptr @"cuda.state", i64 96
   %"cuLaunchKernelEx.1" = load ptr, ptr %"cuLaunchKernelEx.at.1"
   %"cuLaunchKernelEx.result.1" = call i32 %"cuLaunchKernelEx.1"(ptr %"config.1", ptr %"second", ptr %"parameters.1", ptr null)
-  %".107" = icmp eq i32 %"cuLaunchKernelEx.result.1", 0
-  br i1 %".107", label %"cuda.launched.1", label %"cuda.failed.1", !prof !0
+  %".105" = icmp eq i32 %"cuLaunchKernelEx.result.1", 0
+  br i1 %".105", label %"cuda.launched.1", label %"cuda.failed.1", !prof !0
 cuda.failed.1:
-  %".109" = call i32 @"ferrule_cuda_failed"(ptr @"cuda.state", i32 %"cuLaunchKernelEx.result.1", ptr @".bytes.2", ptr %"values")
+  %".107" = call i32 @"ferrule_cuda_failed"(ptr @"cuda.state", i32 %"cuLaunchKernelEx.result.1", ptr @".bytes.2", ptr %"values")
   br label %"cuda.launched.1"
 cuda.launched.1:
-  %"launched.1" = phi  i32 [0, %"cuda.entered.endif.endif.else"], [0, %"cuda.launch.1"], [%".109", %"cuda.failed.1"]
+  %"launched.1" = phi  i32 [0, %"cuda.entered.endif.endif.else"], [0, %"cuda.launch.1"], [%".107", %"cuda.failed.1"]
   store i32 %"launched.1", ptr %"status"
   br label %"cuda.entered.endif.endif.endif"
 cuda.entered.endif.endif.endif.if:
@@ -176,15 +174,15 @@ cuda.entered.endif.endif.endif.if:
 cuda.entered.endif.endif.endif.endif:
   br i1 %".29", label %"cuda.pop.1", label %"cuda.left.1", !prof !1
 cuda.pop:
-  %".117" = call i32 @"ferrule_cuda_pop"(ptr @"cuda.state", ptr %"unread")
+  %".115" = call i32 @"ferrule_cuda_pop"(ptr @"cuda.state", ptr %"unread")
   br label %"cuda.left"
 cuda.left:
-  ret i32 %".113"
+  ret i32 %".111"
 cuda.pop.1:
-  %".121" = call i32 @"ferrule_cuda_pop"(ptr @"cuda.state", ptr %"values")
+  %".119" = call i32 @"ferrule_cuda_pop"(ptr @"cuda.state", ptr %"values")
   br label %"cuda.left.1"
 cuda.left.1:
-  %"left" = phi  i32 [0, %"cuda.entered.endif.endif.endif.endif"], [%".121", %"cuda.pop.1"]
+  %"left" = phi  i32 [0, %"cuda.entered.endif.endif.endif.endif"], [%".119", %"cuda.pop.1"]
   ret i32 %"left"
 }
 

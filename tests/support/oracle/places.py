@@ -73,12 +73,17 @@ def spots(part: Site) -> Iterator[Spot]:
 
 def logical(spec: kinds.Tensor, view: View) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Shape and strides in elements of the spec's dtype: two of those are packed in each byte."""
-    strides = compact(view.shape) if view.strides is None else view.strides
+    strides = wrapped(compact(view.shape)) if view.strides is None else view.strides
     if not spec.packed:
         return view.shape, strides
     unit = [axis for axis, stride in enumerate(spec.strides) if stride == 1]
     sizes = tuple(_twice(size) if i == unit[0] else size for i, size in enumerate(view.shape))
     return sizes, tuple(s if i in unit else _twice(s) for i, s in enumerate(strides))
+
+
+def wrapped(numbers: Sequence[int]) -> tuple[int, ...]:
+    """Strides that no tensor has, because its elements would not fit in memory: modulo 2**64."""
+    return tuple((number + (1 << 63)) % (1 << 64) - (1 << 63) for number in numbers)
 
 
 def _twice(number: int) -> int:

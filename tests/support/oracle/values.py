@@ -7,7 +7,7 @@ from typing import Any
 
 from ferrule.specs import DEVICE_CODES, Dim, Sym, evaluate
 from ferrule.specs import params as kinds
-from oracle.arguments import INT64, Big, Dev, Dtype, Items, Numbers, Opaque, Text, View
+from oracle.arguments import INT64, Big, Dev, Dtype, Items, Numbers, Opaque, Text, View, fits
 from oracle.places import Spot, Symbols, spots
 from oracle.walk import Site, Where
 from oracle.wrong import Found
@@ -156,6 +156,8 @@ def _check_symbol(spot: Spot, symbol: Sym, symbols: Symbols) -> None:
 
 def _check_expression(spot: Spot, dim: Dim, symbols: Symbols) -> None:
     solved = [s for s in symbols.solved if symbols.binders[s].key == spot.key]
+    if not all(fits(symbols.values[symbol]) for symbol in solved):
+        raise _found(spot, "*")
     try:
         wanted = evaluate(dim, symbols.values)
     except (OverflowError, ZeroDivisionError):

@@ -143,13 +143,19 @@ class _Module:
             entry_names(self.program)[kernel.name],
             [values[size] for size in op.grid],
             [values[size] for size in op.block],
-            ir.Constant(I32, 0),
+            self.smem(lowering, op),
             self.stream if op.stream is None else values[op.stream],
             parameters,
             lowering.fault_values,
         )
         self.require(status, f"in the launch of {kernel.name}", op.location)
         return None
+
+    def smem(self, lowering: FunctionLowering, op: ops.Launch) -> ir.Value:
+        """The bytes of dynamic shared memory, i32."""
+        if op.smem is None:
+            return ir.Constant(I32, 0)
+        return truncate(self.emitter.builder, lowering.values[op.smem], I32, "smem")
 
     def packed(
         self, lowering: FunctionLowering, kernel: ops.Function, arguments: Sequence[ops.Value]

@@ -345,6 +345,7 @@ class Launch:
 
     Grid and block are three Int64 each (x, y, z), within CUDA's limits.  Without a `stream`, a
     handle, it is the caller's current one; targets without streams run in order and ignore it.
+    `smem`, an Int64 within CUDA's limit, is the dynamic shared memory of a block, in bytes.
     """
 
     kernel: str
@@ -352,6 +353,7 @@ class Launch:
     block: tuple[Value, Value, Value]
     arguments: tuple[Value, ...]
     stream: Value | None = None
+    smem: Value | None = None
     location: Location | None = None
 
 

@@ -109,8 +109,9 @@ class _Printer:
                 )
             case ops.Print(format_, values):
                 self.line(f"print {format_!r}({self.use(values)})")
-            case ops.Launch(kernel, grid, block, arguments, stream):
+            case ops.Launch(kernel, grid, block, arguments, stream, smem):
                 on = "" if stream is None else f" stream({self.use([stream])})"
+                on += "" if smem is None else f" smem({self.use([smem])})"
                 self.line(
                     f"launch @{kernel}({self.use(arguments)})"
                     f" grid({self.use(grid)}) block({self.use(block)}){on}"

@@ -14,7 +14,7 @@ functions
 * inside a Parallel there is no Launch and no Parallel;
 * the bodies of functions and of Parallel yield nothing;
 * a Launch names a kernel, its arguments have the types of the kernel's parameters, its sizes are
-  Int64, its stream is the handle of one.
+  Int64, its stream is the handle of one, its shared memory an Int64.
 
 scalars
 * operands and results have the dtypes that the op's docstring says: one dtype for Binary, Compare,
@@ -286,6 +286,8 @@ class _Checker:
         self.require(not own, "a launch takes no tensor in registers")
         stream = None if op.stream is None else op.stream.type
         self.require(stream in (None, HandleType("stream")), "a launch is put on a stream")
+        smem = Int64 if op.smem is None else op.smem.type
+        self.require(smem is Int64, "the shared memory of a launch is an Int64")
 
     def element(self, tensor: ops.Value, indices: Sequence[ops.Value], element: ops.Value) -> None:
         self.place(tensor, indices)

@@ -70,9 +70,9 @@ def operands_of(op: ops.Op) -> tuple[ops.Value, ...]:
             return condition, *values
         case ops.Print(values=values):
             return values
-        case ops.Launch(_, grid, block, arguments, stream):
+        case ops.Launch(_, grid, block, arguments, stream, smem):
             given = (*grid, *block, *arguments)
-            return given if stream is None else (*given, stream)
+            return *given, *(value for value in (stream, smem) if value is not None)
         case ops.If(condition=condition):
             return (condition,)
         case ops.For(start=start, stop=stop, step=step, initial=initial):

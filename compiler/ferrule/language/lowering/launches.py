@@ -2,7 +2,8 @@
 
 The limits are CUDA's, on every target (CUDA C++ Programming Guide, technical specifications for
 compute capability 5.0 and later): 1024 threads a block, at most 64 of them along z; a grid of at
-most 2**31 - 1 by 65535 by 65535 blocks.
+most 2**31 - 1 by 65535 by 65535 blocks; 48 KiB of dynamic shared memory, beyond which a kernel
+would have to ask for it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from ferrule.language.lowering import operators, structures
 from ferrule.language.lowering.closures import Closure, captured
 from ferrule.language.lowering.context import Frame, Lowering
 from ferrule.language.values import (
-    RUN_TIME,
     Handle,
     KernelCall,
     Number,
@@ -33,6 +33,7 @@ from ferrule.specs.params import EnvStream, Stream
 MAX_THREADS: Final = 1024
 BLOCK_LIMITS: Final = (1024, 1024, 64)
 GRID_LIMITS: Final = (2**31 - 1, 65535, 65535)
+SMEM_LIMIT: Final = 48 << 10
 
 
 def launch(
@@ -43,8 +44,6 @@ def launch(
         low.fail(node, "launch takes keywords", expected=".launch(grid=(x, y, z), block=(x, y, z))")
     for name in sorted(set(kwargs) - {"grid", "block", "smem", "stream"}):
         low.fail(node, f"launch has no argument {name!r}", expected="grid, block, smem, stream")
-    if isinstance(kwargs.get("smem"), RUN_TIME) or kwargs.get("smem") not in (None, 0):
-        low.fail(node, "launch: smem is not supported yet", expected="no smem")
     low.state.unlaunched.pop(call, None)
     low.state.writes += 1
     stream = _stream(low, kwargs.get("stream"), node)
@@ -53,12 +52,22 @@ def launch(
     _check_block(low, block, kernel.name, node)
     grid = _sizes(low, "grid", kwargs["grid"], kernel.name, node)
     for axis in range(3):
-        _check_axis(low, "grid", axis, grid[axis], (0, GRID_LIMITS[axis]), kernel.name, node)
+        name, limits = f"grid {ops.AXES[axis]}", (0, GRID_LIMITS[axis])
+        _check_size(low, name, grid[axis], limits, kernel.name, node)
+    smem = _smem(low, kwargs.get("smem"), kernel.name, node)
     x, y, z = (size.value for size in grid)
     bx, by, bz = (size.value for size in block)
-    low.builder.append(
-        ops.Launch(kernel.name, (x, y, z), (bx, by, bz), arguments, stream, low.location(node))
-    )
+    sizes, where = ((x, y, z), (bx, by, bz)), low.location(node)
+    low.builder.append(ops.Launch(kernel.name, *sizes, arguments, stream, smem, where))
+
+
+def _smem(low: Lowering, smem: Any, kernel: str, node: ast.Call) -> ops.Value | None:
+    """The bytes of dynamic shared memory, if a launch asks for any."""
+    if smem is None:
+        return None
+    size = _size(low, "smem", smem, kernel, node)
+    _check_size(low, "smem", size, (0, SMEM_LIMIT), kernel, node)
+    return None if size.dim == 0 else size.value
 
 
 def _stream(low: Lowering, stream: Any, node: ast.Call) -> ops.Value | None:
@@ -82,22 +91,22 @@ def _sizes(
     if not 1 <= len(given) <= 3:
         low.fail(node, f"{what} takes 1 to 3 sizes, but got {len(given)}")
     padded = (*given, *(1,) * (3 - len(given)))
-    x, y, z = (_size(low, what, axis, size, kernel, node) for axis, size in enumerate(padded))
+    names = (f"{what} {letter}" for letter in ops.AXES)
+    x, y, z = (_size(low, *each, kernel, node) for each in zip(names, padded, strict=True))
     return x, y, z
 
 
-def _size(low: Lowering, what: str, axis: int, size: Any, kernel: str, node: ast.Call) -> Number:
+def _size(low: Lowering, name: str, size: Any, kernel: str, node: ast.Call) -> Number:
     """One size as an Int64: an expression is evaluated in 64 bits and never wraps."""
     number = operators.as_number(low, size, node, Int64)
     if not number.dtype.is_integer:
         low.fail(
             node,
-            f"{what} {ops.AXES[axis]} is {operators.describe(size)}",
+            f"{name} is {operators.describe(size)}",
             expected="an integer",
             hint="divide with // instead of /",
         )
     if isinstance(number.dim, Compound):
-        name = f"{what} {ops.AXES[axis]}"
         fault = Fault(
             "LaunchError",
             f"Invalid launch of {kernel}: {name} overflows 64 bits or divides by zero",
@@ -107,10 +116,9 @@ def _size(low: Lowering, what: str, axis: int, size: Any, kernel: str, node: ast
     return operators.convert(low, number, Int64)
 
 
-def _check_axis(
+def _check_size(
     low: Lowering,
-    what: str,
-    axis: int,
+    name: str,
     size: Number,
     limits: tuple[int, int],
     kernel: str,
@@ -120,7 +128,7 @@ def _check_axis(
     if isinstance(size.dim, int) and smallest <= size.dim <= largest:
         return
     message = (
-        f"Invalid launch of {kernel}: expected {what} {ops.AXES[axis]} to be in "
+        f"Invalid launch of {kernel}: expected {name} to be in "
         f"[{smallest}, {largest}], but got {{}}"
     )
     fault = Fault("LaunchError", message, low.location(node))
@@ -132,7 +140,8 @@ def _check_axis(
 
 def _check_block(low: Lowering, block: tuple[Number, ...], kernel: str, node: ast.Call) -> None:
     for axis, size in enumerate(block):
-        _check_axis(low, "block", axis, size, (1, BLOCK_LIMITS[axis]), kernel, node)
+        name, limits = f"block {ops.AXES[axis]}", (1, BLOCK_LIMITS[axis])
+        _check_size(low, name, size, limits, kernel, node)
     dims = [size.dim for size in block]
     x, y, z = dims
     if isinstance(x, int) and isinstance(y, int) and isinstance(z, int):

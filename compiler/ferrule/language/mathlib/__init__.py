@@ -6,8 +6,8 @@ huge angles and the loop of `fmod`, and no tables: loops over them vectorise.  f
 tfloat32 are computed in float32 and rounded once more.
 
 A file is a family of functions; its docstring says by which method.  `formulas` and `pairs` are
-what they are written in; `polynomials` and `constants` are written by `tests/maths/fit.py`.  What the functions do
-and how precise they were measured to be is in `docs/maths.md`.
+what they are written in; `polynomials` and `constants` are written by `tests/maths/fit.py`.  What
+the functions do and how precise they were measured to be is in `docs/maths.md`.
 """
 
 from ferrule.language.mathlib.expand import Keep, expand_maths

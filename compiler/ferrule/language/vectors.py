@@ -1,0 +1,88 @@
+"""Vectors and fragments: what one thread holds in registers; see `faces` for what a face is.
+
+A vector is a value of a shape that is known while compiling, such as `a.load()` or `full(4, 0.0,
+Float32)`; operators and `math` take it element by element.  A fragment is a tensor in registers.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from ferrule.language.faces import outside
+
+
+class ReductionOp(Enum):
+    """What `v.reduce(op, init)` does with the elements of a vector."""
+
+    ADD = "add"
+    MUL = "mul"
+    MAX = "max"
+    MIN = "min"
+
+
+def make_fragment(layout_or_shape: Any, dtype: Any) -> Any:
+    """A tensor in registers of a shape (column-major) or layout known at compile time.
+
+    Its elements are undefined until they are written.
+    """
+    outside("make_fragment")
+
+
+def make_rmem_tensor(layout_or_shape: Any, dtype: Any) -> Any:
+    """The same as `make_fragment`."""
+    outside("make_rmem_tensor")
+
+
+def make_fragment_like(src: Any, dtype: Any = None) -> Any:
+    """A compact tensor in registers of the shape and dtype of a tensor, vector or layout.
+
+    Its modes are in the order of the other's strides, where these are known at compile time.
+    """
+    outside("make_fragment_like")
+
+
+def full(shape: Any, fill_value: Any, dtype: Any) -> Any:
+    """A vector of one number; in a host function a whole-tensor expression."""
+    outside("full")
+
+
+def full_like(a: Any, fill_value: Any, dtype: Any = None) -> Any:
+    """`full` of the shape of another, and of its dtype by default."""
+    outside("full_like")
+
+
+def zeros_like(a: Any, dtype: Any = None) -> Any:
+    """`full_like` of zeros."""
+    outside("zeros_like")
+
+
+def ones_like(a: Any, dtype: Any = None) -> Any:
+    """`full_like` of ones."""
+    outside("ones_like")
+
+
+def where(cond: Any, x: Any, y: Any) -> Any:
+    """x where a condition holds, else y: of numbers, vectors or whole tensors.
+
+    Both are computed.
+    """
+    outside("where")
+
+
+def any_(x: Any) -> Any:
+    """Whether an element of a vector is true."""
+    outside("any_")
+
+
+def all_(x: Any) -> Any:
+    """Whether all elements of a vector are true."""
+    outside("all_")
+
+
+def autovec_copy(src: Any, dst: Any) -> None:
+    """Copies a tensor of a shape known at compile time: all of it is read, then written.
+
+    Neighbours are read and written at once where their alignment is known.
+    """
+    outside("autovec_copy")
