@@ -107,6 +107,22 @@ class Whole(_Opaque):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Vector(_Opaque):
+    """Numbers of one dtype in a shape known at compile time, such as `a.load()`.
+
+    `items`: as `layouts` counts the elements of a shape, the first mode fastest; at least one.
+    """
+
+    shape: tuple[Any, ...]
+    items: tuple[Number, ...]
+
+    @property
+    def dtype(self) -> DType:
+        """The type of the numbers."""
+        return self.items[0].dtype
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class KernelCall(_Opaque):
     """`kernel(a, b)` in a host function, before `.launch(...)`."""
 
@@ -167,13 +183,14 @@ class Undefined(_Opaque):
 
 
 RunTime = (
-    Number | TensorView | PointerView | Whole | KernelCall | Handle | Maybe | OneOf | Undefined
+    Number | TensorView | PointerView | Whole | Vector | KernelCall | Handle | Maybe | OneOf | Undefined
 )
 RUN_TIME: Final = (
     Number,
     TensorView,
     PointerView,
     Whole,
+    Vector,
     KernelCall,
     Handle,
     Maybe,

@@ -191,7 +191,7 @@ class _Spine:
                     return None
                 case ops.Store(tensor) if tensor.tensor.is_own:
                     pass
-                case ops.Store() | ops.Check() | ops.Print() | ops.Launch():
+                case ops.Store() | ops.Check() | ops.Print() | ops.Launch() | ops.Return():
                     return None
                 case _:
                     self.take(op)

@@ -66,7 +66,7 @@ def _is_needed(op: ops.Op, used: set[ops.Value]) -> bool:
     match op:
         case ops.If() | ops.For() | ops.While() | ops.Parallel():
             return True
-        case ops.Store() | ops.Check() | ops.Print() | ops.Launch():
+        case ops.Store() | ops.Check() | ops.Print() | ops.Launch() | ops.Return():
             return True
         case ops.Size(fault=fault) if fault is not None:
             return True

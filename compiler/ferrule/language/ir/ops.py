@@ -24,6 +24,9 @@ Meaning that all targets share:
 * `Check` ends the call with its fault if its condition is false; in a kernel no other thread need
   run after it;
 * `Print` writes to the standard output; the threads of a kernel do so in any order;
+* `Alloc` makes a tensor that is compact, row-major and not filled; it lives until the call ends, or
+  until the same op makes the next one, and longer if it is returned.  Those of its dims that are
+  symbols which no caller gives have their values from then on;
 * `Launch` runs the kernel for each block and thread; a grid with a zero runs nothing.  Its sizes
   are within CUDA's limits: the language puts `Check`s before it, so every target refuses alike.
 """
@@ -35,7 +38,7 @@ from typing import Final, Literal
 
 from ferrule.compiler.artefacts import Fault, Location, Relation
 from ferrule.language.ir.types import TensorType, Type
-from ferrule.specs import Dim, Sym
+from ferrule.specs import Dim, Param, Sym
 
 UnaryOp = Literal[
     "neg",
@@ -244,6 +247,31 @@ class Fragment:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Alloc:
+    """A new tensor (host only).  `sizes` are the values of its dims: Int64, none negative."""
+
+    result: Value
+    sizes: tuple[Value, ...]
+    location: Location | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Text:
+    """The address of constant bytes, which are there as long as the code: a handle."""
+
+    result: Value
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Address:
+    """A handle as a number, Int64; of a tensor from an `Alloc` of this function its object."""
+
+    result: Value
+    operand: Value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Store:
     """Writes an element of a tensor."""
 
@@ -272,6 +300,16 @@ class Print:
     format: str
     values: tuple[Value, ...]
     location: Location | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Return:
+    """Gives the caller the parts of the program's result: the last op of its host function.
+
+    A tensor or object is its address, as is a string, whose length follows.
+    """
+
+    values: tuple[Value, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -371,10 +409,13 @@ SimpleOp = (
     | Load
     | View
     | Fragment
+    | Alloc
+    | Text
+    | Address
 )
 """Ops with one result and no region."""
 
-EffectOp = Store | Check | Print | Launch
+EffectOp = Store | Check | Print | Launch | Return
 """Ops without a result."""
 
 RegionOp = If | For | While | Parallel
@@ -400,7 +441,8 @@ class Function:
 class Program:
     """What one compiled function needs.  The parameters of `host` are those of its signature.
 
-    `symbols` maps every symbol to its name in text; the host function's caller gives their values.
+    `symbols` maps every symbol to its name in text; the host function's caller gives their values,
+    but for those that are `made`, which get them from an `Alloc`.  `result`: what it returns.
     """
 
     name: str
@@ -408,6 +450,13 @@ class Program:
     host: Function
     symbols: dict[Sym, str]
     relations: tuple[Relation, ...] = ()
+    result: Param | None = None
+    made: frozenset[Sym] = frozenset()
+
+    @property
+    def given(self) -> dict[Sym, str]:
+        """The symbols whose values the caller of the host function gives."""
+        return {symbol: name for symbol, name in self.symbols.items() if symbol not in self.made}
 
     def kernel(self, name: str) -> Function:
         """The kernel with this name.  Raises KeyError."""

@@ -212,7 +212,7 @@ def _definitions(op: ops.Op) -> tuple[ops.Value, ...]:
             return *results, *carried
         case ops.Parallel(indices=indices):
             return indices
-        case ops.Store() | ops.Check() | ops.Print() | ops.Launch():
+        case ops.Store() | ops.Check() | ops.Print() | ops.Launch() | ops.Return():
             return ()
         case _:
             return (op.result,)

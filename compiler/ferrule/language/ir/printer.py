@@ -107,6 +107,8 @@ class _Printer:
                     f"check {self.use([condition])}, {fault.kind}"
                     f" {fault.message!r}({self.use(values)})"
                 )
+            case ops.Return(values):
+                self.line(f"return {self.use(values)}")
             case ops.Print(format_, values):
                 self.line(f"print {format_!r}({self.use(values)})")
             case ops.Launch(kernel, grid, block, arguments, stream, smem):
@@ -146,6 +148,12 @@ class _Printer:
                 return f"load {self.use([tensor])}[{self.use(indices)}]"
             case ops.Fragment():
                 return "fragment"
+            case ops.Alloc(_, sizes):
+                return f"alloc ({self.use(sizes)})"
+            case ops.Text(_, data):
+                return f"text {data!r}"
+            case ops.Address(_, operand):
+                return f"address {self.use([operand])}"
             case ops.View(_, tensor, indices):
                 at = f"[{self.use(indices)}]" if indices else ""
                 return f"view {self.use([tensor])}{at}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ferrule.specs import AddressSpace, Dim, DType
+from ferrule.specs import AddressSpace, Dim, DType, Int32, Int64, Param, params
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +42,22 @@ class HandleType:
 
 
 Type = DType | TensorType | HandleType
+
+
+def result_types(result: Param) -> tuple[Type, ...]:
+    """The types of the parts of a program's result, as a `Return` gives them."""
+    match result:
+        case params.Scalar(dtype=dtype):
+            return (dtype,)
+        case params.Tuple(items=items):
+            return tuple(type_ for item in items for type_ in result_types(item))
+        case params.Shape(dims=dims):
+            return (Int64,) * len(dims)
+        case params.String() | params.Bytes():
+            return (Int64, Int64)
+        case params.DataType():
+            return (Int32,)
+        case params.NoneValue():
+            return ()
+        case _:
+            return (Int64,)

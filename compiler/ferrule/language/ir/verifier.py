@@ -13,6 +13,9 @@ functions
   no fault; the host function has kind "host" and no Special;
 * inside a Parallel there is no Launch and no Parallel;
 * the bodies of functions and of Parallel yield nothing;
+* an Alloc, a Text and a Return are in the host function, outside Parallel;
+* a Return is there exactly where the program has a result: it is the last op of the host function,
+  and its values are the parts of the result;
 * a Launch names a kernel, its arguments have the types of the kernel's parameters, its sizes are
   Int64, its stream is the handle of one, its shared memory an Int64.
 
@@ -30,6 +33,9 @@ scalars
 
 tensors
 * there is one integer index for each dim, and one stride; the element has the tensor's dtype;
+* an Alloc is a compact row-major tensor with an Int64 for each dim; a symbol that is made is a
+  symbol of the program;
+* a Text is a handle of bytes; an Address is an Int64, of a handle or a tensor from an Alloc;
 * a View is a tensor, of a tensor of its dtype; without indices also of one of another dtype, or of
   a pointer; it is in registers (`rmem`) if that tensor is;
 * a Fragment is a tensor in registers of constant sizes and strides, none negative; no Launch takes
@@ -50,7 +56,7 @@ from typing import Final, get_args
 
 from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Fault
 from ferrule.language.ir import ops
-from ferrule.language.ir.types import HandleType, TensorType, Type
+from ferrule.language.ir.types import HandleType, TensorType, Type, result_types
 from ferrule.language.ir.walk import Work, drive, operands_of
 from ferrule.specs import Boolean, Dim, DType, Float64, Int32, Int64, Uint64, symbols_of
 from ferrule.specs.dtypes import Kind
@@ -117,6 +123,11 @@ def verify(program: ops.Program) -> None:
         checker = _Checker(program, kernels, function, defined)
         checker.define(function.params)
         drive(checker.body(function.body))
+    returns = any(isinstance(op, ops.Return) for op in program.host.body.ops[-1:])
+    if returns != (program.result is not None):
+        raise VerifierError(f"@{program.name} has a result or a Return, but not both")
+    if not program.made <= program.symbols.keys():
+        raise VerifierError(f"@{program.name} makes a symbol that it does not have")
 
 
 @dataclass(slots=True)
@@ -128,6 +139,7 @@ class _Checker:
     function: ops.Function
     defined: set[ops.Value]
     visible: set[ops.Value] = field(default_factory=set)
+    allocated: set[ops.Value] = field(default_factory=set)
     parallel: bool = False
     op: ops.Op | None = None
 
@@ -185,7 +197,7 @@ class _Checker:
             match op:
                 case ops.If() | ops.For() | ops.While() | ops.Parallel():
                     yield self.structured(op)
-                case ops.Store() | ops.Check() | ops.Print() | ops.Launch():
+                case ops.Store() | ops.Check() | ops.Print() | ops.Launch() | ops.Return():
                     self.effect(op)
                 case _:
                     self.simple(op)
@@ -261,6 +273,8 @@ class _Checker:
                 self.fault(fault, values)
             case ops.Print(format_, values):
                 self.print_(format_, values)
+            case ops.Return():
+                self.return_(op)
             case ops.Launch():
                 self.launch(op)
 
@@ -313,6 +327,31 @@ class _Checker:
         own = isinstance(source, TensorType) and source.is_own
         self.require(op.result.tensor.is_own == own, "a view is where its tensor is")
 
+    def on_host(self, what: str) -> None:
+        host = self.function.kind == "host" and not self.parallel
+        self.require(host, f"{what} is in the host function, outside Parallel")
+
+    def return_(self, op: ops.Return) -> None:
+        self.on_host("a Return")
+        self.require(op is self.function.body.ops[-1], "a Return is the last op")
+        result = self.program.result
+        wanted = () if result is None else result_types(result)
+        self.types(op.values, wanted, "the parts of the result")
+
+    def alloc(self, op: ops.Alloc) -> None:
+        self.on_host("an Alloc")
+        self.require(isinstance(op.result.type, TensorType), "an Alloc is a tensor")
+        type_ = op.result.tensor
+        row_major = compact_strides(type_.shape, tuple(reversed(range(len(type_.shape)))))
+        self.require(type_.strides == row_major, "an Alloc is compact and row-major")
+        self.types(op.sizes, [Int64] * len(type_.shape), "the sizes of an Alloc")
+        self.allocated.add(op.result)
+
+    def address(self, result: ops.Value, operand: ops.Value) -> None:
+        known = isinstance(operand.type, HandleType) or operand in self.allocated
+        self.require(known, "an address is of a handle or a tensor from an Alloc")
+        self.types([result], [Int64], "addresses")
+
     def fragment(self, result: ops.Value) -> None:
         type_ = result.type
         self.require(isinstance(type_, TensorType) and type_.is_own, "a fragment is in registers")
@@ -341,6 +380,13 @@ class _Checker:
                 self.view(op)
             case ops.Fragment():
                 self.fragment(result)
+            case ops.Alloc():
+                self.alloc(op)
+            case ops.Text():
+                self.on_host("a Text")
+                self.types([result], [HandleType("bytes")], "texts")
+            case ops.Address(_, operand):
+                self.address(result, operand)
             case _:
                 self.arithmetic(op)
 

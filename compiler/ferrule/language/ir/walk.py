@@ -52,7 +52,13 @@ def all_ops(region: ops.Region) -> Iterator[ops.Op]:
 def operands_of(op: ops.Op) -> tuple[ops.Value, ...]:
     """The values that an op itself reads; those that its regions yield are not among them."""
     match op:
-        case ops.Constant() | ops.Size() | ops.Special() | ops.Fragment():
+        case ops.Alloc(sizes=sizes):
+            return sizes
+        case ops.Return(values=values):
+            return values
+        case ops.Address(operand=operand):
+            return (operand,)
+        case ops.Constant() | ops.Size() | ops.Special() | ops.Text() | ops.Fragment():
             return ()
         case ops.Unary(operand=operand) | ops.Cast(operand=operand) | ops.Bitcast(operand=operand):
             return (operand,)

@@ -11,7 +11,7 @@ from ferrule.language.ir import ops
 from ferrule.language.lowering import operators, structures
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.operators import describe, truth
-from ferrule.language.values import Maybe, Number, is_run_time
+from ferrule.language.values import Maybe, Number, Vector, is_run_time
 
 PYTHON_COMPARE: Final[dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]]] = {
     ast.Eq: ("==", operator.eq),
@@ -77,6 +77,8 @@ def _identical(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AS
 
 
 def _has_items(value: Any) -> bool:
+    if isinstance(value, Vector):
+        return False
     return isinstance(value, list) or structures.parts(value) is not None
 
 

@@ -9,19 +9,19 @@ from typing import Any, Final
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import OpenRegion
 from ferrule.language.layouts.coordinates import has_free
-from ferrule.language.lowering import coordinates, operators, views
+from ferrule.language.lowering import access, coordinates, operators, reductions, vectors, views
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.promotion import stores_implicitly
 from ferrule.language.values import (
     RUN_TIME,
     Number,
     PointerView,
     TensorView,
+    Vector,
     Whole,
     is_record,
     is_run_time,
 )
-from ferrule.specs import DType, Int64
+from ferrule.specs import Int64
 from ferrule.specs.expr import INT64_MAX
 
 
@@ -33,8 +33,8 @@ def read(low: Lowering, base: TensorView | PointerView, at: tuple[Any, ...], nod
     if has_free(at):
         name, written = ast.unparse(node), any(isinstance(part, slice) for part in at)
         return views.cut(low, tensor, at, node, name=name, whole=written)
-    _require_reachable(low, tensor, node)
-    _require_element(low, tensor.type.dtype, node)
+    access.require_reachable(low, tensor, node)
+    access.require_element(low, tensor.type.dtype, node)
     return Number(low.builder.load(tensor.value, _indices(low, tensor, at, node)))
 
 
@@ -44,19 +44,9 @@ def _indices(
     return coordinates.values(low, coordinates.indices(low, tensor, at, node), node)
 
 
-def _require_reachable(low: Lowering, tensor: TensorView, node: ast.AST) -> None:
-    """Host code has no access to the memory of a GPU."""
-    if low.kind == "host" and low.state.target != "cpu":
-        low.fail(
-            node,
-            f"{tensor.name} is on a GPU: host code cannot read or write its elements",
-            hint=f"do it in a kernel, or with whole tensors, {tensor.name}[:] = …",
-        )
-
-
 def whole(low: Lowering, tensor: TensorView, node: ast.AST) -> Whole:
     """A tensor as a whole-tensor expression: it loads at a coordinate."""
-    _require_element(low, tensor.type.dtype, node)
+    access.require_element(low, tensor.type.dtype, node)
 
     def element(coordinates: tuple[ops.Value, ...]) -> Number:
         return Number(low.builder.load(tensor.value, coordinates))
@@ -77,22 +67,12 @@ def _is_whole(low: Lowering, tensor: TensorView, at: tuple[Any, ...], node: ast.
         low.fail(
             node,
             f"{tensor.name}[:] in a kernel: whole tensors are for host functions",
-            hint="in a kernel each thread reads and writes single elements",
+            hint="in a kernel each thread reads and writes elements, or vectors: a part's .load()",
         )
     return True
 
 
 _MAKE: Final = "make a tensor of it, fe.make_tensor(p, shape)"
-
-
-def _require_element(low: Lowering, dtype: DType, node: ast.AST) -> None:
-    small_float = dtype.kind == "float" and dtype.bits < 16
-    if dtype.kind == "complex" or dtype.bits < 8 or small_float:
-        low.fail(
-            node,
-            f"elements of {dtype.name} cannot be read or written yet",
-            expected="a bool, an integer of 8 to 64 bits, or a float of 16 to 64 bits",
-        )
 
 
 def write(
@@ -104,37 +84,30 @@ def write(
 ) -> None:
     """`tensor[...] = value`."""
     tensor = views.as_tensor(base) if isinstance(base, PointerView) else base
-    if _is_whole(low, tensor, at, node):
+    if isinstance(value, Vector):
+        part = views.cut(low, tensor, at, node, name=ast.unparse(node))
+        vectors.store(low, part, value, node)
+    elif _is_whole(low, tensor, at, node):
         _write_whole(low, tensor, value, node)
     elif has_free(at):
         if low.kind == "kernel":
             low.fail(
                 node,
                 f"a part of {tensor.name} is assigned to in a kernel",
-                hint="in a kernel each thread writes single elements",
+                expected="a vector, such as b.load(), or single elements",
+                hint="to set all of it to one number, .fill(x)",
             )
         part = views.cut(low, tensor, at, node, name=ast.unparse(node))
         _write_whole(low, part, value, node)
     else:
-        _require_reachable(low, tensor, node)
+        access.require_reachable(low, tensor, node)
         found = _indices(low, tensor, at, node)
-        low.builder.store(tensor.value, found, _stored(low, tensor, value, node))
+        if isinstance(value, Whole) and not value.shape:
+            reductions.write_single(low, tensor, found, value, node)
+            return
+        stored = access.stored(low, tensor.type.dtype, value, tensor.name, node)
+        low.builder.store(tensor.value, found, stored)
         low.state.writes += 1
-
-
-def _stored(low: Lowering, tensor: TensorView, value: Any, node: ast.AST) -> ops.Value:
-    """The value in the tensor's dtype."""
-    dtype = tensor.type.dtype
-    _require_element(low, dtype, node)
-    number = operators.as_number(low, value, node, dtype)
-    if not stores_implicitly(number.dtype, dtype):
-        low.fail(
-            node,
-            f"a {number.dtype.name} is stored to {tensor.name}, whose elements are {dtype.name}",
-            expected=f"a value that becomes {dtype.name} without losing its kind",
-            hint=f"convert it, fe.{dtype.__name__}(x)",
-        )
-    return operators.convert(low, number, dtype).value
 
 
 def _write_whole(low: Lowering, tensor: TensorView, value: Any, node: ast.AST) -> None:
@@ -151,7 +124,7 @@ def _write_whole(low: Lowering, tensor: TensorView, value: Any, node: ast.AST) -
     indices = tuple(ops.Value(Int64, f"i{axis}") for axis in range(len(extents)))
     with low.builder.region() as region:
         element = value.element(indices) if isinstance(value, Whole) else value
-        low.builder.store(tensor.value, indices, _stored(low, tensor, element, node))
+        low.builder.store(tensor.value, indices, access.stored(low, tensor.type.dtype, element, tensor.name, node))
     _require_one_order(low, tensor, region, node)
     parallel = ops.Parallel(indices, extents, region.freeze(), low.location(node))
     low.builder.append(parallel)

@@ -16,11 +16,19 @@ from ferrule.language.lowering import (
     elements,
     operators,
     records,
+    vectors,
 )
 from ferrule.language.lowering.closures import close, visible_from
 from ferrule.language.lowering.context import MAX_UNROLL, Lowering
 from ferrule.language.lowering.narrowing import narrow
-from ferrule.language.values import RUN_TIME, Number, PointerView, TensorView, is_run_time
+from ferrule.language.values import (
+    RUN_TIME,
+    Number,
+    PointerView,
+    TensorView,
+    Vector,
+    is_run_time,
+)
 from ferrule.specs import Boolean
 
 
@@ -215,6 +223,8 @@ def _subscript(low: Lowering, node: ast.Subscript) -> Any:
     base = low.evaluate(node.value)
     if isinstance(base, (TensorView, PointerView)):
         return elements.read(low, base, coordinates.subscript(low, node.slice), node)
+    if isinstance(base, Vector):
+        return vectors.item(low, base, coordinates.subscript(low, node.slice), node)
     if isinstance(base, RUN_TIME):
         low.fail(
             node,

@@ -12,6 +12,7 @@ from typing import Any
 
 from ferrule.compiler.artefacts import Fault
 from ferrule.language.ir import ops
+from ferrule.language.layouts import flatten, format_tuple
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.tables import (
     BITWISE,
@@ -25,7 +26,7 @@ from ferrule.language.lowering.tables import PYTHON_BINARY as PYTHON_BINARY
 from ferrule.language.lowering.words import describe as describe
 from ferrule.language.lowering.words import usage_hint as usage_hint
 from ferrule.language.promotion import NoCommonType, computed, promote, rank, weak
-from ferrule.language.values import RUN_TIME, Number, PointerView, TensorView, Whole
+from ferrule.language.values import RUN_TIME, Number, PointerView, TensorView, Vector, Whole
 from ferrule.specs import Boolean, Compound, DType, Float32, Int32, Int64, Numeric
 from ferrule.specs.expr import ExprOp, make
 
@@ -149,6 +150,8 @@ def lift(
 ) -> Any:
     """Applies an operation to numbers, or element by element where an operand is a whole tensor."""
     operands = tuple(_as_whole(low, operand, node) for operand in operands)
+    if any(isinstance(operand, Vector) for operand in operands):
+        return _lift_vectors(low, operands, node, emit)
     wholes = [operand for operand in operands if isinstance(operand, Whole)]
     if not wholes:
         return emit(*operands)
@@ -165,6 +168,27 @@ def lift(
 
     dtype = _dtype_of(low, first, element)
     return Whole(first.shape, first.name, dtype, element, low.state.writes)
+
+
+def _lift_vectors(
+    low: Lowering, operands: tuple[Any, ...], node: ast.AST, emit: Callable[..., Number]
+) -> Vector:
+    """Applies an operation element by element; a number stands for as many as are needed."""
+    vectors = [operand for operand in operands if isinstance(operand, Vector)]
+    shape, count = vectors[0].shape, len(vectors[0].items)
+    for other in vectors[1:]:
+        if flatten(other.shape) != flatten(shape):
+            low.fail(
+                node,
+                f"the shapes of two vectors differ: {format_tuple(shape)} and "
+                f"{format_tuple(other.shape)}",
+                expected="equal shapes, or a vector and a number",
+            )
+    for operand in operands:
+        if not isinstance(operand, (Vector, Number)) and not is_python_number(operand):
+            low.fail(node, f"expected a number or a vector, but got {describe(operand)}")
+    columns = [o.items if isinstance(o, Vector) else (o,) * count for o in operands]
+    return Vector(shape, tuple(emit(*each) for each in zip(*columns, strict=True)))
 
 
 def _as_whole(low: Lowering, value: Any, node: ast.AST) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from ferrule.language import maths
 from ferrule.language.lowering import mathematics, operators
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.values import Number, Whole
+from ferrule.language.values import Number, Vector, Whole
 from ferrule.specs import Numeric
 
 _MAX_PRODUCTS: Final = 4
@@ -36,7 +36,7 @@ def power(low: Lowering, base: Any, exponent: Any, node: ast.AST) -> Any:
 
 def _is_integer(value: Any) -> bool:
     """Whether this is a number or whole tensor of integers or bools."""
-    if isinstance(value, (Number, Whole)):
+    if isinstance(value, (Number, Vector, Whole)):
         return value.dtype.kind != "float"
     value = operators.plain(value.value if isinstance(value, Numeric) else value)
     return isinstance(value, int)

@@ -1,4 +1,4 @@
-"""Tuples and dataclasses as trees, whose leaves a branch chooses and a loop carries."""
+"""Tuples, vectors and dataclasses as trees, whose leaves a branch chooses and a loop carries."""
 
 from __future__ import annotations
 
@@ -6,26 +6,30 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
-from ferrule.language.values import is_record
+from ferrule.language.values import Vector, is_record
 
 
 def parts(value: Any) -> list[tuple[str, Any]] | None:
-    """The items of a tuple or dataclass, each with what a message puts behind its name.
+    """The items of a tuple, vector or dataclass, each with what a message puts behind its name.
 
     None for anything else: a leaf.
     """
     if isinstance(value, tuple):
         return [(f"[{i}]", item) for i, item in enumerate(value)]
+    if isinstance(value, Vector):
+        return parts(value.items)
     if is_record(value):
         return [(f".{each.name}", getattr(value, each.name, None)) for each in fields(value)]
     return None
 
 
 def rebuild(template: Any, items: Iterable[Any]) -> Any:
-    """A tuple or dataclass like the template, of these items.
+    """A tuple, vector or dataclass like the template, of these items.
 
     A dataclass is filled without its constructor: its checks could not read run-time values.
     """
+    if isinstance(template, Vector):
+        return Vector(template.shape, tuple(items))
     if isinstance(template, tuple):
         return tuple.__new__(type(template), tuple(items))
     return fill(type(template), zip([f.name for f in fields(template)], items, strict=True))
@@ -43,5 +47,7 @@ def alike(left: Any, right: Any) -> bool:
     """Whether two values are of one class and have as many items, so that they go in pairs."""
     ours, theirs = parts(left), parts(right)
     if ours is None or theirs is None:
+        return False
+    if isinstance(left, Vector) and isinstance(right, Vector) and left.shape != right.shape:
         return False
     return type(left) is type(right) and len(ours) == len(theirs)

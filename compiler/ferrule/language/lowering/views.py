@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import math
+from dataclasses import replace
 from typing import Any, Final
 
 from ferrule.language import layouts
@@ -15,15 +16,16 @@ from ferrule.language.layouts import Layout
 from ferrule.language.lowering import coordinates, operators
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.values import Number, PointerView, TensorView
-from ferrule.specs import Dim, DType, divisibility_of
+from ferrule.specs import AddressSpace, Dim, DType, divisibility_of
 from ferrule.specs.expr import INT64_MAX
 
 _UNBOUNDED: Final = (INT64_MAX,)
 
 
-def _type(dtype: DType, layout: Layout, align: int) -> TensorType:
+def _type(old: TensorType, layout: Layout, align: int) -> TensorType:
+    """The type of elements of a tensor in another layout."""
     shape, stride = layouts.flatten((layout.shape,)), layouts.flatten((layout.stride,))
-    return TensorType(dtype, shape, stride, align)
+    return replace(old, shape=shape, strides=stride, align=align)
 
 
 def _nested(layout: Layout) -> Layout | None:
@@ -38,7 +40,7 @@ def with_rank(layout: Layout) -> Layout:
 def relaid(low: Lowering, tensor: TensorView | PointerView, layout: Layout) -> TensorView:
     """The memory from the tensor's first element on, in another layout."""
     layout = with_rank(layout)
-    type_ = _type(tensor.type.dtype, layout, tensor.type.align)
+    type_ = _type(tensor.type, layout, tensor.type.align)
     if type_ == tensor.type:
         return TensorView(tensor.value, tensor.name, _nested(layout))
     value = low.builder.view(tensor.value, type_)
@@ -61,7 +63,7 @@ def cut(
     name = tensor.name if name is None else name
     if all(isinstance(each, int) and each == 0 for each in found) and kept == tensor.layout:
         return TensorView(tensor.value, name, tensor.nested, whole)
-    value = _begin(low, tensor, found, _type(tensor.type.dtype, kept, 1), node)
+    value = _begin(low, tensor, found, _type(tensor.type, kept, 1), node)
     return TensorView(value, name, _nested(kept), whole)
 
 
@@ -83,8 +85,7 @@ def _begin(
     """A view that begins at these indices, with what is known of its alignment."""
     if type_.dtype.bits < 8:
         low.fail(node, f"a part of {tensor.name} cannot be taken: {type_.dtype.name} has no bytes")
-    align = _align(tensor.type, found)
-    aligned = TensorType(type_.dtype, type_.shape, type_.strides, align)
+    aligned = replace(type_, align=_align(tensor.type, found))
     return low.builder.view(tensor.value, aligned, coordinates.values(low, found, node))
 
 
@@ -103,7 +104,8 @@ def _align(type_: TensorType, found: tuple[Number | int, ...]) -> int:
 
 def pointer_to(low: Lowering, tensor: Any, dtype: DType, align: int, name: str) -> PointerView:
     """The address where a tensor or the handle of a pointer begins."""
-    type_ = TensorType(dtype, _UNBOUNDED, (1,), align)
+    space = tensor.type.space if isinstance(tensor.type, TensorType) else AddressSpace.gmem
+    type_ = TensorType(dtype, _UNBOUNDED, (1,), align, space)
     return PointerView(low.builder.view(tensor, type_), name)
 
 

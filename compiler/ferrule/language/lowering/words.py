@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ferrule.language.layouts import Layout
+from ferrule.language.layouts import Layout, format_tuple
 from ferrule.language.values import (
     Handle,
     KernelCall,
@@ -12,6 +12,7 @@ from ferrule.language.values import (
     PointerView,
     TensorView,
     Undefined,
+    Vector,
     Whole,
     is_record,
     is_run_time,
@@ -39,6 +40,9 @@ def describe(value: object, *, plain: bool = False) -> str:
             return f"the layout {value}"
         case Whole():
             return f"a whole-tensor expression of {value.dtype.name}"
+        case Vector():
+            shape = format_tuple(value.shape)
+            return f"a vector of {value.dtype.name}, of shape {shape}"
         case KernelCall():
             return "a kernel call without .launch(...)"
         case Handle():
@@ -63,6 +67,8 @@ def usage_hint(value: object) -> str | None:
         return f"read an element, {name}[i], or in a host function the whole tensor, {name}[:]"
     if isinstance(value, PointerView):
         return f"read an element, {value.name}[i]"
+    if isinstance(value, Vector):
+        return "take an element, v[0], or make one number of it, v.reduce(fe.ReductionOp.ADD, 0, 0)"
     if isinstance(value, (tuple, list)):
         return "take one of its items, such as x[0], or unpack it: x, y, z = ..."
     if value is Ellipsis:
