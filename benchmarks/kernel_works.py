@@ -150,7 +150,6 @@ def rotary(tokens: int) -> Work:
 def softmax(m: int, n: int) -> Work:
     """Softmax of rows."""
     x, y = _floats(m, n), np.empty((m, n), np.float32)
-    example = _example("quickstart")
 
     def numpy() -> Any:
         np.exp(x - x.max(axis=1, keepdims=True), out=y)
@@ -160,12 +159,9 @@ def softmax(m: int, n: int) -> Work:
         a, out = t.from_numpy(x), t.from_numpy(y)
         return lambda: t.softmax(a, dim=1, out=out)
 
-    def compiled() -> fe.Function:
-        rows = subjects.row_major(fe.sym_int(), fe.sym_int())
-        return fe.compile(example.softmax, rows, rows, options=subjects.OPTIONS)
-
-    name, loops = f"softmax, {m} × {n}", numba_kernels.softmax
-    return Work(name, "arithmetic", compiled, loops, (x, y), y, numpy, torch)
+    example, loops = _example("softmax"), numba_kernels.softmax
+    name = f"softmax, {m} × {n}"
+    return Work(name, "arithmetic", example.compiled, loops, (x, y), y, numpy, torch)
 
 
 def layer_norm(m: int, n: int) -> Work:

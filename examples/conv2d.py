@@ -35,8 +35,9 @@ def device_conv2d(
             for dy in fe.range_constexpr(height):
                 for dx in fe.range_constexpr(width):
                     iy, ix = row * stride + dy - padding, column * stride + dx - padding
+                    factor = weight[out, channel, dy, dx]
                     if 0 <= iy < x.shape[2] and 0 <= ix < x.shape[3]:
-                        total += x[image, channel, iy, ix] * weight[out, channel, dy, dx]
+                        total += x[image, channel, iy, ix] * factor
         y[image, out, row, column] = total
 
 

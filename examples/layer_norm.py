@@ -2,9 +2,8 @@
 
     python examples/layer_norm.py
 
-A row is summed in LANES partial sums, which is more exact than one sum, and lets the CPU add them at
-once: floats are added in the order that the program says, so one sum is one addition after the
-other.
+A row is summed in LANES partial sums, which the CPU adds at once: floats are added in the order
+that the program says, and one sum is one addition after the other.  It is also more exact.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python examples/paged_kv_gather.py
 
-The cache holds pages of PAGE tokens; row b of the page table names the pages of sequence b in order.
-Tokens past the length of a sequence become zeros, and their entries of the table are not read.  One
-block copies a piece of a token's heads, one thread an element.
+The cache holds pages of PAGE tokens; row b of the page table names the pages of sequence b, in
+order.  Tokens past the length of a sequence become zeros, and their entries of the table are not
+read.  One block copies a piece of a token's heads, one thread an element.
 """
 
 from __future__ import annotations
@@ -55,9 +55,7 @@ def compiled(options: str = "--target cpu") -> fe.Function:
     return fe.compile(gather, cache, table, lengths, out, options=options)
 
 
-def reference(
-    cache: np.ndarray, table: np.ndarray, lengths: np.ndarray, tokens: int
-) -> np.ndarray:
+def reference(cache: np.ndarray, table: np.ndarray, lengths: np.ndarray, tokens: int) -> np.ndarray:
     """The same in NumPy; reads the table whole, so all its entries must be pages."""
     token = np.arange(tokens)
     gathered = cache[table[:, token // PAGE], token % PAGE]

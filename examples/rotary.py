@@ -3,8 +3,8 @@
     python examples/rotary.py
 
 Element i of the first half of a head and element i of the second half are a pair; its angle is the
-token's position times a frequency, and comes as tables of cosines and sines, a row a position.  One
-block a head of a token, one thread a pair.  The size of a head is known when the kernel is compiled.
+token's position times a frequency, and comes as tables of cosines and sines, a row a position.
+One block a head of a token, one thread a pair.  The size of a head is known when compiling.
 """
 
 from __future__ import annotations
@@ -54,9 +54,7 @@ def tables(rows: int, base: float = 10_000.0) -> tuple[np.ndarray, np.ndarray]:
     return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
 
 
-def reference(
-    q: np.ndarray, positions: np.ndarray, cos: np.ndarray, sin: np.ndarray
-) -> np.ndarray:
+def reference(q: np.ndarray, positions: np.ndarray, cos: np.ndarray, sin: np.ndarray) -> np.ndarray:
     """The same in NumPy."""
     c, s = cos[positions][:, None, :], sin[positions][:, None, :]
     first, second = np.split(q, 2, axis=2)

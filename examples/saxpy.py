@@ -2,8 +2,7 @@
 
     python examples/saxpy.py
 
-The kernel's own check `if i < x.shape[0]` costs nothing on the CPU: the loop over threads ends where
-it would fail.  Needs ferrule's core dependencies alone.
+The check `if i < x.shape[0]` costs nothing on the CPU: the loop over threads ends where it fails.
 """
 
 from __future__ import annotations

@@ -22,6 +22,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+pytest_plugins = ["ptx_collector"]
+
 # A machine with a GPU, or a test's stand-in for one, must not change what the others compile for.
 os.environ["FERRULE_TARGET"] = "cpu"
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from ferrule.compiler.options import Options as Options
     from ferrule.language import arch as arch
     from ferrule.language import maths as math  # noqa: F401
+    from ferrule.language.allocation import empty as empty
+    from ferrule.language.allocation import empty_like as empty_like
+    from ferrule.language.allocation import zeros as zeros
     from ferrule.language.compilation import compile as compile
     from ferrule.language.decorators import jit as jit
     from ferrule.language.decorators import kernel as kernel
@@ -80,6 +83,22 @@ if TYPE_CHECKING:
     from ferrule.language.layouts import tiled_product as tiled_product
     from ferrule.language.layouts import zipped_divide as zipped_divide
     from ferrule.language.layouts import zipped_product as zipped_product
+    from ferrule.language.reductions import max as max
+    from ferrule.language.reductions import min as min
+    from ferrule.language.reductions import prod as prod
+    from ferrule.language.reductions import sum as sum
+    from ferrule.language.vectors import ReductionOp as ReductionOp
+    from ferrule.language.vectors import all_ as all_
+    from ferrule.language.vectors import any_ as any_
+    from ferrule.language.vectors import autovec_copy as autovec_copy
+    from ferrule.language.vectors import full as full
+    from ferrule.language.vectors import full_like as full_like
+    from ferrule.language.vectors import make_fragment as make_fragment
+    from ferrule.language.vectors import make_fragment_like as make_fragment_like
+    from ferrule.language.vectors import make_rmem_tensor as make_rmem_tensor
+    from ferrule.language.vectors import ones_like as ones_like
+    from ferrule.language.vectors import where as where
+    from ferrule.language.vectors import zeros_like as zeros_like
     from ferrule.language.views import domain_offset as domain_offset
     from ferrule.language.views import elem_less as elem_less
     from ferrule.language.views import make_tensor as make_tensor
@@ -151,6 +170,12 @@ _LAYOUTS = (
     "product product_each raked_product rank recast_layout right_inverse select shape size "
     "slice_ tiled_divide tiled_product zipped_divide zipped_product"
 )
+_REDUCTIONS = "max min prod sum"
+_VECTORS = (
+    "ReductionOp all_ any_ autovec_copy full full_like make_fragment make_fragment_like "
+    "make_rmem_tensor ones_like where zeros_like"
+)
+_ALLOCATION = "empty empty_like zeros"
 _VIEWS = "domain_offset elem_less make_tensor recast_ptr recast_tensor"
 _ATTRIBUTES = {
     "__version__": ("ferrule.specs._version", "__version__"),
@@ -162,6 +187,9 @@ _ATTRIBUTES = {
     "from_dlpack": ("ferrule.runtime", "from_dlpack"),
     **{name: ("ferrule.language.faces", name) for name in _FACES.split()},
     **{name: ("ferrule.language.layouts", name) for name in _LAYOUTS.split()},
+    **{name: ("ferrule.language.reductions", name) for name in _REDUCTIONS.split()},
+    **{name: ("ferrule.language.vectors", name) for name in _VECTORS.split()},
+    **{name: ("ferrule.language.allocation", name) for name in _ALLOCATION.split()},
     **{name: ("ferrule.language.views", name) for name in _VIEWS.split()},
     "compile": ("ferrule.language.compilation", "compile"),
     "jit": ("ferrule.language.decorators", "jit"),

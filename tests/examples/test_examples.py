@@ -1,4 +1,4 @@
-"""Every example runs by itself and agrees with its reference, and its kernels are right for GPUs."""
+"""Every example runs by itself and agrees with its reference; its kernels assemble for GPUs."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
     PYTHONPATH=compiler:runtime:specs:tests/support python tests/maths/measure.py [--quick] [NAME …]
 
 float32 functions of one operand are run on all 2**32 floats, those of two on 2**27 pairs; float64
-on 2**24 operands (erf and erfc on 2**16) of all magnitudes and where the function bends.  With
+on 2**24 operands (erf and erfc on 2**16) of all magnitudes and where functions bend.  With
 `--quick` a thousandth of that.  The references are those of `maths_reference`; for erf and erfc of
 float32, PyTorch's float64 where it is installed.  An infinity says that a special value is wrong.
 """
@@ -39,9 +39,11 @@ def floats(rng: np.random.Generator, dtype: DType, count: int) -> Array:
 
 
 def operands(rng: np.random.Generator, name: str, dtype: DType, count: int) -> list[Array]:
-    """Operands of all magnitudes, and as many near where functions bend."""
-    half = count // 2
-    near = rng.standard_normal(half) * np.exp2(rng.integers(-6, 8, half))
+    """Operands of all magnitudes, and as many where functions bend and where they end."""
+    half, quarter = count // 2, count // 4
+    near = rng.standard_normal(quarter) * np.exp2(rng.integers(-6, 4, quarter))
+    # Where exponentials become subnormal and infinite.
+    near = np.concatenate([near, rng.uniform(-760, 760, half - quarter)])
     first = np.concatenate([floats(rng, dtype, half), near]).astype(dtype.name)
     if name not in TWO:
         return [first]

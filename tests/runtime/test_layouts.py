@@ -33,6 +33,11 @@ C_PATHS = {
         "dtype_bits": "dtype.bits",
         "dtype_lanes": "dtype.lanes",
     },
+    "DLManagedTensorVersioned": {
+        "version_major": "version.major",
+        "version_minor": "version.minor",
+        "dl": "dl_tensor",
+    },
 }
 LAYOUTS = [
     layouts.ANY,
@@ -41,8 +46,9 @@ LAYOUTS = [
     layouts.SHAPE,
     layouts.SEQ,
     layouts.DLTENSOR,
+    layouts.MANAGED_TENSOR,
 ]
-WHOLE = {layouts.ANY, layouts.OBJECT, layouts.BYTE_ARRAY, layouts.SHAPE, layouts.DLTENSOR}
+WHOLE = {*LAYOUTS} - {layouts.SEQ}
 
 DEVICE_NAMES = {
     DeviceType.CUDA_HOST: "kDLCUDAHost",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import shutil
 import subprocess
 from functools import cache
@@ -10,6 +11,15 @@ from pathlib import Path
 
 ARCHS = ("sm_80", "sm_90a", "sm_100a", "sm_120")
 """What every kernel is assembled for."""
+
+
+class Refused(AssertionError):
+    """What ptxas says against a module; `lines` are the messages that name a line, with it."""
+
+    def __init__(self, said: str, ptx: str) -> None:
+        super().__init__(f"{said}\n{ptx}" if len(ptx) < 20_000 else said)
+        found = re.findall(r"line (\d+); (?:error|fatal)\s*: (.*)", said)
+        self.lines = [(int(line), text) for line, text in found]
 
 
 @cache
@@ -24,12 +34,14 @@ def find_ptxas() -> str | None:
     return next((str(path) for path in programs), None)
 
 
-def assemble(ptx: str, arch: str, folder: Path) -> None:
-    """Assembles PTX.  AssertionError, with what ptxas says, where it refuses."""
+def assemble(ptx: str, arch: str, folder: Path, *options: str) -> None:
+    """Assembles PTX without a warning.  Refused, with what ptxas says, otherwise."""
     program = find_ptxas()
     assert program is not None, "a test without the mark needs_ptxas"
     source = folder / f"{arch}.ptx"
     source.write_text(ptx, encoding="utf-8")
-    command = [program, f"-arch={arch}", str(source), "-o", str(source.with_suffix(".cubin"))]
+    command = [program, f"-arch={arch}", *options, str(source)]
+    command += ["-o", str(source.with_suffix(".cubin"))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{done.stderr}\n{ptx}"
+    if done.returncode or "warning" in done.stderr:
+        raise Refused(done.stderr + done.stdout, ptx)

@@ -77,8 +77,9 @@ class Body:
     The function `symbol` has the C type `int32_t (int64_t* values, <parameters>, <symbols>)`:
     for each parameter of the signature its leaves, then the value of each of `symbols`, i32 or i64
     by its width.  Where the signature has a result, `int64_t* results` follows `values`, which is
-    where the function leaves the result's leaves, see `wrapper.results`.  With `device_code` an i32 follows: the index of the GPU on which the call's
-    tensors are, -1 if it has none.  The leaves of a parameter are
+    where the function leaves the result's leaves, see `wrapper.results`.  With `device_code`, and
+    where it `takes_device`, an i32 follows: the index
+    of the GPU on which the call's tensors are, -1 if it has none.  The leaves of a parameter are
 
     * tensor: the address of its first element, `ptr`; pointer, stream, env stream: the address;
     * scalar: bool as i8, intN as iN, float32 as float, float64 as double, 2-byte floats as their
@@ -106,6 +107,7 @@ class Body:
     relations: tuple[Relation, ...] = ()
     location: Location | None = None
     device_code: DeviceCode | None = None
+    takes_device: bool = False
 
     def placed(self, location: Location | None) -> Body:
         """The same body with the place that its function comes from; without any place for None."""

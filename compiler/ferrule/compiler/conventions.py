@@ -44,7 +44,7 @@ class BodyCall:
         for param in call.signature.params:
             arguments += call.leaves(param)
         arguments += [call.symbol(symbol) for symbol in self.body.symbols]
-        if self.body.device_code is not None:
+        if self.body.device_code is not None or self.body.takes_device:
             arguments.append(call.device_index())
         return writer.call(self.body.symbol, "i32", arguments)
 

@@ -12,9 +12,12 @@ from typing import Final
 from ferrule.compiler import assemble, targets
 from ferrule.compiler.artefacts import Body, HostModule
 from ferrule.compiler.conventions import BodyCall, CallingConvention
+from ferrule.compiler.describe import describe
+from ferrule.compiler.exports import ExportTarget, export_target
 from ferrule.compiler.wrapper.builder import build_wrapper
-from ferrule.runtime.artefacts import ObjectCode, Stage
+from ferrule.runtime.artefacts import ExportForm, ObjectCode, Stage
 from ferrule.runtime.errors import StageError
+from ferrule.runtime.metadata import DeviceImage, Metadata
 from ferrule.specs import Signature
 
 
@@ -40,11 +43,24 @@ class CompiledOrigin:
     Any number of threads may ask; an object is made at most once for a name, CPU and triple.
     """
 
-    __slots__ = ("_ir", "_lock", "_module", "_objects")
+    __slots__ = ("_doc", "_files", "_ir", "_lock", "_module", "_objects", "_target")
 
-    def __init__(self, module: HostModule, ir: str) -> None:
+    def __init__(
+        self,
+        module: HostModule,
+        ir: str,
+        *,
+        doc: str | None = None,
+        target: ExportTarget | None = None,
+    ) -> None:
+        """`target` is what `export` makes code for, the baseline CPU of this machine's platform by
+        default; `doc` is the docstring that goes into what is exported.
+        """
         self._module: Final = module
         self._ir: Final = ir
+        self._doc: Final = doc
+        self._target: Final = target
+        self._files: Final[dict[tuple[str, ExportForm], bytes]] = {}
         self._objects: Final[dict[tuple[str, str, str], ObjectCode]] = {}
         self._lock: Final = Lock()
 
@@ -62,6 +78,23 @@ class CompiledOrigin:
                 module = self._named(name)
                 code = self._objects[key] = assemble.assemble(module, name, cpu, triple)
             return code
+
+    def export(self, name: str, form: ExportForm) -> bytes:
+        """The code that exports `__tvm_ffi_<name>`, with its metadata and docstring."""
+        with self._lock:
+            data = self._files.get((name, form))
+            if data is None:
+                data = self._files[name, form] = self._export(name, form)
+            return data
+
+    def _export(self, name: str, form: ExportForm) -> bytes:
+        chosen = export_target() if self._target is None else self._target
+        module, target = self._named(name), chosen.target
+        code = module.body.device_code
+        images = () if code is None else (DeviceImage("ptx", code.arch, code.kernels),)
+        metadata = Metadata(module.signature, target.triple, target.cpu, chosen.needs, images)
+        text = describe(name, metadata.text(), self._doc, target.triple)
+        return assemble.export(module, target, text, form)
 
     def text(self, stage: Stage) -> str:
         """The kernel IR; the LLVM modules as they are kept; the assembly for this machine."""

@@ -17,6 +17,8 @@ from typing import Any, Final
 import llvmlite.binding as llvm
 
 from ferrule.compiler import targets
+from ferrule.compiler.allocation import ENTRIES as ALLOCATION_ENTRIES
+from ferrule.compiler.allocation import define_allocation
 from ferrule.compiler.checker.machine import define_check
 from ferrule.compiler.cuda.support import ENTRIES as CUDA_ENTRIES
 from ferrule.compiler.cuda.support import define_cuda
@@ -46,6 +48,9 @@ CHECKS: Final = Support("checks", ("ferrule_check", "ferrule_raise"), _define_ch
 
 CUDA: Final = Support("cuda", CUDA_ENTRIES, define_cuda)
 """What bodies call that launch kernels on NVIDIA GPUs."""
+
+ALLOCATION: Final = Support("allocation", ALLOCATION_ENTRIES, define_allocation)
+"""What bodies call that make tensors."""
 
 VALUES: Final = Support("values", VALUE_ENTRIES, define_values)
 """What wrappers of functions call that return something."""

@@ -12,7 +12,12 @@ from typing import Any, Final
 
 import llvmlite.binding as llvm
 
-_BASELINES: Final = {"x86_64": "x86-64", "aarch64": "generic", "arm64": "generic"}
+_BASELINES: Final = {
+    "x86_64": ("x86-64", ""),
+    "aarch64": ("generic", ""),
+    "riscv64": ("generic-rv64", "+m,+a,+f,+d,+c"),
+}
+"""The least CPU of an architecture, and what LLVM must be told that it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +42,16 @@ def host_triple() -> str:
     return str(llvm.get_process_triple())
 
 
+def architecture(triple: str) -> str:
+    """The first word of a triple, with one name for each architecture."""
+    word = triple.partition("-")[0]
+    return "aarch64" if word == "arm64" else word
+
+
 def baseline(triple: str | None = None) -> HostTarget:
     """What every CPU of the architecture can run; of this machine's by default."""
     chosen = host_triple() if triple is None else triple
-    architecture = chosen.partition("-")[0]
-    return HostTarget(chosen, _BASELINES.get(architecture, "generic"), "")
+    return HostTarget(chosen, *_BASELINES.get(architecture(chosen), ("generic", "")))
 
 
 def target(cpu: str, triple: str) -> HostTarget:
@@ -52,6 +62,14 @@ def target(cpu: str, triple: str) -> HostTarget:
     return HostTarget(triple, cpu, "")
 
 
+def has_assembler(triple: str) -> bool:
+    """Whether LLVM reads assembly for this target: llvmlite brings the host's assembler alone.
+
+    LLVM ends the process that gives it assembly for another.
+    """
+    return architecture(triple) == architecture(host_triple())
+
+
 @cache
 def machine(chosen: HostTarget, opt_level: int = 2) -> Any:
     """LLVM's machine for position-independent code of a target.
@@ -60,9 +78,13 @@ def machine(chosen: HostTarget, opt_level: int = 2) -> Any:
     compilations: it holds nothing but facts of its target, which cost a millisecond to look up,
     and llvmlite lets one thread at a time into LLVM.
     """
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    llvm.initialize_native_asmparser()
+    if has_assembler(chosen.triple):
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        llvm.initialize_native_asmparser()
+    else:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
     return llvm.Target.from_triple(chosen.triple).create_target_machine(
         cpu=chosen.cpu, features=chosen.features, opt=opt_level, reloc="pic", codemodel="default"
     )

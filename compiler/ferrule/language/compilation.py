@@ -169,6 +169,7 @@ def _with_read_only(signature: Signature, program: Program) -> Signature:
             else param
             for param in signature.params
         ),
+        program.result,
     )
 
 

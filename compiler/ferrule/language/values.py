@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
@@ -142,6 +142,18 @@ class Handle(_Opaque):
     name: str
 
 
+class Parts(tuple[Any, ...]):
+    """A value that a host function returns, as numbers: the address of a tensor, say.
+
+    Each kind of value has a class of its own, so that two kinds are not taken for one.  `words` is
+    what messages call it.
+    """
+
+    __slots__ = ()
+    param: ClassVar[Param]
+    words: ClassVar[str]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Maybe(_Opaque):
     """An optional parameter: `present` is a Boolean, `item` the parameter where it holds."""
@@ -183,7 +195,16 @@ class Undefined(_Opaque):
 
 
 RunTime = (
-    Number | TensorView | PointerView | Whole | Vector | KernelCall | Handle | Maybe | OneOf | Undefined
+    Number
+    | TensorView
+    | PointerView
+    | Whole
+    | Vector
+    | KernelCall
+    | Handle
+    | Maybe
+    | OneOf
+    | Undefined
 )
 RUN_TIME: Final = (
     Number,

@@ -43,7 +43,7 @@ def make_fragment_like(src: Any, dtype: Any = None) -> Any:
 
 
 def full(shape: Any, fill_value: Any, dtype: Any) -> Any:
-    """A vector of one number; in a host function a whole-tensor expression."""
+    """A vector of one number; in a host function a new tensor, as `empty` makes one."""
     outside("full")
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ferrule.runtime.errors import register_error_kinds
 
 if TYPE_CHECKING:
+    from ferrule.runtime.allocator import use_allocator
     from ferrule.runtime.artefacts import ObjectCode, Origin, Stage
     from ferrule.runtime.dlpack import DLPackTensor, from_dlpack, tensor_spec
     from ferrule.runtime.engine import Engine
@@ -51,6 +52,7 @@ __all__ = [
     "make_ptr",
     "nullptr",
     "tensor_spec",
+    "use_allocator",
 ]
 
 _HOMES = MappingProxyType(
@@ -76,6 +78,7 @@ _HOMES = MappingProxyType(
         "make_ptr": "ferrule.specs",
         "nullptr": "ferrule.specs",
         "tensor_spec": "ferrule.runtime.dlpack",
+        "use_allocator": "ferrule.runtime.allocator",
     }
 )
 

@@ -15,6 +15,10 @@ Stage: TypeAlias = Literal["ir", "llvm", "asm", "ptx"]
 """The texts that a function can have: kernel IR, LLVM IR, assembly, PTX."""
 
 
+ExportForm: TypeAlias = Literal[".o", ".ll", ".bc", ".s"]
+"""The forms of code that a function is exported in, by the suffix of the file."""
+
+
 @dataclass(frozen=True, slots=True)
 class ObjectCode:
     """A relocatable object that defines `__tvm_ffi_<name>`."""
@@ -35,6 +39,13 @@ class Origin(Protocol):
 
     def emit(self, name: str, cpu: str, triple: str) -> ObjectCode:
         """The object for this export name and this target; the same input gives the same bytes."""
+        ...
+
+    def export(self, name: str, form: ExportForm) -> bytes:
+        """What a file holds that exports the function under this name, with its metadata.
+
+        `StageError` where there is no such form; the same input gives the same bytes.
+        """
         ...
 
     def text(self, stage: Stage) -> str:

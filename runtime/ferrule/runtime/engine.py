@@ -99,7 +99,7 @@ def c_address(name: str) -> int:
 
     match c_function(name).library:
         case Library.TVM_FFI:
-            library = _libtvm_ffi()
+            library = libtvm_ffi()
         case Library.LIBC:
             library = ctypes.CDLL(None)
     address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
@@ -135,7 +135,8 @@ def _address_of(name: str, symbols: Mapping[str, int]) -> int:
 
 
 @cache
-def _libtvm_ffi() -> ctypes.CDLL:
+def libtvm_ffi() -> ctypes.CDLL:
+    """The library of tvm-ffi that this process has loaded."""
     from tvm_ffi import libinfo
 
     return ctypes.CDLL(libinfo.find_libtvm_ffi())

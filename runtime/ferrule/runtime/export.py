@@ -1,7 +1,8 @@
-"""Writes a function to a file: an object, or a shared library.
+"""Writes functions to files: code, objects, libraries, headers for C and C++, stubs for Python.
 
-What is exported is made anew for the baseline processor of this machine's architecture, so that it
-runs on others. Files appear whole or not at all.
+What is exported is made anew for the target that the function was compiled to be exported for, by
+default the baseline processor of this machine's architecture. Files appear whole or not at all,
+and the same functions give the same bytes.
 """
 
 from __future__ import annotations
@@ -9,43 +10,86 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import shlex
-import shutil
-import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
-from ferrule.runtime.artefacts import ObjectCode, Origin
-from ferrule.runtime.engine import host_baseline_cpu, host_triple
-from ferrule.runtime.errors import LinkError
+from ferrule import specs
+from ferrule.runtime.archive import write_archive
+from ferrule.runtime.artefacts import ExportForm, Origin
+from ferrule.runtime.linker import find_linker, machine_of
+
+if TYPE_CHECKING:
+    from ferrule.runtime.function import Function
+
+StrPath = str | os.PathLike[str]
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*|_[A-Za-z0-9_]*", re.ASCII)
 
-_COMPILERS: Final = ("cc", "gcc", "clang")
+_FORMS: Final[Mapping[str, ExportForm]] = {form: form for form in get_args(ExportForm)}
 
 
-def export_object(origin: Origin, name: str, path: str | os.PathLike[str]) -> None:
-    """Write the object that defines `__tvm_ffi_<name>`; the suffix of `path` must be `.o`."""
-    target = _target(path, name, ".o", "export_to_c")
-    code = _emit(origin, name)
-    _write(target, lambda temporary: _write_new(temporary, code.data))
+def export_code(origin: Origin, name: str, path: StrPath) -> None:
+    """Write the code that defines `__tvm_ffi_<name>` in the form that the suffix names.
 
-
-def export_library(origin: Origin, name: str, path: str | os.PathLike[str]) -> None:
-    """Write a shared library that defines `__tvm_ffi_<name>`; the suffix must be `.so`.
-
-    It is linked with the C compiler that `CC` names, else with the first of cc, gcc and clang.
-    libtvm_ffi is not linked to it: whoever loads it has one.
+    `.o` is an object, `.s` its assembly, `.ll` and `.bc` are LLVM's text and bitcode of it, and
+    `.ptx` is the PTX of the kernels alone.
     """
-    target = _target(path, name, ".so", "export_library")
-    compiler = _compiler(target)
-    code = _emit(origin, name)
+    check_export_name(name)
+    target = _target(path, (*_FORMS, ".ptx"), "export_to_c")
+    if target.suffix == ".ptx":
+        data = origin.text("ptx").encode()
+    else:
+        data = origin.export(name, _FORMS[target.suffix])
+    write_file(target, data)
+
+
+def export_library(path: StrPath, functions: Iterable[Function] | Mapping[str, Function]) -> None:
+    """Write a library of functions: `.so` is linked, `.a` is an archive of objects.
+
+    `functions` are exported under their own names, or under the keys of a mapping. A shared library
+    is linked with the C compiler that `CC` names, else with the first of cc, gcc, clang, ld.lld and
+    ld. libtvm_ffi is not linked to it: whoever loads it has one. LinkError where there is no
+    linker or it fails, ValueError for two functions of one name.
+    """
+    write_library(path, {name: _origin(f) for name, f in _named(functions).items()})
+
+
+def write_library(path: StrPath, origins: Mapping[str, Origin]) -> None:
+    """Write the library of what these origins export under their names."""
+    for name in origins:
+        check_export_name(name)
+    target = _target(path, (".so", ".a"), "export_library")
+    if not origins:
+        raise ValueError(f"{target.name} would have no function: give export_library at least one")
+    objects = {f"{name}.o": origin.export(name, ".o") for name, origin in origins.items()}
+    if target.suffix == ".a":
+        write_file(target, write_archive(objects))
+        return
+    linker = find_linker(machine_of(next(iter(objects.values())), target), target)
     with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / f"{name}.o"
-        source.write_bytes(code.data)
-        _write(target, lambda temporary: _link(compiler, source, temporary))
+        sources = [Path(folder) / name for name in objects]
+        for source, data in zip(sources, objects.values(), strict=True):
+            source.write_bytes(data)
+        _replace(target, lambda temporary: linker.link(sources, temporary))
+
+
+def export_header(path: StrPath, signatures: Iterable[specs.Signature], doc: str | None) -> None:
+    """Write the header of functions: `.h` for C, `.hpp` for C++."""
+    from ferrule.runtime.headers import c_header, cpp_header
+
+    target = _target(path, (".h", ".hpp"), "export_header")
+    make = c_header if target.suffix == ".h" else cpp_header
+    write_file(target, make(target.stem, tuple(signatures), doc).encode())
+
+
+def export_stub(path: StrPath, functions: Iterable[Any]) -> None:
+    """Write the stub (`.pyi`) of a module that has these functions."""
+    from ferrule.runtime.stubs import stub
+
+    target = _target(path, (".pyi",), "export_stub")
+    write_file(target, stub([(f.signature, f.__doc__) for f in functions]).encode())
 
 
 def check_export_name(name: str) -> None:
@@ -59,24 +103,68 @@ def check_export_name(name: str) -> None:
         )
 
 
-def _target(path: str | os.PathLike[str], name: str, suffix: str, caller: str) -> Path:
-    check_export_name(name)
+def write_file(target: Path, data: bytes) -> None:
+    """Put a file with these bytes in the target's place, in one step."""
+
+    def write(path: Path) -> None:
+        with path.open("xb") as file:
+            file.write(data)
+
+    _replace(target, write)
+
+
+def _named(functions: Iterable[Function] | Mapping[str, Function]) -> dict[str, Function]:
+    if isinstance(functions, Mapping):
+        return dict(functions)
+    named: dict[str, Function] = {}
+    for function in functions:
+        name = _signature(function).name
+        if name in named:
+            raise ValueError(
+                f"two functions are named {name!r}: give export_library a dict, whose keys are "
+                f"the names to export under"
+            )
+        named[name] = function
+    return named
+
+
+def _origin(function: Any) -> Origin:
+    from ferrule.runtime.function import origin_of
+
+    _signature(function)
+    return origin_of(function)
+
+
+def _signature(function: Any) -> specs.Signature:
+    from ferrule.runtime.function import Function
+
+    if not isinstance(function, Function):
+        raise TypeError(
+            f"what is exported is a compiled function, from ferrule.compile, but got {function!r}"
+        )
+    signature: specs.Signature = function.signature
+    return signature
+
+
+def _target(path: StrPath, suffixes: tuple[str, ...], caller: str) -> Path:
     target = Path(path)
-    if target.suffix != suffix:
+    if target.suffix not in suffixes:
         raise ValueError(
-            f"{caller} writes {suffix} files, but got the suffix {target.suffix!r} in "
-            f"{str(path)!r}; export_to_c writes .o, export_library .so"
+            f"{caller} writes {' '.join(suffixes)} files, but got the suffix {target.suffix!r} in "
+            f"{str(path)!r}; {_WRITERS}"
         )
     if not target.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {str(target.parent)!r} to write {target.name}")
     return target
 
 
-def _emit(origin: Origin, name: str) -> ObjectCode:
-    return origin.emit(name, host_baseline_cpu(), host_triple())
+_WRITERS: Final = (
+    "export_to_c writes .o .ll .bc .s .ptx, export_library .so .a, "
+    "export_header .h .hpp, export_stub .pyi"
+)
 
 
-def _write(target: Path, make: Callable[[Path], None]) -> None:
+def _replace(target: Path, make: Callable[[Path], None]) -> None:
     """Make a file next to the target, then put it in the target's place in one step."""
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     try:
@@ -84,36 +172,3 @@ def _write(target: Path, make: Callable[[Path], None]) -> None:
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _write_new(path: Path, data: bytes) -> None:
-    with path.open("xb") as file:
-        file.write(data)
-
-
-def _compiler(target: Path) -> list[str]:
-    chosen = shlex.split(os.environ.get("CC", ""))
-    if chosen and shutil.which(chosen[0]):
-        return chosen
-    found = next((name for name in _COMPILERS if shutil.which(name)), None)
-    if chosen or found is None:
-        missing = f"CC={chosen[0]}" if chosen else "cc, gcc or clang"
-        command = _command(["cc"], Path(target.stem + ".o"), target)
-        raise LinkError(
-            f"no C compiler to link {target.name} with: {missing} is not on PATH. "
-            f"Write the object with export_to_c and run: {shlex.join(command)}"
-        )
-    return [found]
-
-
-def _command(compiler: Sequence[str], source: Path, target: Path) -> list[str]:
-    return [*compiler, "-shared", "-o", str(target), str(source)]
-
-
-def _link(compiler: Sequence[str], source: Path, target: Path) -> None:
-    command = _command(compiler, source, target)
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise LinkError(
-            f"{shlex.join(command)} failed with status {done.returncode}:\n{done.stderr.strip()}"
-        )

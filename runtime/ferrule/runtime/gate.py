@@ -17,10 +17,9 @@ import sys
 from typing import Any, Final
 
 import tvm_ffi
-from llvmlite import binding, ir
+from llvmlite import ir
 
-from ferrule.runtime.artefacts import ObjectCode
-from ferrule.runtime.engine import Engine, host_triple, initialize_llvm
+from ferrule.runtime.engine import Engine, host_triple
 from ferrule.runtime.heaptype import HeapType
 from ferrule.runtime.llvm.emitter import COLD, LIKELY, UNLIKELY, Emitter
 from ferrule.runtime.llvm.layouts import (
@@ -35,6 +34,7 @@ from ferrule.runtime.llvm.layouts import (
     Field,
     Layout,
 )
+from ferrule.runtime.llvm.native import compile_native
 from ferrule.runtime.plan import (
     NUMPY_DESCR_OFFSET,
     NUMPY_FLAGS_OFFSET,
@@ -77,7 +77,7 @@ class Gate:
     def __init__(self, heap: HeapType, slow_path: Any, unpack: Any) -> None:
         self.heap = heap
         self._helpers = (slow_path, unpack)
-        code = _compile(gate_text(heap))
+        code = compile_native(GATE_NAME, gate_text(heap))
         self._engine = Engine.load(code, _symbols(slow_path, unpack))
         self.address = self._engine.address(code.symbol)
         self.unpacking_address = self._engine.address(f"__tvm_ffi_{UNPACKING_GATE_NAME}")
@@ -275,20 +275,6 @@ def _emit_type_check(e: Emitter, argument: ir.Value, table: ir.Value, refused: i
     position.add_incoming(e.builder.add(position, e.const_i64(1)), following)
     e.cond_branch(e.is_null(candidate), refused, search, UNLIKELY)
     e.at(taken)
-
-
-def _compile(text: str) -> ObjectCode:
-    initialize_llvm()
-    module = binding.parse_assembly(text)
-    module.verify()
-    triple = host_triple()
-    machine = binding.Target.from_triple(triple).create_target_machine(
-        opt=2, reloc="pic", codemodel="default"
-    )
-    options = binding.create_pipeline_tuning_options(speed_level=2)
-    builder = binding.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
-    return ObjectCode(GATE_NAME, bytes(machine.emit_object(module)), triple, "")
 
 
 def _symbols(slow_path: object, unpack: object) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """The reference interpreter of the kernel IR."""
 
 from interpreter.machine import Endless, Order, Stopped, Undefined, downwards, run, upwards
-from interpreter.memory import Memory, OutOfBounds
+from interpreter.memory import Memory, OutOfBounds, Unwritten
 
 __all__ = [
     "Endless",
@@ -10,6 +10,7 @@ __all__ = [
     "OutOfBounds",
     "Stopped",
     "Undefined",
+    "Unwritten",
     "downwards",
     "run",
     "upwards",

@@ -18,7 +18,7 @@ from ferrule.compiler.artefacts import Fault
 from ferrule.language.ir import ops
 from ferrule.specs import Dim, DType, Sym, evaluate, symbols_of
 from interpreter import scalars
-from interpreter.memory import OutOfBounds
+from interpreter.memory import Memory, OutOfBounds
 from interpreter.scalars import Scalar
 
 Order: TypeAlias = Callable[[Iterable[tuple[int, ...]]], Iterable[tuple[int, ...]]]
@@ -140,6 +140,8 @@ class Machine:
             case ops.View(result, tensor, indices):
                 offset = self.offset(tensor, indices, values) if indices else 0
                 values[result] = values[tensor].at(offset)
+            case ops.Fragment(result):
+                values[result] = self.fragment(result)
             case ops.Special(result, register, axis):
                 values[result] = thread[register][axis]
             case _:
@@ -180,6 +182,13 @@ class Machine:
         if fault is None:
             raise Undefined(f"the size {dim} does not fit {dtype.name} and has no fault")
         raise Stopped(fault, [self.symbols[symbol] for symbol in dict.fromkeys(symbols_of(dim))])
+
+    def fragment(self, tensor: ops.Value) -> Memory:
+        """Memory of the running thread alone, which nobody has written."""
+        type_ = tensor.tensor
+        sizes = ([self.dim(dim) for dim in dims] for dims in (type_.shape, type_.strides))
+        last = sum((size - 1) * stride for size, stride in zip(*sizes, strict=True))
+        return Memory.undefined((last + 1) * type_.dtype.itemsize)
 
     def offset(self, tensor: ops.Value, indices: Sequence[ops.Value], values: Values) -> int:
         """How many bytes an element is from the first."""

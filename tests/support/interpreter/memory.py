@@ -16,15 +16,26 @@ class OutOfBounds(AssertionError):
     """A program reads or writes outside of a tensor: it has no meaning."""
 
 
+class Unwritten(AssertionError):
+    """A program reads what it has not written: it is undefined."""
+
+
 @dataclass(frozen=True)
 class Memory:
     """The bytes from the lowest element of an array to its highest, and where a tensor begins.
 
-    Memories of overlapping arrays share their bytes, as the arrays do.
+    Memories of overlapping arrays share their bytes, as the arrays do.  `written`: which of these
+    have been, where not all of them were before.
     """
 
     bytes: np.ndarray[Any, np.dtype[np.uint8]]
     first: int = 0
+    written: np.ndarray[Any, np.dtype[np.bool_]] | None = None
+
+    @classmethod
+    def undefined(cls, count: int) -> Memory:
+        """New memory of so many bytes, which nobody has written."""
+        return cls(np.full(count, 0xA5, np.uint8), 0, np.zeros(count, np.bool_))
 
     @classmethod
     def of(cls, array: np.ndarray[Any, Any]) -> Memory:
@@ -42,18 +53,24 @@ class Memory:
 
     def at(self, offset: int) -> Memory:
         """The same memory for a tensor that begins so many bytes behind this one."""
-        return Memory(self.bytes, self.first + offset)
+        return Memory(self.bytes, self.first + offset, self.written)
 
-    def _cell(self, dtype: DType, offset: int) -> np.ndarray[Any, Any]:
+    def _cell(self, dtype: DType, offset: int) -> slice:
         start = self.first + offset
         if not 0 <= start <= len(self.bytes) - dtype.itemsize:
             raise OutOfBounds(f"byte {offset} of memory with {len(self.bytes)} bytes")
-        return self.bytes[start : start + dtype.itemsize].view(scalars.memory(dtype))
+        return slice(start, start + dtype.itemsize)
 
     def read(self, dtype: DType, offset: int) -> Scalar:
-        """The number so many bytes behind the first one.  Raises OutOfBounds."""
-        return scalars.from_memory(dtype, self._cell(dtype, offset)[0])
+        """The number so many bytes behind the first one.  Raises OutOfBounds, Unwritten."""
+        cell = self._cell(dtype, offset)
+        if self.written is not None and not self.written[cell].all():
+            raise Unwritten(f"byte {offset} of a fragment with {len(self.bytes)} bytes")
+        return scalars.from_memory(dtype, self.bytes[cell].view(scalars.memory(dtype))[0])
 
     def write(self, dtype: DType, offset: int, value: Scalar) -> None:
         """Puts a number there.  Raises OutOfBounds."""
-        self._cell(dtype, offset)[0] = scalars.to_memory(dtype, value)
+        cell = self._cell(dtype, offset)
+        self.bytes[cell].view(scalars.memory(dtype))[0] = scalars.to_memory(dtype, value)
+        if self.written is not None:
+            self.written[cell] = True

@@ -19,6 +19,9 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 
 TRIPLE: Final = "nvptx64-nvidia-cuda"
 
+SMALL_PARAMETERS: Final = 4096
+"""Bytes of parameters that a kernel may have on every architecture and in every version of PTX."""
+
 _LLVM_20: Final = (
     *("sm_50", "sm_52", "sm_53", "sm_60", "sm_61", "sm_62", "sm_70", "sm_72", "sm_75", "sm_80"),
     *("sm_86", "sm_87", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_101", "sm_101a"),
@@ -98,12 +101,28 @@ def arch_of(major: int, minor: int) -> str:
     return fitting[-1]
 
 
+def parameter_limit(arch: str) -> int:
+    """The bytes of parameters that a kernel may have (PTX ISA, "Kernel Function Parameters")."""
+    return 32764 if _order(arch)[0] >= 70 else SMALL_PARAMETERS
+
+
+def features(arch: str, parameter_bytes: int = 0) -> str:
+    """What the machine needs beyond the architecture for kernels with so many bytes of parameters.
+
+    More than `SMALL_PARAMETERS` came with version 8.1 of PTX (CUDA 12.1); LLVM writes the oldest
+    version that knows the architecture, and for those since sm_100 that is newer.
+    """
+    is_old = _order(arch)[0] < 100
+    return "+ptx81" if is_old and parameter_bytes > SMALL_PARAMETERS else ""
+
+
 @cache
-def machine(arch: str) -> Any:
+def machine(arch: str, features: str = "") -> Any:
     """LLVM's machine for an architecture that `known_archs` has.
 
     One serves all compilations: it holds nothing but facts of its target.
     """
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    return llvm.Target.from_triple(TRIPLE).create_target_machine(cpu=arch, opt=3)
+    target = llvm.Target.from_triple(TRIPLE)
+    return target.create_target_machine(cpu=arch, features=features, opt=3)

@@ -128,6 +128,15 @@ class Launcher:
         came.add_incoming(popped, popping)
         return came
 
+    def current_device(self, device: ir.Value) -> ir.Value:
+        """The ordinal of the device that is current behind `enter`, which was given `device`."""
+        e = self._emitter
+        place = e.alloca(I32, name="ordinal")
+        e.store(device, place)
+        with e.if_then(e.icmp("slt", device, e.const_i32(0)), likely=False):
+            call_driver(e, self._state, "cuCtxGetDevice", [place])
+        return e.load(place, I32, name="ordinal")
+
     def current_stream(self, device: ir.Value) -> ir.Value:
         """The caller's current stream on a device, whose ordinal is an i32."""
         kind = self._emitter.const_i32(DeviceType.CUDA)

@@ -14,12 +14,14 @@ from llvmlite import ir
 
 from ferrule.compiler.artefacts import Body
 from ferrule.language.codegen import guards, hints, parallel
-from ferrule.language.codegen.functions import Faults, FunctionLowering
+from ferrule.language.codegen.allocation import Allocator, declare_inner, frame, needs_frame
+from ferrule.language.codegen.functions import Faults, FunctionLowering, HostOp
 from ferrule.language.codegen.host import SYMBOL, emit_host, finished, host_types, parameter_type
 from ferrule.language.codegen.intervals import Interval
 from ferrule.language.codegen.kernels import Launched, Shape, emit_threads, launched
 from ferrule.language.ir import ops
 from ferrule.language.ir.walk import Work, all_ops
+from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
 from ferrule.runtime.llvm.layouts import I32, I64, PTR, VOID
 from ferrule.specs import Sym
@@ -40,14 +42,23 @@ class _Module:
     emitter: Emitter
     faults: Faults = field(default_factory=Faults)
     kernels: dict[str, ir.Function] = field(default_factory=dict)
+    allocator: Allocator | None = None
 
     def emit(self) -> None:
         facts = launched(self.program)
         for kernel in self.program.kernels:
             self.kernel(kernel, facts.get(kernel.name, Launched()))
-        types, names = host_types(self.program)
-        with self.emitter.define(SYMBOL, I32, types, names=names, attributes=("nounwind",)) as f:
-            emit_host(self.program, self.emitter, self.faults, f.args, self.host_op)
+        e, (types, names) = self.emitter, host_types(self.program)
+        if not needs_frame(self.program):
+            with e.define(SYMBOL, I32, types, names=names, attributes=("nounwind",)) as f:
+                emit_host(self.program, e, self.faults, f.args, self.host_op)
+            return
+        inner = declare_inner(e, types, names)
+        with e.define(SYMBOL, I32, types, names=names, attributes=("nounwind",)) as f:
+            frame(self.program, e, inner, f.args)
+        with e.body(inner):
+            self.allocator = Allocator(inner.args[0], DeviceType.CPU, e.const_i32(0))
+            emit_host(self.program, e, self.faults, inner.args[1:], self.host_op)
 
     def kernel(self, kernel: ops.Function, known: Launched) -> None:
         """A kernel, with its loops; what is constant in every launch is constant in it."""
@@ -77,9 +88,13 @@ class _Module:
             self.emitter.ret(ir.Constant(I32, 0) if checks else None)
         self.kernels[kernel.name] = function
 
-    def host_op(self, lowering: FunctionLowering, op: ops.Parallel | ops.Launch) -> Work | None:
+    def host_op(self, lowering: FunctionLowering, op: HostOp) -> Work | None:
         """Emits an op that only a host function has."""
         match op:
+            case ops.Alloc():
+                assert self.allocator is not None
+                self.allocator.allocate(lowering, op)
+                return None
             case ops.Parallel():
                 return parallel.lower(lowering, op)
             case ops.Launch(kernel, grid, block, arguments):

@@ -9,15 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import Body, Location
 from ferrule.compiler.cuda.launch import Launcher, failures
+from ferrule.language.codegen.allocation import (
+    Allocator,
+    declare_inner,
+    frame,
+    needs_frame,
+    tensor_count,
+)
 from ferrule.language.codegen.casts import truncate
 from ferrule.language.codegen.device import entry_names, lower_device
-from ferrule.language.codegen.functions import Faults, FunctionLowering
+from ferrule.language.codegen.functions import Faults, FunctionLowering, HostOp
 from ferrule.language.codegen.host import SYMBOL, emit_host, finished, host_types
 from ferrule.language.codegen.parameters import (
     KernelParameter,
@@ -30,8 +38,9 @@ from ferrule.language.codegen.parameters import (
 from ferrule.language.ir import ops
 from ferrule.language.ir.outline import outline
 from ferrule.language.ir.walk import Work, all_ops
+from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.emitter import LIKELY, UNLIKELY, Emitter
-from ferrule.runtime.llvm.layouts import I1, I32, I64
+from ferrule.runtime.llvm.layouts import I1, I32, I64, PTR
 from ferrule.specs import Dim
 
 _STRAIGHT: Final = ("noinline", "optnone")
@@ -55,15 +64,42 @@ def lower_cuda(program: ops.Program, arch: str) -> Body:
 
 
 def _without_kernels(program: ops.Program) -> Body:
-    """A body that launches nothing, and so needs no GPU."""
+    """A body that launches nothing, and so needs no GPU, but for the memory of new tensors."""
     emitter, faults = Emitter(program.name), Faults()
     types, names = host_types(program)
-    with emitter.define(SYMBOL, I32, types, names=names, attributes=("nounwind",)) as function:
-        emit_host(program, emitter, faults, function.args, _no_launch)
-    return finished(program, emitter, faults)
+    on_device = tensor_count(program) > 0
+    if on_device:
+        types, names = [*types, I32], [*names, "device"]
+    attributes = ("nounwind",)
+    with emitter.define(SYMBOL, I32, types, names=names, attributes=attributes) as function:
+        if not needs_frame(program):
+            emit_host(program, emitter, faults, function.args, _no_launch)
+        else:
+            inner = declare_inner(emitter, types, names)
+            frame(program, emitter, inner, function.args)
+    if needs_frame(program):
+        with emitter.body(inner):
+            index = _at_least_0(emitter, inner.args[-1]) if on_device else emitter.const_i32(0)
+            allocator = Allocator(inner.args[0], DeviceType.CUDA, index)
+            arguments = inner.args[1:-1] if on_device else inner.args[1:]
+            emit_host(program, emitter, faults, arguments, partial(_allocations, allocator))
+    return finished(program, emitter, faults, takes_device=on_device)
 
 
-def _no_launch(_: FunctionLowering, op: ops.Parallel | ops.Launch) -> Work | None:
+def _at_least_0(emitter: Emitter, device: ir.Value) -> ir.Value:
+    """The call's device, the first one where it has none."""
+    zero = emitter.const_i32(0)
+    return emitter.select(emitter.icmp("slt", device, zero), zero, device)
+
+
+def _allocations(allocator: Allocator, lowering: FunctionLowering, op: HostOp) -> Work | None:
+    if not isinstance(op, ops.Alloc):
+        return _no_launch(lowering, op)
+    allocator.allocate(lowering, op)
+    return None
+
+
+def _no_launch(_: FunctionLowering, op: HostOp) -> Work | None:
     raise TypeError(f"a program without kernels has a {type(op).__name__}")
 
 
@@ -77,26 +113,48 @@ class _Module:
     faults: Faults = field(default_factory=Faults)
     device: ir.Value | None = None
     stream: ir.Value | None = None
+    allocator: Allocator | None = None
 
     def emit(self) -> None:
         types, names = host_types(self.program)
         types, names = [*types, I32], [*names, "device"]
+        framed = needs_frame(self.program)
+        outer = self.emitter.declare(
+            SYMBOL, I32, types, names=names, attributes=("nounwind", *_STRAIGHT)
+        )
+        entry = declare_inner(self.emitter, types, names) if framed else outer
+        if framed:
+            types, names = [PTR, *types], ["tensors", *names]
         host = self.emitter.declare(
             "host", I32, types, names=names, linkage="internal", attributes=self.attributes()
         )
-        with self.emitter.define(
-            SYMBOL, I32, types, names=names, attributes=("nounwind", *_STRAIGHT)
-        ) as body:
-            values, device = body.args[0], body.args[-1]
-            status, token = self.launcher.enter(device, values)
-            self.require(status, "before the first launch", None)
-            result = self.emitter.call(host, body.args, name="result")
-            self.leave(result, token, values)
+        if framed:
+            with self.emitter.body(outer):
+                frame(self.program, self.emitter, entry, outer.args)
+        with self.emitter.body(entry):
+            self.entered(host, entry.args, entry.args[1 if framed else 0])
         with self.emitter.body(host):
-            self.device = host.args[-1]
-            if self.uses_current_stream():
-                self.stream = self.launcher.current_stream(self.device)
-            emit_host(self.program, self.emitter, self.faults, host.args[:-1], self.host_op)
+            self.host(host.args, framed=framed)
+
+    def entered(self, host: ir.Function, arguments: Sequence[ir.Value], values: ir.Value) -> None:
+        """The call of the host function on the call's device."""
+        status, token = self.launcher.enter(arguments[-1], values)
+        self.require(status, "before the first launch", None)
+        result = self.emitter.call(host, arguments, name="result")
+        self.leave(result, token, values)
+
+    def host(self, arguments: Sequence[ir.Value], *, framed: bool) -> None:
+        """The code of the host function."""
+        self.device = arguments[-1]
+        if self.uses_current_stream():
+            self.stream = self.launcher.current_stream(self.device)
+        if framed:
+            index = self.device
+            if tensor_count(self.program):
+                index = self.launcher.current_device(self.device)
+            self.allocator = Allocator(arguments[0], DeviceType.CUDA, index)
+            arguments = arguments[1:]
+        emit_host(self.program, self.emitter, self.faults, arguments[:-1], self.host_op)
 
     def attributes(self) -> tuple[str, ...]:
         """Those of the host function."""
@@ -132,8 +190,12 @@ class _Module:
         self.emitter.ret(self.emitter.binary("add", status, ir.Constant(I32, first - 1)))
         self.emitter.at(passed)
 
-    def host_op(self, lowering: FunctionLowering, op: ops.Parallel | ops.Launch) -> Work | None:
-        """Emits a launch."""
+    def host_op(self, lowering: FunctionLowering, op: HostOp) -> Work | None:
+        """Emits a launch or an allocation."""
+        if isinstance(op, ops.Alloc):
+            assert self.allocator is not None
+            self.allocator.allocate(lowering, op)
+            return None
         if isinstance(op, ops.Parallel):
             raise TypeError("every Parallel was outlined")
         kernel = self.program.kernel(op.kernel)

@@ -7,6 +7,8 @@ for one architecture, made by LLVM after its ordinary pipeline.  Nothing in it r
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from math import prod
 from typing import Any, Final
 
 from llvmlite import binding as llvm
@@ -14,6 +16,7 @@ from llvmlite import ir
 
 from ferrule.compiler.artefacts import DeviceCode
 from ferrule.compiler.cuda import archs
+from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.codegen.functions import Faults, FunctionLowering
 from ferrule.language.codegen.kernels import Launched, launched
 from ferrule.language.codegen.parameters import (
@@ -22,9 +25,10 @@ from ferrule.language.codegen.parameters import (
     SymbolParameter,
     TensorParameter,
     kernel_parameters,
+    space,
 )
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import drive
+from ferrule.language.ir.walk import all_ops, drive
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I8, I32, I64, VOID
 from ferrule.specs import Boolean, Sym
@@ -43,21 +47,55 @@ _WORDS: Final = ("_", "WARP_SZ")
 
 def lower_device(program: ops.Program, arch: str) -> DeviceCode:
     """The PTX of a program's kernels.  Raises CodegenError for what the target cannot do."""
+    names = entry_names(program)
+    text = device_module(program, arch, names)
+    most = parameter_bytes(program, archs.parameter_limit(arch))
+    return DeviceCode(arch, ptx(text, arch, most), tuple(names.values()))
+
+
+def device_module(program: ops.Program, arch: str, names: Mapping[str, str]) -> str:
+    """A program's kernels as LLVM's text, under these names, not verified and not optimised.
+
+    Raises CodegenError for what the target cannot do.
+    """
     emitter = Emitter(program.name, archs.TRIPLE, str(archs.machine(arch).target_data))
     facts = launched(program)
-    names = entry_names(program)
     for kernel in program.kernels:
-        _Kernel(emitter, kernel, facts.get(kernel.name, Launched())).emit(names[kernel.name])
-    return DeviceCode(arch, _ptx(emitter.text(), arch), tuple(names.values()))
+        if any(isinstance(op, ops.Print) for op in all_ops(kernel.body)):
+            raise CodegenError("printing in a kernel is not supported on this target")
+        known = facts.get(kernel.name, Launched())
+        _Kernel(emitter, kernel, known).emit(names[kernel.name])
+    return emitter.text()
 
 
 def entry_names(program: ops.Program) -> dict[str, str]:
-    """The name of each kernel in PTX: its own, in letters that PTX has."""
+    """The name of each kernel in PTX: its own, in letters that PTX has, and no other's."""
     names: dict[str, str] = {}
+    taken = set(_WORDS)
     for kernel in program.kernels:
-        name = re.sub(r"[^A-Za-z0-9_]", lambda found: f"$u{ord(found[0]):x}", kernel.name)
-        names[kernel.name] = f"kernel_{name}" if name in _WORDS else name
+        wanted = re.sub(r"[^A-Za-z0-9_]", lambda found: f"$u{ord(found[0]):x}", kernel.name)
+        wanted = f"kernel_{wanted}" if wanted in _WORDS else wanted
+        name, count = wanted, 0
+        while name in taken:
+            count += 1
+            name = f"{wanted}_{count}"
+        taken.add(name)
+        names[kernel.name] = name
     return names
+
+
+def parameter_bytes(program: ops.Program, limit: int) -> int:
+    """The parameter space of the kernel that has most.  Raises CodegenError beyond the limit."""
+    most = 0
+    for kernel in program.kernels:
+        size = space(kernel_parameters(kernel))
+        if size > limit:
+            raise CodegenError(
+                f"the parameters of the kernel {kernel.name} take {size} bytes, but the target has "
+                f"room for {limit}: pass fewer tensors, or make more of their sizes constant"
+            )
+        most = max(most, size)
+    return most
 
 
 class _Kernel:
@@ -90,8 +128,9 @@ class _Kernel:
     def _bounds(self) -> str:
         """How many threads a block has, so that the registers always suffice."""
         sizes = self.known.blocks
-        if all(size is not None for size in sizes):
-            return '"nvvm.reqntid"="' + ",".join(str(size) for size in sizes) + '"'
+        required = [size for size in sizes if size is not None]
+        if len(required) == len(sizes) and 1 <= prod(required) <= _MAX_THREADS:
+            return '"nvvm.reqntid"="' + ",".join(map(str, required)) + '"'
         most = 1
         for _, high in self.known.block:
             most = min(_MAX_THREADS, most * high)
@@ -142,9 +181,10 @@ def _name(parameter: KernelParameter) -> str:
     return parameter.value.hint
 
 
-def _ptx(text: str, arch: str) -> str:
-    """LLVM's pipeline and its PTX back end."""
-    machine = archs.machine(arch)
+def ptx(text: str, arch: str, parameter_bytes: int = 0) -> str:
+    """What LLVM's pipeline and its PTX back end make of a module, whose kernels' parameters take so
+    many bytes at most."""
+    machine = archs.machine(arch, archs.features(arch, parameter_bytes))
     with llvm.parse_assembly(text, llvm.create_context()) as module:
         module.verify()
         _optimise(module, machine)

@@ -31,7 +31,8 @@ from ferrule.specs import Boolean, Dim, DType, Int32, Sym, TFloat32, symbols_of
 Coordinates = dict[tuple[ops.Register, int], ir.Value]
 """The i64 value of each register of a kernel's thread."""
 
-HostOps = Callable[["FunctionLowering", "ops.Parallel | ops.Launch"], "Work | None"]
+HostOp = ops.Parallel | ops.Launch | ops.Alloc
+HostOps = Callable[["FunctionLowering", HostOp], "Work | None"]
 """Lowers the ops that only a host function has."""
 
 
@@ -57,9 +58,15 @@ class FunctionLowering:
     coordinates: Coordinates = field(default_factory=dict)
     values: dict[ops.Value, ir.Value] = field(default_factory=dict)
     wide: dict[ops.Value, ir.Value] = field(default_factory=dict)
-    group: ir.MDValue | None = None
+    group: hints.Group | None = None
     """Of the loads and stores, where they run in parallel."""
     multiples: Multiples = field(default_factory=Multiples)
+    objects: dict[ops.Value, ir.Value] = field(default_factory=dict)
+    """The handles of tensors that the function has made."""
+    made: dict[Dim, ir.Value] = field(default_factory=dict)
+    """Where the values of the symbols are that get them in the function."""
+    results: ir.Value | None = None
+    """Where the parts of the result go."""
     _sizes: Sizes | None = None
 
     @property
@@ -87,6 +94,8 @@ class FunctionLowering:
         """The i64 value of a size that needs no check, computed in the entry block."""
         if isinstance(dim, int):
             return ir.Constant(I64, dim)
+        if self.made and not self.made.keys().isdisjoint(symbols_of(dim)):
+            return self.new_sizes().lower(dim).value
         if self._sizes is None:
             self._sizes = self.new_sizes()
         with self.b.goto_entry_block():
@@ -122,11 +131,13 @@ class FunctionLowering:
                 return self.for_(op)
             case ops.While():
                 return self.while_(op)
-            case ops.Parallel() | ops.Launch():
-                assert self.host_op is not None, "a kernel has no Parallel and no Launch"
+            case ops.Parallel() | ops.Launch() | ops.Alloc():
+                assert self.host_op is not None, "a kernel has no Parallel, Launch and Alloc"
                 return self.host_op(self, op)
             case ops.Store(tensor, indices, value):
                 self.store(tensor, indices, value)
+            case ops.Return(values):
+                self.return_(values)
             case ops.Print(format_, values):
                 self.print_(format_, values)
             case ops.Check(condition, fault, values):
@@ -150,6 +161,13 @@ class FunctionLowering:
                 self.define_integer(result, self.coordinates[register, axis])
             case ops.View(_, tensor, indices):
                 self.values[result] = self.start(tensor, indices)
+            case ops.Alloc():
+                raise TypeError("only a host function makes tensors")
+            case ops.Text(_, data):
+                self.values[result] = self.emitter.bytes_constant(data)
+            case ops.Address(_, operand):
+                handle = self.objects.get(operand, self.values[operand])
+                self.values[result] = self.b.ptrtoint(handle, I64)
             case ops.Fragment():
                 self.values[result] = fragments.room(self.emitter, result)
             case _:
@@ -267,6 +285,14 @@ class FunctionLowering:
         texts = (e.cstring("True"), e.cstring("False")) if Boolean in map(dtype_of, values) else ()
         shown = [self.b.select(v, *texts) if v.type == I1 else v for v in shown]
         e.call("dprintf", [ir.Constant(I32, 1), e.cstring(format_), *shown])
+
+    def return_(self, values: Sequence[ops.Value]) -> None:
+        """Leaves the parts of the result in their slots."""
+        assert self.results is not None, "the program has no result"
+        for position, value in enumerate(values):
+            part = self.values[value]
+            stored = self.b.zext(part, I8) if part.type == I1 else part
+            self.emitter.store(stored, self.emitter.index(self.results, I64, position))
 
     # ---- faults ----
 

@@ -11,7 +11,7 @@ that compute run up to twice as fast, and those that wait for memory no slower.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from llvmlite import ir
 
@@ -36,27 +36,39 @@ class _Distinct(ir.MDValue):  # type: ignore[misc]
         return id(self)
 
 
-def access_group(emitter: Emitter) -> ir.MDValue:
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Loads and stores of a loop whose iterations run in any order.
+
+    `straight`: each iteration is to be vectors of its own, not one lane of those of the loop.
+    """
+
+    node: ir.MDValue
+    straight: bool = False
+
+
+def access_group(emitter: Emitter, *, straight: bool = False) -> Group:
     """A new group of loads and stores."""
-    return _distinct(emitter)
+    return Group(_distinct(emitter), straight)
 
 
-def mark_access(instruction: ir.Instruction, group: ir.MDValue) -> None:
+def mark_access(instruction: ir.Instruction, group: Group) -> None:
     """Puts a load or store into a group."""
-    instruction.set_metadata("llvm.access.group", group)
+    instruction.set_metadata("llvm.access.group", group.node)
 
 
-def mark_parallel(emitter: Emitter, latch: ir.Instruction, group: ir.MDValue) -> None:
+def mark_parallel(emitter: Emitter, latch: ir.Instruction, group: Group) -> None:
     """Says of the loop that `latch` closes: no access of the group depends on another iteration.
 
     It is not unrolled either.  LLVM would unroll a short one before it makes vectors, and out of a
     straight line it cannot, since nothing says there that addresses differ; the rest of a vector
     loop gets slower too, as it is seldom long.
     """
-    independent = emitter.module.add_metadata(["llvm.loop.parallel_accesses", group])
-    whole = emitter.module.add_metadata(["llvm.loop.unroll.disable"])
+    said = [["llvm.loop.parallel_accesses", group.node], ["llvm.loop.unroll.disable"]]
+    if group.straight:
+        said.append(["llvm.loop.vectorize.enable", ir.Constant(I1, 0)])
     loop = _distinct(emitter)
-    loop.operands = (loop, independent, whole)
+    loop.operands = (loop, *(emitter.module.add_metadata(each) for each in said))
     latch.set_metadata("llvm.loop", loop)
 
 

@@ -7,7 +7,8 @@ memcpy, memset and what the target's launches need.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from llvmlite import binding as llvm
@@ -22,17 +23,19 @@ from ferrule.language.ir.types import HandleType, TensorType, Type
 from ferrule.language.ir.walk import drive
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR
-from ferrule.specs import Boolean
+from ferrule.specs import Boolean, Dim, Sym
 
 SYMBOL: Final = "ferrule_body"
 
 
 def host_types(program: ops.Program) -> tuple[list[ir.Type], list[str]]:
     """Types and names of what a body receives: `values`, parameters, symbols (see `Body`)."""
-    params, symbols = program.host.params, program.symbols
-    types = [PTR, *(parameter_type(p.type, memory=True) for p in params)]
+    params, symbols = program.host.params, program.given
+    results = [] if program.result is None else ["results"]
+    types = [PTR] * (1 + len(results))
+    types += [parameter_type(p.type, memory=True) for p in params]
     types += [I32 if symbol.width == 32 else I64 for symbol in symbols]
-    return types, ["values", *(p.hint for p in params), *symbols.values()]
+    return types, ["values", *results, *(p.hint for p in params), *symbols.values()]
 
 
 def emit_host(
@@ -48,11 +51,42 @@ def emit_host(
     rest = iter(arguments)
     lowering = FunctionLowering(emitter, faults, host_op=host_op)
     lowering.fault_values = next(rest)
+    lowering.results = None if program.result is None else next(rest)
     for param in program.host.params:
         lowering.values[param] = _received(emitter, param.type, next(rest))
-    lowering.symbols = {symbol: _widened(emitter, next(rest)) for symbol in program.symbols}
+    given = {symbol: _widened(emitter, next(rest)) for symbol in program.given}
+    lowering.made = {symbol: _place(emitter, program.symbols[symbol]) for symbol in program.made}
+    lowering.symbols = _Symbols(emitter, given, lowering.made) if lowering.made else given
     drive(lowering.region(program.host.body))
     emitter.ret(ir.Constant(I32, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class _Symbols(Mapping[Sym, ir.Value]):
+    """The values of symbols: those that the caller gave, and those in memory, read where needed."""
+
+    emitter: Emitter
+    given: Mapping[Sym, ir.Value]
+    made: Mapping[Dim, ir.Value]
+
+    def __getitem__(self, symbol: Sym) -> ir.Value:
+        if symbol in self.made:
+            return self.emitter.load(self.made[symbol], I64)
+        return self.given[symbol]
+
+    def __iter__(self) -> Iterator[Sym]:
+        yield from self.given
+        yield from (symbol for symbol in self.made if isinstance(symbol, Sym))
+
+    def __len__(self) -> int:
+        return len(self.given) + len(self.made)
+
+
+def _place(emitter: Emitter, name: str) -> ir.Value:
+    """Memory for the value of a symbol; it is 0 where nothing has given it one."""
+    place = emitter.alloca(I64, name=name)
+    emitter.store(emitter.const_i64(0), place)
+    return place
 
 
 def _received(emitter: Emitter, type_: Type, argument: ir.Value) -> ir.Value:
@@ -75,7 +109,12 @@ def parameter_type(type_: Type, *, memory: bool = False) -> ir.Type:
 
 
 def finished(
-    program: ops.Program, emitter: Emitter, faults: Faults, device_code: DeviceCode | None = None
+    program: ops.Program,
+    emitter: Emitter,
+    faults: Faults,
+    device_code: DeviceCode | None = None,
+    *,
+    takes_device: bool = False,
 ) -> Body:
     """The body that an emitter holds, verified by LLVM."""
     text = emitter.text()
@@ -84,8 +123,9 @@ def finished(
     return Body(
         text,
         SYMBOL,
-        tuple(program.symbols),
+        tuple(program.given),
         tuple(faults.known),
         program.relations,
         device_code=device_code,
+        takes_device=takes_device,
     )

@@ -13,7 +13,7 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.language.codegen import guards, hints, steady
+from ferrule.language.codegen import guards, hints, lanes, steady
 from ferrule.language.codegen.arithmetic import intrinsic
 from ferrule.language.codegen.functions import FunctionLowering
 from ferrule.language.codegen.intervals import Interval, interval
@@ -95,7 +95,8 @@ def emit_threads(
     for axis in _OUTER_FIRST:
         lowering.coordinates["grid_dim", axis] = shape.grid[axis]
         lowering.coordinates["block_dim", axis] = shape.block[axis]
-    lowering.group = hints.access_group(lowering.emitter)
+    straight = lanes.has_wide_parts(kernel)
+    lowering.group = hints.access_group(lowering.emitter, straight=straight)
     with ExitStack() as open_loops:
         for axis in _OUTER_FIRST:
             open_loops.enter_context(_block_loop(lowering, plans[axis], shape))
@@ -152,7 +153,7 @@ def _loop(
     lowering: FunctionLowering,
     count: ir.Value,
     name: str,
-    group: ir.MDValue | None = None,
+    group: hints.Group | None = None,
 ) -> Iterator[ir.Value]:
     """A loop over 0 <= i < count; none at all where the only index is 0."""
     if _is_one(count):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from ferrule.language.codegen.hints import mark_parallel
+from ferrule.language.codegen.hints import Group, mark_parallel
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I64
 from ferrule.specs import DType
@@ -70,7 +70,7 @@ def counted(
     first: ir.Value,
     end: ir.Value,
     name: str,
-    group: ir.MDValue | None = None,
+    group: Group | None = None,
 ) -> Iterator[ir.Value]:
     """Emits a loop over first <= i < end (signed) and yields i.
 

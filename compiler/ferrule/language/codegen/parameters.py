@@ -12,7 +12,7 @@ The layout is documented in `docs/kernel_parameters.md`.  In the order of the ke
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from llvmlite import ir
@@ -21,7 +21,7 @@ from ferrule.language.codegen.scalars import memory_type
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
 from ferrule.language.ir.walk import all_ops, operands_of
-from ferrule.runtime.llvm.layouts import I32, I64, PTR, Field, Layout
+from ferrule.runtime.llvm.layouts import I32, I64, PTR, Field, Layout, align_of, size_of
 from ferrule.specs import Dim, DType, Sym, symbols_of
 
 
@@ -114,6 +114,16 @@ def kernel_parameters(kernel: ops.Function) -> tuple[KernelParameter, ...]:
     }
     rest = (symbol for symbol in _used(kernel) if symbol not in given)
     return (*own, *(SymbolParameter(symbol) for symbol in rest))
+
+
+def space(parameters: Sequence[KernelParameter]) -> int:
+    """The bytes that these take in a kernel's parameter space."""
+    size = 0
+    for parameter in parameters:
+        each = parameter.layout if isinstance(parameter, TensorParameter) else parameter.type
+        align = align_of(each)
+        size = -(-size // align) * align + size_of(each)
+    return size
 
 
 def _parameter(value: ops.Value) -> KernelParameter:

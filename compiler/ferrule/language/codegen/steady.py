@@ -122,7 +122,7 @@ def _find(region: ops.Region, known: _Knowledge, depth: int) -> Steady:
                     sides = (op.then, op.otherwise)
                     inside = tuple(_find(side, known.copy(), depth - 1) for side in sides)
                     return Steady(tuple(found), truth, inside)
-            case ops.For() | ops.While() | ops.Parallel() | ops.Launch():
+            case ops.For() | ops.While() | ops.Parallel() | ops.Launch() | ops.Return():
                 break
             case ops.Store() | ops.Check() | ops.Print():
                 break

@@ -58,7 +58,17 @@ from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Fault
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, TensorType, Type, result_types
 from ferrule.language.ir.walk import Work, drive, operands_of
-from ferrule.specs import Boolean, Dim, DType, Float64, Int32, Int64, Uint64, symbols_of
+from ferrule.specs import (
+    Boolean,
+    Dim,
+    DType,
+    Float64,
+    Int32,
+    Int64,
+    Uint64,
+    compact_strides,
+    symbols_of,
+)
 from ferrule.specs.dtypes import Kind
 
 _INTEGERS: Final[tuple[Kind, ...]] = ("int", "uint")

@@ -1,4 +1,4 @@
-"""What every access to an element needs: memory in reach, a dtype with values, a value that fits."""
+"""What an access to an element needs: memory in reach, a dtype with values, a value that fits."""
 
 from __future__ import annotations
 

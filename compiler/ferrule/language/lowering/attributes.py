@@ -10,7 +10,14 @@ from functools import partial
 from typing import Any, Final
 
 from ferrule.language.layouts import Layout
-from ferrule.language.lowering import conversions, launches, operators, tensor_methods, views
+from ferrule.language.lowering import (
+    conversions,
+    launches,
+    operators,
+    tensor_methods,
+    vectors,
+    views,
+)
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.sizes import named, size_numbers
 from ferrule.language.values import (
@@ -20,6 +27,7 @@ from ferrule.language.values import (
     Number,
     PointerView,
     TensorView,
+    Vector,
 )
 from ferrule.specs import DType, Numeric
 
@@ -47,6 +55,9 @@ _TENSOR: Final[dict[str, Callable[[Lowering, TensorView], Any]]] = {
     "reshape": _method(tensor_methods.reshape),
     "transpose": _method(tensor_methods.transpose),
     "recast": _method(tensor_methods.recast_tensor),
+    "load": _method(vectors.load),
+    "store": _method(vectors.store_method),
+    "fill": _method(vectors.fill),
 }
 _POINTER: Final[dict[str, Callable[[Lowering, PointerView], Any]]] = {
     "dtype": lambda low, p: p.type.dtype,
@@ -80,6 +91,8 @@ def get(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
             return size_numbers(low, getattr(value, attr))
         case Number():
             return _from_table(low, _NUMBER, value, attr, node)
+        case Vector():
+            return _from_table(low, vectors.ATTRIBUTES, value, attr, node)
         case Numeric() if attr in _NUMBER:
             return _NUMBER[attr](low, value)
         case KernelCall() if attr == "launch":

@@ -8,16 +8,17 @@ import difflib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from inspect import Signature
 from typing import Any, Literal, NoReturn
 
-from ferrule.compiler.artefacts import Location, Relation
+from ferrule.compiler.artefacts import Fault, Location, Relation, literal
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.options import Target
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.source import Source
-from ferrule.language.values import Undefined
-from ferrule.specs import Dim, Sym
+from ferrule.language.values import Parts, Undefined
+from ferrule.specs import Dim, Int64, Sym, symbols_of
 
 MAX_INLINE_DEPTH = 50
 MAX_NOTES = 5
@@ -57,7 +58,10 @@ class ProgramState:
     `unlaunched`: for each kernel call that was not launched yet, the error that it is.
     `unrolled`: how many iterations of compile-time loops there were.  `writes`: how often tensors
     may have changed so far: writes, launches and beginnings of loops.  `roots`: for a view that
-    begins where another tensor does, that tensor.
+    begins where another tensor does, that tensor; `bases`: for one that begins anywhere in it.
+    `returns`: what the host function is annotated to return; `returned`: the classes of what it
+    does return, by their words.  `made`: the symbols of numbers that are sizes of new tensors;
+    `allocated` are those tensors.
     """
 
     symbols: dict[Sym, str]
@@ -69,6 +73,11 @@ class ProgramState:
     unrolled: int = 0
     writes: int = 0
     roots: dict[ops.Value, ops.Value] = field(default_factory=dict)
+    bases: dict[ops.Value, ops.Value] = field(default_factory=dict)
+    returns: Any = Signature.empty
+    returned: dict[str, type[Parts]] = field(default_factory=dict)
+    made: dict[ops.Value, Sym] = field(default_factory=dict)
+    allocated: set[ops.Value] = field(default_factory=set)
 
     @contextmanager
     def undone_by(self, error: type[Exception]) -> Iterator[None]:
@@ -235,10 +244,26 @@ class Lowering:
                 f"but {names[1]} is {right}",
                 expected="equal shapes; nothing is broadcast except scalars",
             )
+        if self._made_in(left) or self._made_in(right):
+            self._compare(left, right, names, node)
+            return
         relation = Relation(left, right, *names, self.location(node))
         key = (left, right, names)
         if all((r.left, r.right, (r.left_name, r.right_name)) != key for r in self.state.relations):
             self.state.relations.append(relation)
+
+    def _made_in(self, dim: Dim) -> bool:
+        """Whether a size is known only where the body runs."""
+        return not set(self.state.made.values()).isdisjoint(symbols_of(dim))
+
+    def _compare(self, left: Dim, right: Dim, names: tuple[str, str], node: ast.AST) -> None:
+        """Requires two sizes to be equal where the body runs."""
+        sizes = [self.builder.size(Int64, dim) for dim in (left, right)]
+        first, second = map(literal, names)
+        message = f"Mismatched {first}, expected to match {second} = {{}}, but got {{}}"
+        same = self.builder.compare("eq", *sizes)
+        fault = Fault("ValueError", message, self.location(node))
+        self.builder.check(same, fault, sizes[1], sizes[0])
 
     def fail(
         self,

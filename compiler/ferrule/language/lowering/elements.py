@@ -46,12 +46,24 @@ def _indices(
 
 def whole(low: Lowering, tensor: TensorView, node: ast.AST) -> Whole:
     """A tensor as a whole-tensor expression: it loads at a coordinate."""
+    _require_shared(low, tensor, node)
     access.require_element(low, tensor.type.dtype, node)
 
     def element(coordinates: tuple[ops.Value, ...]) -> Number:
         return Number(low.builder.load(tensor.value, coordinates))
 
     return Whole(tensor.type.shape, tensor.name, tensor.type.dtype, element)
+
+
+def _require_shared(low: Lowering, tensor: TensorView, node: ast.AST) -> None:
+    """A whole-tensor expression may run on a GPU, or in many threads."""
+    if tensor.type.is_own:
+        low.fail(
+            node,
+            f"{tensor.name} is in registers: it is no part of whole-tensor expressions",
+            hint=f"{tensor.name}.fill(x), {tensor.name}.load(), {tensor.name}.store(v), or "
+            f"single elements",
+        )
 
 
 def _is_whole(low: Lowering, tensor: TensorView, at: tuple[Any, ...], node: ast.AST) -> bool:
@@ -112,6 +124,7 @@ def write(
 
 def _write_whole(low: Lowering, tensor: TensorView, value: Any, node: ast.AST) -> None:
     """`c[:] = expression`: one `Parallel` over all coordinates."""
+    _require_shared(low, tensor, node)
     if isinstance(value, TensorView):
         if not value.whole:
             hint = f"write the whole of it, {value.name}[:]"
@@ -124,8 +137,10 @@ def _write_whole(low: Lowering, tensor: TensorView, value: Any, node: ast.AST) -
     indices = tuple(ops.Value(Int64, f"i{axis}") for axis in range(len(extents)))
     with low.builder.region() as region:
         element = value.element(indices) if isinstance(value, Whole) else value
-        low.builder.store(tensor.value, indices, access.stored(low, tensor.type.dtype, element, tensor.name, node))
+        stored = access.stored(low, tensor.type.dtype, element, tensor.name, node)
+        low.builder.store(tensor.value, indices, stored)
     _require_one_order(low, tensor, region, node)
+    reductions.require_others(low, tensor, region, node)
     parallel = ops.Parallel(indices, extents, region.freeze(), low.location(node))
     low.builder.append(parallel)
     low.state.writes += 1
@@ -219,7 +234,12 @@ def place(low: Lowering, node: ast.Subscript) -> Place:
     if isinstance(base, (TensorView, PointerView)):
         return Place(low, node, base, coordinates.subscript(low, node.slice))
     if isinstance(base, RUN_TIME):
-        low.fail(node, f"{operators.describe(base)} has no elements to assign to")
+        hint = "a vector never changes: make a fragment, frag.store(v), and assign to that"
+        low.fail(
+            node,
+            f"{operators.describe(base)} has no elements to assign to",
+            hint=hint if isinstance(base, Vector) else None,
+        )
     if not hasattr(base, "__setitem__"):
         low.fail(
             node,

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import Any, Final
 
 from ferrule.language import layouts
+from ferrule.language import vectors as faces
 from ferrule.language.ir.types import TensorType
 from ferrule.language.layouts import Layout, format_tuple
 from ferrule.language.lowering import access, operators, views
+from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.coordinates import refusals
 from ferrule.language.lowering.sizes import as_dims, named
-from ferrule.language.lowering.words import bound
 from ferrule.language.values import TensorView, Vector
 from ferrule.specs import AddressSpace, DType
 from ferrule.specs.dtypes import as_dtype
@@ -22,7 +24,7 @@ MAX_BYTES: Final = 65536
 _ALIGN: Final = 16
 
 
-def make(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> TensorView:
+def _make(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> TensorView:
     """`fe.make_fragment(layout_or_shape, dtype)`."""
     wanted, dtype = bound(low, "layout_or_shape dtype", args, kwargs, node)
     layout = as_dims(low, wanted, node)
@@ -31,7 +33,9 @@ def make(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call)
     return _fragment(low, checked, dtype, node)
 
 
-def make_like(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> TensorView:
+def _make_like(
+    low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> TensorView:
     """`fe.make_fragment_like(src, dtype=None)`."""
     source, dtype = bound(low, "src dtype=", args, kwargs, node)
     match source:
@@ -82,3 +86,11 @@ def _fragment(low: Lowering, layout: Layout, dtype: Any, node: ast.Call) -> Tens
     type_ = TensorType(kind, shape, stride, max(_ALIGN, kind.itemsize), AddressSpace.rmem)
     nested = checked if layouts.depth(checked) > 1 else None
     return TensorView(low.builder.fragment(type_), "fragment", nested)
+
+
+TABLE: Final[dict[Any, Callable[..., TensorView]]] = {
+    faces.make_fragment: _make,
+    faces.make_rmem_tensor: _make,
+    faces.make_fragment_like: _make_like,
+}
+"""What makes fragments."""

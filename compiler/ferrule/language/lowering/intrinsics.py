@@ -18,12 +18,17 @@ from ferrule.language.faces import (
 )
 from ferrule.language.ir import ops
 from ferrule.language.lowering import (
+    allocation,
     assertions,
+    filling,
     folds,
+    fragments,
     layout_functions,
     mathematics,
     operators,
     printing,
+    reductions,
+    vectors,
 )
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.parameters import is_kind
@@ -193,5 +198,10 @@ _TABLE: Final[dict[Any, Intrinsic]] = {
     const_expr: assertions.const_expr,
     static_assert: assertions.static_assert,
     printf: printing.printf,
+    **allocation.TABLE,
     **layout_functions.TABLE,
+    **vectors.TABLE,
+    **fragments.TABLE,
+    **filling.TABLE,
+    **reductions.TABLE,
 }

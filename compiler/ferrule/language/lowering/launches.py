@@ -165,6 +165,8 @@ def _kernel(
     """The kernel lowered for these arguments (once for each combination), and its arguments."""
     key = (call.kernel, tuple(_key(value) for value in call.arguments.values()))
     arguments = tuple(_run_time_values(call.arguments))
+    for name, value in call.arguments.items():
+        _require_shared(low, name, value, node)
     if key not in low.state.kernels:
         low.state.kernels[key] = lower_kernel(low, call, node)
     return low.state.kernels[key], arguments
@@ -206,6 +208,20 @@ def _key(value: Any) -> object:
 def _has_parts(value: Any) -> bool:
     """Whether this is a dataclass with run-time values, which a kernel gets one by one."""
     return is_record(value) and is_run_time(value)
+
+
+def _require_shared(low: Lowering, name: str, value: Any, node: ast.Call) -> None:
+    """A fragment is the host function's own: a kernel cannot reach it."""
+    if isinstance(value, (tuple, list)):
+        for item in value:
+            _require_shared(low, name, item, node)
+    elif isinstance(value, (TensorView, PointerView)) and value.type.is_own:
+        low.fail(
+            node,
+            f"a kernel takes a fragment of the host function for {name!r}",
+            expected="a tensor or pointer that the caller passes",
+            hint="make the fragment in the kernel: each thread has its own",
+        )
 
 
 def _run_time_values(arguments: dict[str, Any]) -> list[ops.Value]:

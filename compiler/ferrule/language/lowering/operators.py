@@ -186,7 +186,11 @@ def _lift_vectors(
             )
     for operand in operands:
         if not isinstance(operand, (Vector, Number)) and not is_python_number(operand):
-            low.fail(node, f"expected a number or a vector, but got {describe(operand)}")
+            low.fail(
+                node,
+                f"a vector is computed with {describe(operand)}",
+                expected="vectors of one shape, and numbers",
+            )
     columns = [o.items if isinstance(o, Vector) else (o,) * count for o in operands]
     return Vector(shape, tuple(emit(*each) for each in zip(*columns, strict=True)))
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ferrule.compiler.options import Target
 from ferrule.language.ir import ops
 from ferrule.language.ir.cleanup import remove_unused
+from ferrule.language.ir.walk import all_ops
+from ferrule.language.lowering import results
+from ferrule.language.lowering.return_annotations import annotation_of
 from ferrule.language.lowering.context import Frame, Lowering, ProgramState
 from ferrule.language.lowering.expressions import decide, evaluate
 from ferrule.language.lowering.parameters import Receiver
 from ferrule.language.lowering.statements import execute
 from ferrule.language.source import read_source
-from ferrule.specs import Signature
+from ferrule.specs import Signature, Sym
 from ferrule.specs.binding import Path
 
 
@@ -32,7 +35,7 @@ def lower_program(
     CompileError.
     """
     source = read_source(function)
-    state = ProgramState(dict(signature.symbols), target)
+    state = ProgramState(dict(signature.symbols), target, returns=annotation_of(function))
     low = Lowering("host", state, Frame(source, dict(constants)), evaluate, decide, execute)
     receiver = Receiver(low, classes or {}, [])
     with low.builder.region() as region:
@@ -41,16 +44,23 @@ def lower_program(
         if variadic is not None:
             name, names = variadic
             low.names[name] = tuple(low.names[each] for each in names)
-        returned = low.execute(source.node.body)  # type: ignore[arg-type]
-    if returned is not None and returned.value is not None:
-        low.fail(
-            source.node,
-            f"{source.name} returns a value, but a host function returns nothing yet",
-            hint="write results to a tensor that the caller passes",
-        )
+        low.execute(source.node.body)  # type: ignore[arg-type]
+        result = results.finish(low, source.node, source.name)
     for error in state.unlaunched.values():
         raise error
     host = ops.Function(signature.name, "host", tuple(receiver.leaves), region.freeze())
     kernels = tuple(state.kernels.values())
-    program = ops.Program(signature.name, kernels, host, state.symbols, tuple(state.relations))
+    made = frozenset(_made(host, signature))
+    symbols = {s: n for s, n in state.symbols.items() if s in signature.symbols or s in made}
+    relations = tuple(state.relations)
+    program = ops.Program(signature.name, kernels, host, symbols, relations, result, made)
     return remove_unused(program)
+
+
+def _made(host: ops.Function, signature: Signature) -> Iterator[Sym]:
+    """The symbols that get their values from an `Alloc`."""
+    for op in all_ops(host.body):
+        if isinstance(op, ops.Alloc):
+            for dim in op.result.tensor.shape:
+                if isinstance(dim, Sym) and dim not in signature.symbols:
+                    yield dim

@@ -21,6 +21,7 @@ from ferrule.language.lowering import (
     loops,
     ranges,
     records,
+    results,
 )
 from ferrule.language.lowering.closures import close
 from ferrule.language.lowering.context import Lowering
@@ -69,7 +70,8 @@ def _control(low: Lowering, node: ast.stmt) -> None:
         case ast.While():
             _while(low, node)
         case ast.Return(value=value):
-            low.names[exits.VALUE] = None if value is None else low.evaluate(value)
+            given = None if value is None else low.evaluate(value)
+            low.names[exits.VALUE] = results.given_back(low, given, node)
             exits.leave(low, exits.RETURN)
         case ast.Break():
             exits.leave(low, exits.BREAK)

@@ -8,20 +8,23 @@ target can make one access of them.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
 from ferrule.language import layouts
+from ferrule.language import vectors as faces
 from ferrule.language.ir import ops
 from ferrule.language.layouts import Layout, format_tuple
 from ferrule.language.lowering import access, operators
+from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.coordinates import refusals
-from ferrule.language.lowering.words import bound
 from ferrule.language.values import BoundMethod, Number, TensorView, Vector, is_run_time
 from ferrule.language.vectors import ReductionOp
 from ferrule.specs import Boolean, DType, Int32, Numeric
+
+Emit = Callable[[Lowering, list[Any], dict[str, Any], ast.Call], Any]
 
 MAX_ELEMENTS: Final = 1024
 """Of one vector: it is unrolled."""
@@ -106,7 +109,7 @@ def fill(
     low.state.writes += 1
 
 
-def autovec_copy(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> None:
+def _autovec_copy(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> None:
     """`fe.autovec_copy(src, dst)`."""
     source, target = bound(low, "src dst", args, kwargs, node)
     for each in (source, target):
@@ -133,7 +136,7 @@ def _places(low: Lowering, tensor: TensorView) -> Iterator[tuple[ops.Value, ...]
     """The coordinates of a tensor, the first fastest."""
     known: dict[int, ops.Value] = {}
     shape = tensor.type.shape
-    for number in range(layouts.size(shape)):  # type: ignore[arg-type]
+    for number in range(layouts.size(shape)):
         at = layouts.flatten((layouts.idx2crd(number, shape),)) if shape else ()
         for index in at:
             if index not in known:
@@ -151,15 +154,19 @@ def item(low: Lowering, vector: Vector, at: tuple[Any, ...], node: ast.AST) -> A
     with refusals(low, node):
         kept, first = layouts.slice_and_offset(layouts.make_layout(vector.shape), single)
     _require_inside(low, vector, single, vector.shape, node)
-    if not layouts.flatten((kept.shape,)):
-        return vector.items[first]
-    shape = kept.shape if isinstance(kept.shape, tuple) else (kept.shape,)
-    return Vector(shape, tuple(vector.items[first + step] for step in _indices(kept)))
+    return _shaped(kept.shape, [vector.items[first + step] for step in _indices(kept)])
+
+
+def _shaped(shape: Any, items: list[Number]) -> Any:
+    """A vector of this shape; the number itself where there are no modes."""
+    if shape == ():
+        return items[0]
+    return Vector(shape if isinstance(shape, tuple) else (shape,), tuple(items))
 
 
 def _indices(layout: Layout) -> list[int]:
     """The index of every coordinate, the first fastest."""
-    return [layouts.crd2idx(number, layout) for number in range(layouts.size(layout))]  # type: ignore[arg-type]
+    return [layouts.crd2idx(number, layout) for number in range(layouts.size(layout))]
 
 
 def _known(low: Lowering, vector: Vector, at: Any, node: ast.AST) -> Any:
@@ -213,9 +220,9 @@ def reduce(
         kept, reduced = Layout((), ()), whole
     results = [
         _folded(low, op, initial, [vector.items[first + step] for step in _indices(reduced)], node)
-        for first in (_indices(kept) if kept.shape else [0])
+        for first in _indices(kept)
     ]
-    return Vector(kept.shape, tuple(results)) if kept.shape else results[0]  # type: ignore[arg-type]
+    return _shaped(kept.shape, results)
 
 
 def _folded(
@@ -227,7 +234,7 @@ def _folded(
     return result  # type: ignore[no-any-return]
 
 
-def truth_of(name: str, op: ops.BinaryOp) -> Any:
+def _truth_of(name: str, op: ops.BinaryOp) -> Emit:
     """`fe.any_(v)` or `fe.all_(v)`: a Boolean."""
 
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
@@ -245,7 +252,7 @@ def truth_of(name: str, op: ops.BinaryOp) -> Any:
 # ---- made of numbers ----
 
 
-def where(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+def _where(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
     """`fe.where(cond, x, y)`, element by element."""
     given = tuple(bound(low, "cond x y", args, kwargs, node))
     if not is_run_time(given):
@@ -253,20 +260,10 @@ def where(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
 
     def one(condition: Any, x: Any, y: Any) -> Number:
         truth = operators.as_number(low, operators.truth(low, condition, node), node, Boolean)
-        if not isinstance(x, Number) and not isinstance(y, Number):
-            x = operators.as_number(low, x, node, _dtype_beside(y))
         lhs, rhs = operators.common(low, x, y, "where", node)
         return Number(low.builder.select(truth.value, lhs.value, rhs.value))
 
     return operators.lift(low, given, node, one)
-
-
-def _dtype_beside(value: Any) -> DType | None:
-    """The dtype that a number known at compile time gives to the one beside it."""
-    value = operators.plain(value)
-    if isinstance(value, Numeric):
-        return type(value)
-    return operators.weak(value, None)
 
 
 def filled(low: Lowering, shape: Any, number: Number, what: str, node: ast.AST) -> Vector:
@@ -295,3 +292,11 @@ ATTRIBUTES: Final[dict[str, Any]] = {
     "reduce": lambda low, v: BoundMethod(partial(reduce, v), "reduce"),
 }
 """What a vector has."""
+
+TABLE: Final[dict[Any, Emit]] = {
+    faces.where: _where,
+    faces.any_: _truth_of("any_", "or"),
+    faces.all_: _truth_of("all_", "and"),
+    faces.autovec_copy: _autovec_copy,
+}
+"""What functions of vectors mean."""

@@ -45,6 +45,7 @@ def relaid(low: Lowering, tensor: TensorView | PointerView, layout: Layout) -> T
         return TensorView(tensor.value, tensor.name, _nested(layout))
     value = low.builder.view(tensor.value, type_)
     low.state.roots[value] = low.state.roots.get(tensor.value, tensor.value)
+    low.state.bases[value] = low.state.bases.get(tensor.value, tensor.value)
     return TensorView(value, tensor.name, _nested(layout))
 
 
@@ -86,7 +87,9 @@ def _begin(
     if type_.dtype.bits < 8:
         low.fail(node, f"a part of {tensor.name} cannot be taken: {type_.dtype.name} has no bytes")
     aligned = replace(type_, align=_align(tensor.type, found))
-    return low.builder.view(tensor.value, aligned, coordinates.values(low, found, node))
+    value = low.builder.view(tensor.value, aligned, coordinates.values(low, found, node))
+    low.state.bases[value] = low.state.bases.get(tensor.value, tensor.value)
+    return value
 
 
 def _align(type_: TensorType, found: tuple[Number | int, ...]) -> int:

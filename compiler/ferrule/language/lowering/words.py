@@ -9,6 +9,7 @@ from ferrule.language.values import (
     Maybe,
     Number,
     OneOf,
+    Parts,
     PointerView,
     TensorView,
     Undefined,
@@ -24,6 +25,8 @@ def describe(value: object, *, plain: bool = False) -> str:
     match value:
         case str() if plain:
             return value
+        case Parts(words=words):
+            return words
         case tuple() | list() | dict() if is_run_time(value):
             return f"a {type(value).__name__} of {len(value)} values"
         case Undefined():

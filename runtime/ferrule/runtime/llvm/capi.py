@@ -81,6 +81,7 @@ C_FUNCTIONS: Mapping[str, CFunction] = _table(
     _tvm_ffi("TVMFFIEnvGetStream", PTR, I32, I32),
     _tvm_ffi("TVMFFIEnvSetStream", I32, I32, I32, PTR, PTR),
     _tvm_ffi("TVMFFIEnvTensorAlloc", I32, PTR, PTR),
+    _tvm_ffi("TVMFFIEnvGetDLPackManagedTensorAllocator", PTR),
     _tvm_ffi("TVMFFIEnvCheckSignals", I32),
     _tvm_ffi("TVMFFITensorFromDLPack", I32, PTR, I32, I32, PTR),
     _tvm_ffi("TVMFFITensorFromDLPackVersioned", I32, PTR, I32, I32, PTR),

@@ -26,6 +26,7 @@ __all__ = [
     "I16",
     "I32",
     "I64",
+    "MANAGED_TENSOR",
     "OBJECT",
     "PTR",
     "PY_ARRAY",
@@ -225,6 +226,18 @@ DLTENSOR = Layout(
         Field("byte_offset", I64),
         View("device", "device_type", I64),  # type and id, for one compare
         View("dtype", "dtype_code", I32),  # code, bits and lanes, for one compare
+    ],
+)
+
+MANAGED_TENSOR = Layout(
+    "DLManagedTensorVersioned",
+    [
+        Field("version_major", I32),
+        Field("version_minor", I32),
+        Field("manager_ctx", PTR),
+        Field("deleter", PTR),
+        Field("flags", I64),
+        Field("dl", DLTENSOR),
     ],
 )
 

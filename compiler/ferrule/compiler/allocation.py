@@ -1,0 +1,273 @@
+"""Support code that makes the tensors of a body, and lets go of them.
+
+* `i32 ferrule_allocate(ptr prototype, ptr slot, ptr values)`: a new tensor of the prototype's
+  shape, dtype and device; its handle goes into the slot, in the place of the one that was there.
+  The memory is that of the allocator that the caller has with tvm-ffi.  Where it has none, on the
+  CPU it is one block of libc's that holds all that belongs to the tensor.
+* `void ferrule_keep(ptr results, i64 slot)`: the handle in a slot of the results gets a reference
+  of the caller's.
+* `void ferrule_let_go(ptr slots, i64 count)`: release the handles of a table.
+
+The first returns a `Status`, and leaves the values of its fault in `values`.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+from llvmlite import ir
+
+from ferrule.compiler.artefacts import RAISED, Fault, Location
+from ferrule.runtime.abi import DeviceType
+from ferrule.runtime.llvm.emitter import Emitter
+from ferrule.runtime.llvm.layouts import (
+    DLTENSOR,
+    I8,
+    I32,
+    I64,
+    MANAGED_TENSOR,
+    PTR,
+    TENSOR_OBJECT,
+    VOID,
+)
+
+ALLOCATE: Final = "ferrule_allocate"
+KEEP: Final = "ferrule_keep"
+LET_GO: Final = "ferrule_let_go"
+ENTRIES: Final = (ALLOCATE, KEEP, LET_GO)
+
+ALIGNMENT: Final = 64
+"""Bytes: what addresses of new tensors are multiples of."""
+
+_MAX_BYTES: Final = 1 << 62
+_DLPACK_MAJOR: Final = 1
+
+
+class Status(IntEnum):
+    """How an allocation ended: from 1 on the number of its fault."""
+
+    RAISED = RAISED
+    DONE = 0
+    TOO_LARGE = 1
+    NO_ALLOCATOR = 2
+    NO_MEMORY = 3
+    MISALIGNED = 4
+
+
+def failures(device: str, location: Location | None) -> tuple[Fault, ...]:
+    """The faults behind the statuses 1, 2, …, for tensors on this device."""
+    messages = {
+        Status.TOO_LARGE: (
+            "ValueError",
+            "Invalid shape of a new tensor, expected fewer than 2**62 bytes",
+        ),
+        Status.NO_ALLOCATOR: (
+            "RuntimeError",
+            f"there is no allocator for a new tensor on {device}: call with a torch tensor, or "
+            f"register one, ferrule.runtime.use_allocator(allocate, free)",
+        ),
+        Status.NO_MEMORY: ("MemoryError", "there is no memory for a new tensor of {} bytes"),
+        Status.MISALIGNED: (
+            "RuntimeError",
+            f"Misaligned new tensor, expected data alignment={ALIGNMENT} bytes of the allocator, "
+            f"but got address {{}}",
+        ),
+    }
+    return tuple(Fault(*messages[Status(i + 1)], location) for i in range(len(messages)))
+
+
+_BYTES: Final = ir.FunctionType(I64, [PTR])
+_FROM_LIBC: Final = ir.FunctionType(I32, [PTR, PTR, I64, PTR])
+
+
+def define_allocation(emitter: Emitter) -> None:
+    """All functions of the module."""
+    size = _define_size(emitter)
+    block = _define_from_libc(emitter)
+    _define_allocate(emitter, size, block)
+    _define_keep(emitter)
+    _define_let_go(emitter)
+
+
+def _status(value: Status) -> ir.Constant:
+    return ir.Constant(I32, int(value))
+
+
+def _define_size(emitter: Emitter) -> ir.Function:
+    """`i64 ferrule_bytes(ptr prototype)`: the bytes of a compact tensor, -1 where it is too large.
+
+    A size of 0 counts as 1 until the end: strides are products of the others, and must fit too.
+    """
+    with emitter.define(
+        "ferrule_bytes", I64, _BYTES.args, names=("prototype",), linkage="internal"
+    ) as function:
+        (prototype,) = function.args
+        build = emitter.builder
+        bits = build.zext(emitter.load_field(prototype, DLTENSOR, "dtype_bits"), I64)
+        total, is_empty = emitter.alloca(I64, name="total"), emitter.alloca(I8, name="empty")
+        emitter.store(build.lshr(bits, emitter.const_i64(3)), total)
+        emitter.store(ir.Constant(I8, 0), is_empty)
+        shape = emitter.load_field(prototype, DLTENSOR, "shape")
+        count = build.zext(emitter.load_field(prototype, DLTENSOR, "ndim"), I64)
+        with emitter.loop(count) as i:
+            size = emitter.load(emitter.index(shape, I64, i), I64)
+            is_zero = emitter.icmp("eq", size, emitter.const_i64(0))
+            with emitter.if_then(is_zero):
+                emitter.store(ir.Constant(I8, 1), is_empty)
+            counted = emitter.select(is_zero, emitter.const_i64(1), size)
+            product, wraps = emitter.overflowing("smul", emitter.load(total, I64), counted)
+            large = emitter.icmp("sge", product, emitter.const_i64(_MAX_BYTES))
+            with emitter.if_then(emitter.binary("or", wraps, large), likely=False):
+                emitter.ret(emitter.const_i64(-1))
+            emitter.store(product, total)
+        nothing = emitter.icmp("ne", emitter.load(is_empty, I8), ir.Constant(I8, 0))
+        emitter.ret(emitter.select(nothing, emitter.const_i64(0), emitter.load(total, I64)))
+    return function
+
+
+def _define_from_libc(emitter: Emitter) -> ir.Function:
+    """`i32 ferrule_from_libc(ptr prototype, ptr slot, i64 bytes, ptr values)`: a tensor in a block.
+
+    The block holds the managed tensor, the shape, the strides and the elements, so `free` is all
+    that its deleter has to do.
+    """
+    names = ("prototype", "slot", "bytes", "values")
+    with emitter.define(
+        "ferrule_from_libc", I32, _FROM_LIBC.args, names=names, linkage="internal"
+    ) as function:
+        prototype, slot, size, values = function.args
+        build = emitter.builder
+        count = build.zext(emitter.load_field(prototype, DLTENSOR, "ndim"), I64)
+        dims = build.shl(count, emitter.const_i64(3))
+        head = build.add(emitter.const_i64(MANAGED_TENSOR.size), build.shl(dims, dims.type(1)))
+        room = build.add(build.add(head, emitter.const_i64(ALIGNMENT)), size)
+        block = emitter.call("malloc", [room], "block")
+        with emitter.if_then(emitter.is_null(block), likely=False):
+            emitter.store(size, values)
+            emitter.ret(_status(Status.NO_MEMORY))
+        shape = emitter.index(block, I8, MANAGED_TENSOR.size)
+        strides = emitter.index(shape, I8, dims)
+        behind = build.add(build.ptrtoint(block, I64), build.add(head, head.type(ALIGNMENT - 1)))
+        data = build.inttoptr(build.and_(behind, emitter.const_i64(-ALIGNMENT)), PTR)
+        _fill_strides(emitter, prototype, shape, strides, count)
+        _fill_managed(emitter, block, prototype, {"data": data, "shape": shape, "strides": strides})
+        arguments = [block, emitter.const_i32(0), emitter.const_i32(0), slot]
+        made = emitter.call("TVMFFITensorFromDLPackVersioned", arguments)
+        with emitter.if_then(emitter.icmp("ne", made, emitter.const_i32(0)), likely=False):
+            emitter.call("free", [block])
+            emitter.ret(_status(Status.RAISED))
+        emitter.ret(_status(Status.DONE))
+    return function
+
+
+def _fill_strides(
+    emitter: Emitter, prototype: ir.Value, shape: ir.Value, strides: ir.Value, count: ir.Value
+) -> None:
+    """Copy the shape, and set the strides of row-major elements."""
+    given = emitter.load_field(prototype, DLTENSOR, "shape")
+    running = emitter.alloca(I64, name="stride")
+    emitter.store(emitter.const_i64(1), running)
+    with emitter.loop(count) as i:
+        axis = emitter.builder.sub(emitter.builder.sub(count, i), emitter.const_i64(1))
+        size = emitter.load(emitter.index(given, I64, axis), I64)
+        stride = emitter.load(running, I64)
+        emitter.store(size, emitter.index(shape, I64, axis))
+        emitter.store(stride, emitter.index(strides, I64, axis))
+        emitter.store(emitter.builder.mul(stride, size), running)
+
+
+def _fill_managed(
+    emitter: Emitter, block: ir.Value, prototype: ir.Value, addresses: dict[str, ir.Value]
+) -> None:
+    def put(name: str, value: ir.Value) -> None:
+        emitter.store_field(block, MANAGED_TENSOR, name, value)
+
+    put("version_major", emitter.const_i32(_DLPACK_MAJOR))
+    put("version_minor", emitter.const_i32(0))
+    put("manager_ctx", emitter.null())
+    put("deleter", emitter.extern("free"))
+    put("flags", emitter.const_i64(0))
+    for name in ("device", "ndim", "dtype"):
+        put(f"dl.{name}", emitter.load_field(prototype, DLTENSOR, name))
+    for name, address in addresses.items():
+        put(f"dl.{name}", address)
+    put("dl.byte_offset", emitter.const_i64(0))
+
+
+def _define_allocate(emitter: Emitter, size: ir.Function, block: ir.Function) -> None:
+    names = ("prototype", "slot", "values")
+    with emitter.define(ALLOCATE, I32, [PTR, PTR, PTR], names=names) as function:
+        prototype, slot, values = function.args
+        before = emitter.load(slot, PTR, name="before")
+        with emitter.if_then(emitter.not_(emitter.is_null(before)), likely=False):
+            emitter.store(emitter.null(), slot)
+            emitter.call("TVMFFIObjectDecRef", [before])
+        bytes_ = emitter.call(size, [prototype], "bytes")
+        with emitter.if_then(emitter.icmp("slt", bytes_, emitter.const_i64(0)), likely=False):
+            emitter.ret(_status(Status.TOO_LARGE))
+        allocator = emitter.call("TVMFFIEnvGetDLPackManagedTensorAllocator", [], "allocator")
+        missing = emitter.is_null(allocator)
+        with emitter.builder.if_else(missing) as (without, with_one):
+            with without:
+                _without_allocator(emitter, prototype, slot, bytes_, values, block)
+            with with_one:
+                made = emitter.call("TVMFFIEnvTensorAlloc", [prototype, slot])
+                failed = emitter.icmp("ne", made, emitter.const_i32(0))
+                with emitter.if_then(failed, likely=False):
+                    emitter.store(emitter.null(), slot)
+                    emitter.ret(_status(Status.RAISED))
+        _check_alignment(emitter, emitter.load(slot, PTR), bytes_, values)
+        emitter.ret(_status(Status.DONE))
+
+
+def _without_allocator(
+    emitter: Emitter,
+    prototype: ir.Value,
+    slot: ir.Value,
+    bytes_: ir.Value,
+    values: ir.Value,
+    block: ir.Function,
+) -> None:
+    kind = emitter.load_field(prototype, DLTENSOR, "device_type")
+    elsewhere = emitter.icmp("ne", kind, emitter.const_i32(DeviceType.CPU))
+    with emitter.if_then(elsewhere, likely=False):
+        emitter.ret(_status(Status.NO_ALLOCATOR))
+    made = emitter.call(block, [prototype, slot, bytes_, values])
+    with emitter.if_then(emitter.icmp("ne", made, emitter.const_i32(0)), likely=False):
+        emitter.store(emitter.null(), slot)
+        emitter.ret(made)
+
+
+def _check_alignment(
+    emitter: Emitter, tensor: ir.Value, bytes_: ir.Value, values: ir.Value
+) -> None:
+    """The code of the body relies on it; without elements there is nothing to be aligned."""
+    data = emitter.load_field(tensor, TENSOR_OBJECT, "dl.data")
+    offset = emitter.load_field(tensor, TENSOR_OBJECT, "dl.byte_offset")
+    address = emitter.builder.add(emitter.builder.ptrtoint(data, I64), offset)
+    rest = emitter.builder.and_(address, emitter.const_i64(ALIGNMENT - 1))
+    is_off = emitter.icmp("ne", rest, emitter.const_i64(0))
+    has_some = emitter.icmp("ne", bytes_, emitter.const_i64(0))
+    with emitter.if_then(emitter.binary("and", is_off, has_some), likely=False):
+        emitter.store(address, values)
+        emitter.ret(_status(Status.MISALIGNED))
+
+
+def _define_keep(emitter: Emitter) -> None:
+    with emitter.define(KEEP, VOID, [PTR, I64], names=("results", "slot")) as function:
+        results, slot = function.args
+        handle = emitter.load(emitter.index(results, PTR, slot), PTR)
+        with emitter.if_then(emitter.not_(emitter.is_null(handle))):
+            emitter.call("TVMFFIObjectIncRef", [handle])
+        emitter.ret()
+
+
+def _define_let_go(emitter: Emitter) -> None:
+    with emitter.define(LET_GO, VOID, [PTR, I64], names=("slots", "count")) as function:
+        slots, count = function.args
+        with emitter.loop(count) as i:
+            handle = emitter.load(emitter.index(slots, PTR, i), PTR)
+            with emitter.if_then(emitter.not_(emitter.is_null(handle))):
+                emitter.call("TVMFFIObjectDecRef", [handle])
+        emitter.ret()

@@ -1,0 +1,194 @@
+"""Reductions: `fe.sum(a[:], axis=1)` as a whole-tensor expression, each element of which loops."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ferrule.language import reductions as faces
+from ferrule.language.ir import ops
+from ferrule.language.ir.builder import OpenRegion
+from ferrule.language.ir.walk import all_ops
+from ferrule.language.lowering import access, operators
+from ferrule.language.lowering.arguments import bound
+from ferrule.language.lowering.context import Lowering
+from ferrule.language.values import Number, TensorView, Vector, Whole
+from ferrule.specs import Boolean, Dim, DType, Float32, Int64, Uint64
+
+Emit = Callable[[Lowering, list[Any], dict[str, Any], ast.Call], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reduction:
+    """A reduction: its op, whether it adds up in a wider dtype, and what it begins with."""
+
+    name: str
+    op: ops.BinaryOp
+    widens: bool
+    begins: Callable[[DType], bool | int | float]
+
+    def dtype(self, dtype: DType) -> DType:
+        """The dtype of the result."""
+        if not self.widens:
+            return dtype
+        if dtype.kind == "float":
+            return dtype if dtype.bits >= 32 else Float32
+        return Uint64 if dtype.kind == "uint" else Int64
+
+
+def _lowest(dtype: DType) -> bool | int | float:
+    if dtype.kind == "float":
+        return float("-inf")
+    return False if dtype is Boolean else dtype.range[0]
+
+
+def _highest(dtype: DType) -> bool | int | float:
+    if dtype.kind == "float":
+        return float("inf")
+    return True if dtype is Boolean else dtype.range[1]
+
+
+def _reduction(reduction: _Reduction) -> Emit:
+    name = reduction.name
+
+    def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+        value, axis, keepdims = bound(low, "a axis= keepdims=", args, kwargs, node)
+        if isinstance(value, Vector):
+            return _of_vector(low, reduction, value, axis, node)
+        if not isinstance(value, Whole) and not (isinstance(value, TensorView) and value.whole):
+            hint = f"write the whole of it, {value.name}[:]"
+            low.fail(
+                node,
+                f"fe.{name} takes a whole tensor or a vector, but got {operators.describe(value)}",
+                hint=hint if isinstance(value, TensorView) else f"of numbers, {name}((x, y, z))",
+            )
+        source = operators.lift(low, (value,), node, lambda x: operators.operand(low, x, node))
+        axes = _axes(low, name, axis, len(source.shape), node)
+        if not isinstance(keepdims, (bool, type(None))):
+            low.fail(node, f"fe.{name}: keepdims is {operators.describe(keepdims)}, not a bool")
+        return _of_whole(low, reduction, source, axes, bool(keepdims))
+
+    return emit
+
+
+def _axes(low: Lowering, name: str, axis: Any, rank: int, node: ast.AST) -> tuple[int, ...]:
+    """The axes that are reduced, in order; all for None."""
+    if axis is None:
+        return tuple(range(rank))
+    given = axis if isinstance(axis, tuple) else (axis,)
+    if not all(type(each) is int and -rank <= each < rank for each in given):
+        low.fail(
+            node,
+            f"fe.{name}: the axis is {operators.describe(axis)}",
+            expected=f"an int known at compile time, from {-rank} to {rank - 1}, or a tuple of "
+            f"them",
+            hint=None if name in ("sum", "prod") else f"of numbers, {name}(x, y)",
+        )
+    axes = sorted({each % rank for each in given})
+    if len(axes) != len(given):
+        low.fail(node, f"fe.{name}: an axis of {axis} is given twice")
+    return tuple(axes)
+
+
+def _of_vector(
+    low: Lowering, reduction: _Reduction, vector: Vector, axis: Any, node: ast.AST
+) -> Number:
+    if axis is not None:
+        low.fail(
+            node,
+            f"fe.{reduction.name} of a vector takes no axis",
+            hint="v.reduce(fe.ReductionOp.ADD, 0, reduction_profile=(None, 1)) keeps modes",
+        )
+    dtype = reduction.dtype(vector.dtype)
+    result, *rest = (operators.convert(low, each, dtype) for each in vector.items)
+    for each in rest:
+        result = operators.arithmetic(low, reduction.op, result, each, node)
+    return result
+
+
+def _of_whole(
+    low: Lowering, reduction: _Reduction, source: Whole, axes: tuple[int, ...], keepdims: bool
+) -> Whole:
+    kept = [axis for axis in range(len(source.shape)) if axis not in axes]
+    dtype = reduction.dtype(source.dtype)
+
+    def element(coordinates: tuple[ops.Value, ...]) -> Number:
+        found = iter(coordinates)
+        given = coordinates if keepdims else [next(found) for _ in kept]
+        indices = dict(enumerate(given)) if keepdims else dict(zip(kept, given, strict=True))
+        with low.in_elements():
+            begin = low.builder.constant(dtype, reduction.begins(dtype))
+            return Number(_loops(low, reduction, source, list(axes), indices, begin))
+
+    shape: tuple[Dim, ...] = tuple(
+        1 if axis in axes else size
+        for axis, size in enumerate(source.shape)
+        if keepdims or axis in kept
+    )
+    return Whole(shape, source.name, dtype, element, source.since)
+
+
+def _loops(
+    low: Lowering,
+    reduction: _Reduction,
+    source: Whole,
+    axes: list[int],
+    indices: dict[int, ops.Value],
+    so_far: ops.Value,
+) -> ops.Value:
+    """What so far was found and the elements at these indices, a loop for each of the axes."""
+    build = low.builder
+    if not axes:
+        found = source.element(tuple(indices[axis] for axis in sorted(indices)))
+        dtype = reduction.dtype(source.dtype)
+        return build.binary(reduction.op, so_far, operators.convert(low, found, dtype).value)
+    axis, *rest = axes
+    first, step = build.constant(Int64, 0), build.constant(Int64, 1)
+    end = build.size(Int64, source.shape[axis])
+    index, inside = ops.Value(Int64, "k"), ops.Value(so_far.type, reduction.name)
+    with build.region() as body:
+        following = _loops(low, reduction, source, rest, {**indices, axis: index}, inside)
+    result = ops.Value(so_far.type, reduction.name)
+    build.append(
+        ops.For((result,), index, first, end, step, (so_far,), (inside,), body.freeze(following))
+    )
+    return result
+
+
+def write_single(
+    low: Lowering, tensor: TensorView, at: Sequence[ops.Value], value: Whole, node: ast.AST
+) -> None:
+    """`b[i] = fe.sum(a[:])`: an expression without dims, computed where the tensor is."""
+    operators.check_current(low, value, node)
+    with low.builder.region() as region:
+        element = value.element(())
+        stored = access.stored(low, tensor.type.dtype, element, tensor.name, node)
+        low.builder.store(tensor.value, tuple(at), stored)
+    require_others(low, tensor, region, node)
+    low.builder.append(ops.Parallel((), (), region.freeze(), low.location(node)))
+    low.state.writes += 1
+
+
+def require_others(low: Lowering, tensor: TensorView, region: OpenRegion, node: ast.AST) -> None:
+    """Refuses to write to what a reduction reads: it would read what was written before."""
+    bases, here = low.state.bases, tensor.value
+    base = bases.get(here, here)
+    for loop in region.ops:
+        for op in all_ops(loop.body) if isinstance(loop, ops.For) else ():
+            if isinstance(op, ops.Load) and bases.get(op.tensor, op.tensor) is base:
+                low.fail(
+                    node,
+                    f"{tensor.name} is written while the same memory is reduced",
+                    hint="write to another tensor",
+                )
+
+
+TABLE: Final[dict[Any, Emit]] = {
+    faces.sum: _reduction(_Reduction("sum", "add", True, lambda _: 0)),
+    faces.prod: _reduction(_Reduction("prod", "mul", True, lambda _: 1)),
+    faces.max: _reduction(_Reduction("max", "max", False, _lowest)),
+    faces.min: _reduction(_Reduction("min", "min", False, _highest)),
+}
+"""What each function of `ferrule.language.reductions` means."""

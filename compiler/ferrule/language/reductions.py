@@ -1,0 +1,31 @@
+"""Reductions of whole tensors in host functions, and of vectors; see `faces` for what a face is.
+
+Every result is computed in order, from the first element to the last.  Sums and products of
+integers and bools are `Int64` (`Uint64` of unsigned ones), those of 2-byte floats `Float32`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ferrule.language.faces import outside
+
+
+def sum(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """The sum of all elements, or along an axis or several: `b[:] = sum(a[:], axis=1)`."""
+    outside("sum")
+
+
+def prod(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """The product of all elements, or along an axis or several."""
+    outside("prod")
+
+
+def max(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """The largest element; NaN where one is NaN; of none the smallest number of the dtype."""
+    outside("max")
+
+
+def min(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """The smallest element; NaN where one is NaN; of none the largest number of the dtype."""
+    outside("min")

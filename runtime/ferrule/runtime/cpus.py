@@ -1,0 +1,90 @@
+"""What processors have beyond their architecture's baseline, and whether this one has it.
+
+Names of features are LLVM's.  What this machine has is read from the operating system, so that a
+library for one kind of processor is refused elsewhere before any of its code runs, and without
+LLVM.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+_LEVEL_2: Final = ("cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")
+_LEVEL_3: Final = (*_LEVEL_2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
+_LEVEL_4: Final = (*_LEVEL_3, "avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl")
+
+LEVELS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {"x86-64-v2": _LEVEL_2, "x86-64-v3": _LEVEL_3, "x86-64-v4": _LEVEL_4}
+)
+"""The processor levels of the x86-64 psABI, and what each has beyond the baseline."""
+
+_X86_64: Final = {
+    **{name: name for name in (*_LEVEL_4, "adx", "aes", "avx512ifma", "gfni", "vaes")},
+    "sse3": "pni",
+    "sse4.1": "sse4_1",
+    "sse4.2": "sse4_2",
+    "sahf": "lahf_lm",
+    "bmi": "bmi1",
+    "lzcnt": "abm",
+    "pclmul": "pclmulqdq",
+    "vpclmulqdq": "vpclmulqdq",
+    "avx512vbmi": "avx512vbmi",
+    "avxvnni": "avx_vnni",
+    "sha": "sha_ni",
+    **{
+        f"avx512{name}": f"avx512_{name}"
+        for name in ("bf16", "bitalg", "fp16", "vbmi2", "vnni", "vpopcntdq")
+    },
+}
+_AARCH64: Final = {
+    "bf16": "bf16",
+    "dotprod": "asimddp",
+    "fullfp16": "asimdhp",
+    "i8mm": "i8mm",
+    "lse": "atomics",
+    "rdm": "asimdrdm",
+    "sve": "sve",
+    "sve2": "sve2",
+}
+FEATURES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {"x86_64": MappingProxyType(_X86_64), "aarch64": MappingProxyType(_AARCH64)}
+)
+"""By architecture, the features that code may be compiled for, and Linux's names of them."""
+
+_CPUINFO: Final = re.compile(r"^(?:flags|Features)\s*:(.*)$", re.M)
+
+
+_ARCHITECTURES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
+
+
+def host_architecture() -> str:
+    """The first word of this machine's triple."""
+    word = platform.machine().lower()
+    return _ARCHITECTURES.get(word, word)
+
+
+@cache
+def host_features(architecture: str) -> frozenset[str]:
+    """What this machine has of the features of its architecture; nothing where it cannot be read.
+
+    The processor with the least counts where they differ.
+    """
+    try:
+        lines = _CPUINFO.findall(Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+    except OSError:
+        return frozenset()
+    common = set.intersection(*(set(line.split()) for line in lines)) if lines else set()
+    return frozenset(
+        name for name, word in FEATURES.get(architecture, {}).items() if word in common
+    )
+
+
+def lacking(features: Iterable[str], architecture: str) -> list[str]:
+    """Those of these features that this machine does not have, or cannot tell."""
+    return sorted(set(features) - host_features(architecture))

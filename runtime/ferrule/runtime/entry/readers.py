@@ -1,0 +1,121 @@
+"""What a direct entry reads of an argument by itself, for each kind of parameter.
+
+A `Reader` is a set of forms of values. A value of another form goes to the gate, so a form may be
+missing here, but what is read must reach the wrapper as tvm-ffi's generic call would pass it on;
+with one exception: an array of NumPy or a tensor of torch comes as a borrowed `DLTensor*` and not
+as a Tensor object, so parameters that may keep their argument do not have these forms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from typing_extensions import assert_never
+
+from ferrule import specs
+
+
+class Form(Enum):
+    """A form that a value can have in Python; the types are exact but for torch's subclasses."""
+
+    NONE = "none"
+    BOOL = "bool"
+    INT = "int"
+    FLOAT = "float"
+    TEXT = "str"
+    BYTES = "bytes"
+    ADDRESS = "c_void_p"
+    FUNCTION = "function"
+    ARRAY = "array"
+    FROZEN_ARRAY = "array that may be read-only"
+    TORCH = "torch"
+    TENSOR = "tensor"
+    TUPLE = "tuple"
+
+
+TENSORS = frozenset({Form.ARRAY, Form.FROZEN_ARRAY, Form.TORCH, Form.TENSOR})
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """The forms that are read, tried in this order; `items` are those of a tuple."""
+
+    forms: tuple[Form, ...]
+    items: tuple[Reader, ...] = ()
+
+    @property
+    def reads_tensors(self) -> bool:
+        """Whether it reads tensors and nothing else."""
+        return TENSORS.issuperset(self.forms)
+
+
+def readers_of(params: Sequence[specs.Param]) -> tuple[Reader, ...] | None:
+    """A reader for each parameter; None where an argument could not be read at all."""
+    found = [reader_of(param) for param in params]
+    readers = tuple(reader for reader in found if reader is not None)
+    return readers if len(readers) == len(found) else None
+
+
+def reader_of(param: specs.Param) -> Reader | None:
+    """What is read for this parameter; None for nothing."""
+    match param:
+        case specs.Tensor(owning=True):
+            return Reader((Form.TENSOR,))
+        case specs.Tensor(read_only=read_only):
+            array = Form.FROZEN_ARRAY if read_only else Form.ARRAY
+            return Reader((array, Form.TORCH, Form.TENSOR))
+        case specs.Scalar(dtype=dtype):
+            numbers = (Form.INT, Form.BOOL)
+            return Reader((Form.FLOAT, *numbers) if dtype.kind == "float" else numbers)
+        case specs.Optional(item=item):
+            return _joined([reader_of(item), Reader((Form.NONE,))])
+        case specs.Union(members=members):
+            return _joined([reader_of(member) for member in members])
+        case specs.Tuple(items=items):
+            inner = readers_of(items)
+            return None if inner is None else Reader((Form.TUPLE,), inner)
+        case specs.Constant():
+            return Reader((Form.INT, Form.BOOL, Form.FLOAT, Form.TEXT))
+        case specs.Pointer() | specs.Stream():
+            return Reader((Form.ADDRESS, Form.INT, Form.NONE))
+        case specs.AnyValue():
+            return Reader(_ANYTHING)
+        case specs.String() | specs.DataType() | specs.Device():
+            return Reader((Form.TEXT,))
+        case specs.Bytes():
+            return Reader((Form.BYTES,))
+        case specs.NoneValue():
+            return Reader((Form.NONE,))
+        case specs.Function():
+            return Reader((Form.FUNCTION,))
+        case specs.Shape() | specs.Array() | specs.List() | specs.Map() | specs.Dict():
+            return None
+        case specs.Object() | specs.Module() | specs.EnvStream():
+            return None
+        case _:
+            assert_never(param)
+
+
+_ANYTHING = (
+    Form.INT,
+    Form.FLOAT,
+    Form.BOOL,
+    Form.NONE,
+    Form.TENSOR,
+    Form.TEXT,
+    Form.BYTES,
+    Form.ADDRESS,
+    Form.FUNCTION,
+)
+
+
+def _joined(readers: Sequence[Reader | None]) -> Reader | None:
+    """What any of them reads; those that read nothing leave their values to the gate."""
+    found = [reader for reader in readers if reader is not None]
+    tuples = [reader for reader in found if reader.items or Form.TUPLE in reader.forms]
+    if not found or len(tuples) > 1:
+        return None
+    forms = dict.fromkeys(form for reader in found for form in reader.forms)
+    return Reader(tuple(forms), tuples[0].items if tuples else ())

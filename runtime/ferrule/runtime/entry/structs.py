@@ -1,0 +1,73 @@
+"""Structs that the code of a call reads and writes: the callable, its plan, Python's own objects.
+
+Those of CPython and NumPy are tried against live objects before they are relied on, see
+`surroundings`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from llvmlite import ir
+
+from ferrule.runtime.heaptype import HeapType
+from ferrule.runtime.llvm.layouts import DLTENSOR, F64, I8, I64, PTR, PY_OBJECT, Field, Layout
+
+PLAN: Final = Layout(
+    "CallPlan",
+    [
+        Field("count", I64),
+        Field("code", PTR),  # the wrapper
+        Field("names", PTR),  # of the parameters, as many as `count`: interned strings
+        Field("defaults", PTR),  # as many: borrowed references, null for a required parameter
+        Field("accepted", PTR),  # as many `Accepted` follow each other here
+    ],
+)
+ACCEPT: Final = Layout("Accepted", [Field("array", PTR), Field("types", PTR)])  # up to a null
+
+PY_VAR: Final = Layout("PyVarObject", [Field("ob_base", PY_OBJECT), Field("ob_size", I64)])
+PY_FLOAT: Final = Layout("PyFloatObject", [Field("ob_base", PY_OBJECT), Field("ob_fval", F64)])
+PY_CDATA: Final = Layout("CDataObject", [Field("ob_base", PY_OBJECT), Field("b_ptr", PTR)])
+
+MAX_NDIM: Final = 8
+"""Arrays of more dims take the other path."""
+
+VIEW: Final = Layout(
+    "TensorView",
+    [
+        Field("dl", DLTENSOR),
+        Field("shape", ir.ArrayType(I64, MAX_NDIM)),
+        Field("strides", ir.ArrayType(I64, MAX_NDIM)),
+    ],
+)
+"""Room on the stack for what an argument tells of itself."""
+
+STATE: Final = Layout(
+    "CallState",
+    [
+        Field("framework", PTR),  # the last argument whose framework has an exchange API, or null
+        Field("device", I64),  # type and index of the first tensor that is not on the CPU, or -1
+        Field("stream", PTR),  # its framework's current stream
+        Field("former_stream", PTR),
+        Field("former_allocator", PTR),
+    ],
+)
+"""What a call finds out of its surroundings, and what it has to put back."""
+
+
+def instance_layout(heap: HeapType) -> Layout:
+    """An instance of the heap type."""
+    before = ir.ArrayType(I8, heap.handle_offset)
+    between = ir.ArrayType(I8, heap.base_size - heap.handle_offset - 8)
+    return Layout(
+        "Function",
+        [
+            Field("head", before),
+            Field("handle", PTR),
+            Field("base", between),
+            Field("vectorcall", PTR),
+            Field("plan", PTR),
+            Field("owner", PTR),  # the function object that keeps the plan: `handle`, unless moved
+            Field("weaklist", PTR),
+        ],
+    )

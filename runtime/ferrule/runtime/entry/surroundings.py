@@ -1,0 +1,208 @@
+"""What a direct entry may rely on in this process: each layout is tried on live objects first.
+
+A form whose types or layouts were not found is not among `Surroundings.forms`; its values take
+the other path.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+import tvm_ffi
+
+from ferrule.runtime.entry.readers import Form
+from ferrule.runtime.entry.structs import PY_CDATA, PY_FLOAT, PY_VAR
+from ferrule.runtime.llvm.layouts import PY_ARRAY, PY_ARRAY_DESCR
+from ferrule.specs.dtypes import BY_NAME
+
+ARRAY_DTYPES: Final = 32
+"""Numbers of NumPy's dtypes that are looked up."""
+
+_EXCHANGE_API: Final = 7
+"""Words of DLPack's struct of this name; the functions begin with the third."""
+
+_TENSOR_TYPES: Final = "?bhilqBHILQefdFD"
+"""NumPy's characters of the dtypes that DLPack has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Forms that can be read here, and the addresses that the code for them needs.
+
+    `dtypes` are the DLDataTypes of NumPy's dtypes by number, 0 for those that DLPack does not have.
+    `keep` holds what addresses point to.
+    """
+
+    forms: frozenset[Form]
+    symbols: Mapping[str, int]
+    dtypes: tuple[int, ...]
+    keep: tuple[Any, ...]
+
+    @property
+    def has_torch(self) -> bool:
+        """Whether torch's tensors are read."""
+        return Form.TORCH in self.forms
+
+
+def find_surroundings(function_types: tuple[type[Any], ...], handle_offset: int) -> Surroundings:
+    """Look at this process; `function_types` are those of functions, exactly."""
+    torch = _torch()
+    symbols, keep = {"c_void_p": id(ctypes.c_void_p)}, [*function_types, *torch.keep]
+    symbols |= {kind.__name__: id(kind) for kind in (int, float, bool, str, bytes, tuple)}
+    symbols |= {f"function_type_{i}": id(kind) for i, kind in enumerate(function_types)}
+    symbols |= {"tvm_ffi_Tensor": id(tvm_ffi.Tensor), "numpy_ndarray": id(np.ndarray)}
+    forms = {Form.NONE, Form.BOOL, Form.INT, Form.TEXT, Form.FUNCTION}
+    found = {
+        Form.FLOAT: _floats_fit(),
+        Form.BYTES: _bytes_fit(),
+        Form.ADDRESS: _addresses_fit(),
+        Form.TUPLE: _tuples_fit(),
+        Form.TENSOR: _handle_fits(handle_offset),
+        Form.ARRAY: _arrays_fit(),
+        Form.FROZEN_ARRAY: _arrays_fit(),
+        Form.TORCH: bool(torch.symbols),
+    }
+    forms |= {form for form, fits in found.items() if fits}
+    return Surroundings(frozenset(forms), symbols | torch.symbols, _array_dtypes(), tuple(keep))
+
+
+def torch_is_there() -> bool:
+    """Whether torch has been imported, whole."""
+    return hasattr(sys.modules.get("torch"), "Tensor")
+
+
+# ---- torch ----
+
+
+@dataclass(frozen=True, slots=True)
+class _Torch:
+    symbols: dict[str, int]
+    keep: tuple[Any, ...] = ()
+
+
+def _torch() -> _Torch:
+    torch = sys.modules.get("torch")
+    api = _exchange_api(getattr(torch, "Tensor", None))
+    if torch is None or api is None:
+        return _Torch({})
+    _, _, allocator, _, _, read, work_stream = api
+    name = sys.intern("__torch_dispatch__")
+    plain = torch.Tensor.__torch_dispatch__
+    symbols = {
+        "torch_Tensor": id(torch.Tensor),
+        "torch_Parameter": id(torch.nn.Parameter),
+        "torch_dispatch_name": id(name),
+        "torch_plain_dispatch": id(plain),
+        "torch_allocator": allocator,
+        "torch_read": read,
+        "torch_work_stream": work_stream,
+    }
+    fits = all(symbols.values())
+    return _Torch(symbols, (torch.Tensor, torch.nn.Parameter, name, plain)) if fits else _Torch({})
+
+
+def _exchange_api(kind: type[Any] | None) -> tuple[int, ...] | None:
+    """The words of a type's DLPack exchange API, if it is of a version that is known."""
+    given = getattr(kind, "__dlpack_c_exchange_api__", None)
+    if given is None or os.environ.get("TVM_FFI_SKIP_DLPACK_C_EXCHANGE_API", "0") == "1":
+        return None
+    if not isinstance(given, int):
+        pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+            ("PyCapsule_GetPointer", ctypes.pythonapi)
+        )
+        given = pointer(given, b"dlpack_exchange_api")
+    words = tuple((ctypes.c_uint64 * _EXCHANGE_API).from_address(given))
+    return words if words[0] & 0xFFFFFFFF == 1 else None
+
+
+# ---- layouts, tried ----
+
+
+def _word(value: object, offset: int) -> int:
+    return ctypes.c_uint64.from_address(id(value) + offset).value
+
+
+@cache
+def _floats_fit() -> bool:
+    at = PY_FLOAT.offset("ob_fval")
+    return all(ctypes.c_double.from_address(id(x) + at).value == x for x in (1.5, -2.0, 1e300))
+
+
+@cache
+def _bytes_fit() -> bool:
+    sizes = all(_word(text, PY_VAR.offset("ob_size")) == len(text) for text in (b"", b"four"))
+    first = bytes.__basicsize__ - 1
+    return sizes and ctypes.string_at(id(b"four") + first, 5) == b"four\0"
+
+
+@cache
+def _addresses_fit() -> bool:
+    holder = ctypes.c_void_p(0x1234)
+    return _word(holder, PY_CDATA.offset("b_ptr")) == ctypes.addressof(holder)
+
+
+@cache
+def _tuples_fit() -> bool:
+    pair = (object(), object())
+    items = tuple(_word(pair, tuple.__basicsize__ + 8 * i) for i in range(2))
+    return _word(pair, PY_VAR.offset("ob_size")) == 2 and items == tuple(map(id, pair))
+
+
+@cache
+def _handle_fits(offset: int) -> bool:
+    tensor = tvm_ffi.from_dlpack(np.zeros(1))
+    return _word(tensor, offset) == tensor.__chandle__()
+
+
+@cache
+def _arrays_fit() -> bool:
+    return sys.byteorder == "little" and all(map(_array_fits, _arrays()))
+
+
+def _arrays() -> Iterator[np.ndarray[Any, Any]]:
+    yield np.zeros((2, 3), np.float32)[:, ::2]
+    yield np.zeros((5, 1, 2), np.int16)[::-1]
+    yield np.array(1.5).astype(">f8")
+    frozen = np.zeros(3, np.complex64)
+    frozen.flags.writeable = False
+    yield frozen
+
+
+def _array_fits(array: np.ndarray[Any, Any]) -> bool:
+    """Whether an array's fields are where they are expected to be."""
+    base, descr, nd = id(array), id(array.dtype), array.ndim
+    words = {name: _word(array, PY_ARRAY.offset(name)) for name in ("data", "descr")}
+    counts = {"nd": nd, "flags": array.flags.num}
+    tables = {"dimensions": array.shape, "strides": array.strides}
+    number = ctypes.c_int32.from_address(descr + PY_ARRAY_DESCR.offset("type_num")).value
+    order = ctypes.c_char.from_address(descr + PY_ARRAY_DESCR.offset("byteorder")).value
+    return (
+        words == {"data": array.ctypes.data, "descr": descr}
+        and all(
+            ctypes.c_int32.from_address(base + PY_ARRAY.offset(name)).value == value
+            for name, value in counts.items()
+        )
+        and all(
+            tuple((ctypes.c_int64 * nd).from_address(_word(array, PY_ARRAY.offset(name)))) == value
+            for name, value in tables.items()
+            if nd
+        )
+        and (number, order) == (array.dtype.num, array.dtype.byteorder.encode())
+    )
+
+
+@cache
+def _array_dtypes() -> tuple[int, ...]:
+    """DLDataTypes by the number of NumPy's dtype."""
+    words = [0] * ARRAY_DTYPES
+    for character in _TENSOR_TYPES:
+        dtype = np.dtype(character)
+        words[dtype.num] = BY_NAME[dtype.name].dlpack
+    return tuple(words)

@@ -1,0 +1,236 @@
+"""Reading tensors: NumPy's fields, torch through its exchange API, tensors of tvm-ffi.
+
+The function generated here, `i1 (ptr argument, ptr out, ptr view, ptr state)`, says whether the
+argument is a tensor that it reads. Then `out` is a TVMFFIAny, which may point into `view`. Sizes
+and strides of an array are copied: the array may be given another shape while the GIL is released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from llvmlite import ir
+
+from ferrule.runtime.abi import DeviceType, TypeIndex
+from ferrule.runtime.entry.python import python
+from ferrule.runtime.entry.readers import Form
+from ferrule.runtime.entry.structs import MAX_NDIM, STATE, VIEW
+from ferrule.runtime.entry.surroundings import Surroundings
+from ferrule.runtime.llvm.emitter import COLD, LIKELY, UNLIKELY, Emitter
+from ferrule.runtime.llvm.layouts import (
+    ANY,
+    DLTENSOR,
+    I1,
+    I8,
+    I32,
+    I64,
+    PTR,
+    PY_ARRAY,
+    PY_ARRAY_DESCR,
+    PY_OBJECT,
+    Layout,
+)
+from ferrule.runtime.plan import NUMPY_WRITEABLE
+
+_READ: Final = ir.FunctionType(I32, [PTR, PTR])
+_WORK_STREAM: Final = ir.FunctionType(I32, [I32, I32, PTR])
+_IS_SAFE: Final = ir.FunctionType(I32, [PTR])
+
+IS_SAFE: Final = "ferrule_is_safe_tensor"
+"""Of the support code: whether a type is one of torch's tensors, with no dispatch of its own."""
+
+_FOREIGN_ORDER: Final = ord(">")
+
+
+class TensorReader:
+    """Generates the function that reads tensors of some forms."""
+
+    __slots__ = ("arg", "e", "out", "refused", "state", "streams", "surroundings", "view")
+
+    def __init__(self, e: Emitter, surroundings: Surroundings, *, streams: bool) -> None:
+        self.e = e
+        self.surroundings = surroundings
+        self.streams = streams
+
+    def define(self, name: str, forms: Sequence[Form], instance: Layout) -> ir.Function:
+        """The function; `streams`: whether it takes the framework's current stream."""
+        e = self.e
+        names = ("argument", "out", "view", "state")
+        with e.define(name, I1, [PTR] * 4, names=names, linkage="internal") as function:
+            self.arg, self.out, self.view, self.state = function.args
+            self.refused = e.block("refused")
+            with e.within(self.refused):
+                e.ret(e.const_i1(False))
+            kind = e.load_field(self.arg, PY_OBJECT, "ob_type")
+            for form in forms:
+                match form:
+                    case Form.ARRAY | Form.FROZEN_ARRAY:
+                        self._case(kind, ["numpy_ndarray"])
+                        self._array(writable=form is Form.ARRAY)
+                    case Form.TENSOR:
+                        self._case(kind, ["tvm_ffi_Tensor"])
+                        self._object(instance)
+                    case Form.TORCH:
+                        self._case(kind, ["torch_Tensor", "torch_Parameter"])
+                        self._torch()
+                e.at(self._following)
+            if Form.TORCH in forms:
+                self._subclass(kind)
+            e.branch(self.refused)
+        return function
+
+    _following: ir.Block
+
+    def _case(self, kind: ir.Value, symbols: Sequence[str]) -> None:
+        """Go on for values of these types, at `_following` for others."""
+        e = self.e
+        taken = e.block(symbols[0])
+        for symbol in symbols:
+            self._following = e.block("following")
+            same = e.builder.icmp_unsigned("==", kind, e.external(symbol))
+            e.cond_branch(same, taken, self._following)
+            e.at(self._following)
+        e.at(taken)
+
+    def _require(self, condition: ir.Value) -> None:
+        on = self.e.block("on")
+        self.e.cond_branch(condition, on, self.refused, LIKELY)
+        self.e.at(on)
+
+    def _give(self, index: TypeIndex, payload: ir.Value) -> None:
+        e = self.e
+        e.store_field(self.out, ANY, "head", e.const_i64(index))
+        e.store_field(self.out, ANY, "v_ptr", payload)
+        e.ret(e.const_i1(True))
+
+    # ---- tensors of tvm-ffi ----
+
+    def _object(self, instance: Layout) -> None:
+        handle = self.e.load_field(self.arg, instance, "handle")
+        self._require(self.e.not_(self.e.is_null(handle)))
+        self._give(TypeIndex.TENSOR, handle)
+
+    # ---- NumPy ----
+
+    def _array(self, *, writable: bool) -> None:
+        """Every property that NumPy's own export to DLPack refuses is refused."""
+        e, b = self.e, self.e.builder
+        if writable:
+            flags = e.load_field(self.arg, PY_ARRAY, "flags")
+            flag = b.and_(flags, e.const_i32(NUMPY_WRITEABLE))
+            self._require(b.icmp_unsigned("!=", flag, e.const_i32(0)))
+        dtype = self._array_dtype()
+        ndim = e.load_field(self.arg, PY_ARRAY, "nd")
+        self._require(b.icmp_unsigned("<=", ndim, e.const_i32(MAX_NDIM)))
+        self._extents(b.zext(ndim, I64), dtype)
+        at = e.field_ptr(self.view, VIEW, "dl")
+        e.store_field(at, DLTENSOR, "data", e.load_field(self.arg, PY_ARRAY, "data"))
+        e.store_field(at, DLTENSOR, "device", e.const_i64(DeviceType.CPU))
+        e.store_field(at, DLTENSOR, "ndim", ndim)
+        e.store_field(at, DLTENSOR, "dtype", dtype)
+        e.store_field(at, DLTENSOR, "shape", e.field_ptr(self.view, VIEW, "shape"))
+        e.store_field(at, DLTENSOR, "strides", e.field_ptr(self.view, VIEW, "strides"))
+        e.store_field(at, DLTENSOR, "byte_offset", e.const_i64(0))
+        self._give(TypeIndex.DLTENSOR_PTR, at)
+
+    def _array_dtype(self) -> ir.Value:
+        e, b = self.e, self.e.builder
+        descr = e.load_field(self.arg, PY_ARRAY, "descr")
+        order = e.load_field(descr, PY_ARRAY_DESCR, "byteorder")
+        self._require(b.icmp_unsigned("!=", order, ir.Constant(I8, _FOREIGN_ORDER)))
+        number = e.load_field(descr, PY_ARRAY_DESCR, "type_num")
+        words = self.surroundings.dtypes
+        self._require(b.icmp_unsigned("<", number, e.const_i32(len(words))))
+        name = "dtypes"
+        if name not in e.module.globals:
+            e.global_constant(name, ir.Constant(ir.ArrayType(I32, len(words)), list(words)))
+        table = e.module.globals[name]
+        dtype = e.load(e.index(table, I32, b.zext(number, I64)), I32, name="dtype")
+        self._require(b.icmp_unsigned("!=", dtype, e.const_i32(0)))
+        return dtype
+
+    def _extents(self, ndim: ir.Value, dtype: ir.Value) -> None:
+        """Sizes, and strides in elements; a stride that is none, is refused."""
+        e, b = self.e, self.e.builder
+        bits = b.and_(b.lshr(dtype, e.const_i32(8)), e.const_i32(0xFF))
+        # Element sizes are powers of two, of 8 bits or more.
+        zeros = b.zext(b.cttz(bits, e.const_i1(True)), I64)
+        shift = b.sub(zeros, e.const_i64(3), name="shift")
+        shape, strides = (e.field_ptr(self.view, VIEW, name) for name in ("shape", "strides"))
+        sizes = e.load_field(self.arg, PY_ARRAY, "dimensions")
+        steps = e.load_field(self.arg, PY_ARRAY, "strides")
+        seen = e.alloca(I64, name="seen")
+        e.store(e.const_i64(0), seen)
+        with e.loop(ndim) as i:
+            e.store(e.load(e.index(sizes, I64, i), I64), e.index(shape, I64, i))
+            step = e.load(e.index(steps, I64, i), I64)
+            e.store(b.or_(e.load(seen, I64), step), seen)
+            e.store(b.ashr(step, shift), e.index(strides, I64, i))
+        mask = b.sub(b.shl(e.const_i64(1), shift), e.const_i64(1))
+        rest = b.and_(e.load(seen, I64), mask)
+        self._require(b.icmp_unsigned("==", rest, e.const_i64(0)))
+
+    # ---- torch ----
+
+    def _torch(self) -> None:
+        e = self.e
+        at = e.field_ptr(self.view, VIEW, "dl")
+        function = e.symbol("torch_read", _READ)
+        function.attributes.add("nonlazybind")
+        status = e.call(function, [self.arg, at])
+        failed = e.builder.icmp_unsigned("!=", status, e.const_i32(0))
+        with e.if_then(failed, likely=False):
+            python(e, "PyErr_Clear")
+            e.branch(self.refused)
+        e.store_field(self.state, STATE, "framework", self.arg)
+        if self.streams:
+            self._stream(at)
+        self._give(TypeIndex.DLTENSOR_PTR, at)
+
+    def _stream(self, at: ir.Value) -> None:
+        """Of the first tensor that is not on the CPU, the framework's current stream there."""
+        e, b = self.e, self.e.builder
+        kind = e.load_field(at, DLTENSOR, "device_type")
+        elsewhere = b.icmp_unsigned("!=", kind, e.const_i32(DeviceType.CPU))
+        with e.if_then(elsewhere, likely=False):
+            known = e.load_field(self.state, STATE, "device")
+            with e.if_then(b.icmp_signed("==", known, e.const_i64(-1))):
+                place = e.field_ptr(self.state, STATE, "stream")
+                index = e.load_field(at, DLTENSOR, "device_id")
+                ask = e.symbol("torch_work_stream", _WORK_STREAM)
+                failed = b.icmp_unsigned("!=", e.call(ask, [kind, index, place]), e.const_i32(0))
+                with e.if_then(failed, likely=False):
+                    python(e, "PyErr_Clear")
+                    e.branch(self.refused)
+                device = e.load_field(at, DLTENSOR, "device")
+                e.store_field(self.state, STATE, "device", device)
+
+    def _subclass(self, kind: ir.Value) -> None:
+        """A tensor of a class that leaves its memory and its shape to torch is one of torch."""
+        e = self.e
+        function = e.symbol(IS_SAFE, _IS_SAFE)
+        safe = e.builder.icmp_unsigned("!=", e.call(function, [kind]), e.const_i32(0))
+        taken = e.block("subclass")
+        e.cond_branch(safe, taken, self.refused, UNLIKELY)
+        e.at(taken)
+        self._torch()
+
+
+def define_is_safe(e: Emitter, *, torch: bool) -> None:
+    """The function `IS_SAFE`, `i32 (ptr type)`."""
+    with e.define(IS_SAFE, I32, [PTR], names=("type",), attributes=COLD) as function:
+        if not torch:
+            e.ret(e.const_i32(0))
+            return
+        kind = function.args[0]
+        derived = python(e, "PyType_IsSubtype", kind, e.external("torch_Tensor"))
+        with e.if_then(e.builder.icmp_unsigned("==", derived, e.const_i32(0))):
+            e.ret(e.const_i32(0))
+        found = python(e, "PyObject_GetAttr", kind, e.external("torch_dispatch_name"))
+        with e.if_then(e.is_null(found), likely=False):
+            python(e, "PyErr_Clear")
+            e.ret(e.const_i32(0))
+        same = e.builder.icmp_unsigned("==", found, e.external("torch_plain_dispatch"))
+        python(e, "Py_DecRef", found)
+        e.ret(e.builder.zext(same, I32))

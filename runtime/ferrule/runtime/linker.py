@@ -1,0 +1,76 @@
+"""Links objects to a shared library with what the machine has: a C compiler, or a linker.
+
+The command is the one that a user would type, and what every error shows.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ferrule.runtime.cpus import host_architecture
+from ferrule.runtime.errors import LinkError
+from ferrule.runtime.objectfile import ObjectFileError, read_object
+
+_COMPILERS: Final = ("cc", "gcc", "clang")
+_LINKERS: Final = ("ld.lld", "ld")
+
+
+@dataclass(frozen=True, slots=True)
+class Linker:
+    """The words that a command begins with."""
+
+    words: tuple[str, ...]
+
+    def command(self, sources: Sequence[Path], target: Path) -> list[str]:
+        """What links the sources to a shared library."""
+        return [*self.words, "-shared", "-o", str(target), *map(str, sources)]
+
+    def link(self, sources: Sequence[Path], target: Path) -> None:
+        """Make the library; LinkError with the linker's words where that fails."""
+        command = self.command(sources, target)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise LinkError(
+                f"{shlex.join(command)} failed with status {done.returncode}:\n"
+                f"{done.stderr.strip()}"
+            )
+
+
+def find_linker(machine: str, target: Path) -> Linker:
+    """What links objects for this machine: `CC`, else the first that is found.
+
+    Those are cc, gcc, clang, ld.lld and ld, and for another machine's objects <machine>-linux-gnu-gcc
+    and ld.lld. LinkError where there is none; `target` is for its message.
+    """
+    chosen = shlex.split(os.environ.get("CC", ""))
+    if chosen and shutil.which(chosen[0]):
+        return Linker(tuple(chosen))
+    foreign = (f"{machine}-linux-gnu-gcc", "ld.lld")
+    names = (*_COMPILERS, *_LINKERS) if machine == host_architecture() else foreign
+    found = next((name for name in names if shutil.which(name)), None)
+    if chosen or found is None:
+        missing = f"CC={chosen[0]}" if chosen else f"{', '.join(names[:-1])} or {names[-1]}"
+        by_hand = Linker((names[0],)).command([Path(f"{target.stem}.o")], target)
+        raise LinkError(
+            f"no C compiler or linker to make {target.name} with: {missing} is not on PATH. "
+            f"Write the object with export_to_c and run: {shlex.join(by_hand)}"
+        )
+    return Linker((found,))
+
+
+def machine_of(code: bytes, target: Path) -> str:
+    """The machine that an object is for; LinkError for one that is not linked here."""
+    try:
+        return read_object(code).machine.name.lower()
+    except ObjectFileError as error:
+        raise LinkError(
+            f"{target.name} cannot be linked here ({error}); write the object with export_to_c and "
+            f"link it on the machine that it is for"
+        ) from None

@@ -1,0 +1,74 @@
+"""Signatures as tvm-ffi's type schemas, in the flat form: result first, then the arguments.
+
+Newer versions of tvm-ffi write names too, in a form that older ones cannot read; the names are in
+ferrule's own part of the metadata.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typing_extensions import assert_never
+
+from ferrule.specs import Signature, params
+
+Schema = dict[str, Any]
+
+
+def type_schema(signature: Signature) -> Schema:
+    """The schema of a function with this signature."""
+    result = _type("None") if signature.result is None else param_schema(signature.result)
+    arguments = [param_schema(param) for param in signature.arguments]
+    return _type("ffi.Function", result, *arguments)
+
+
+def param_schema(param: params.Param) -> Schema:
+    """The schema of one parameter, or of a result."""
+    match param:
+        case params.Tensor(owning=owning):
+            return _type("ffi.Tensor" if owning else "DLTensor*")
+        case params.Scalar(dtype=dtype):
+            return _type({"float": "float", "bool": "bool"}.get(dtype.kind, "int"))
+        case params.Shape():
+            return _type("ffi.Shape")
+        case params.Pointer() | params.EnvStream():
+            return _type("void*")
+        case params.Tuple(items=items):
+            return _type("Tuple", *map(param_schema, items))
+        case params.Optional(item=item):
+            return _type("Optional", param_schema(item))
+        case params.Union(members=members):
+            return _type("Variant", *map(param_schema, members))
+        case params.Constant(value=value):
+            return _type("ffi.String" if isinstance(value, str) else type(value).__name__)
+        case params.Elements(item=item):
+            return _type(f"ffi.{type(param).__name__}", _inner(item))
+        case params.Pairs(key=key, value=value):
+            return _type(f"ffi.{type(param).__name__}", _inner(key), _inner(value))
+        case params.Object(type_key=type_key):
+            return _type(type_key)
+        case params.Plain():
+            return _type(_PLAIN[type(param)])
+        case _:
+            assert_never(param)
+
+
+_PLAIN: dict[type[params.Plain], str] = {
+    params.AnyValue: "Any",
+    params.Bytes: "ffi.Bytes",
+    params.DataType: "DataType",
+    params.Device: "Device",
+    params.Function: "ffi.Function",
+    params.Module: "ffi.Module",
+    params.NoneValue: "None",
+    params.Stream: "void*",
+    params.String: "ffi.String",
+}
+
+
+def _inner(param: params.Param | None) -> Schema:
+    return _type("Any") if param is None else param_schema(param)
+
+
+def _type(origin: str, *args: Schema) -> Schema:
+    return {"type": origin, "args": list(args)} if args else {"type": origin}

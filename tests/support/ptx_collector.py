@@ -1,0 +1,206 @@
+"""Assembles the kernels of the tests: a pytest plugin, loaded by `tests/conftest.py`.
+
+Every program that a test compiles for the CPU through the language is kept.  When the last test of
+a process is done, their kernels become PTX for the oldest of `ptxas.ARCHS`, in a process of their
+own (LLVM ends the process where it finds no instruction), and ptxas assembles all of it for each of
+`ARCHS`; every tenth program becomes PTX for each of the others as well.  What is refused is an
+error at the end of the last test and names the tests that it comes from.  The terminal says what
+was done, and why programs were left out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import ptxas
+import pytest
+
+SAMPLE = 10
+"""Every so many programs are compiled for every architecture."""
+
+HEADER = (".version", ".target", ".address_size")
+
+UNWANTED = re.compile(
+    r"\.extern\b|\.approx\b|\.ftz\b|\bfma\.|\b(?:add|sub|mul)\.(?:bf16|f16|f32|f64)(?:x2)?\b"
+)
+"""Calls out, and what rounds otherwise than the kernel says: ptxas itself may make one operation of
+a multiplication and an addition that do not say how they round."""
+
+
+@dataclass
+class Collector:
+    """The programs of one process: the test that each comes from first, by the kernels' text."""
+
+    tests: dict[str, str] = field(default_factory=dict)
+    left_out: Counter[str] = field(default_factory=Counter)
+    kernels: int = 0
+
+    def add(self, program: Any) -> None:
+        """Keeps the kernels of a program, as LLVM's text for the oldest architecture."""
+        text = self.text(program, ptxas.ARCHS[0])
+        if text is not None:
+            self.kernels += text.count("define ptx_kernel")
+            self.tests.setdefault(text, os.environ.get("PYTEST_CURRENT_TEST", "?"))
+
+    def text(self, program: Any, arch: str) -> str | None:
+        """The kernels as LLVM's text, with neutral names; None where there are none for a GPU."""
+        from ferrule.language.codegen.device import device_module, entry_names
+        from ferrule.language.codegen.errors import CodegenError
+        from ferrule.language.ir.outline import outline
+
+        program = outline(program)
+        names = {kernel: f"entry{i}" for i, kernel in enumerate(entry_names(program))}
+        if not names:
+            self.left_out["no kernel"] += 1
+            return None
+        try:
+            return device_module(program, arch, names)
+        except CodegenError as error:
+            self.left_out[str(error)] += 1
+            return None
+
+    def assembled(self, folder: Path) -> str:
+        """What was refused, as one text; empty if all is well."""
+        texts = list(self.tests)
+        jobs = dict.fromkeys(ptxas.ARCHS[1:], texts[::SAMPLE]) | {ptxas.ARCHS[0]: texts}
+        refused = []
+        for arch, chosen in jobs.items():
+            made, reason = to_ptx(arch, chosen)
+            if reason:
+                refused.append(f"{self.tests[chosen[len(made)]]}: no PTX for {arch}: {reason}")
+                continue
+            pairs = zip(chosen, made, strict=True)
+            refused += [self.unwanted(text, module) for text, module in pairs]
+            if ptxas.find_ptxas() is not None:
+                places = ptxas.ARCHS if arch == ptxas.ARCHS[0] else (arch,)
+                merged = Merged.of(made, [self.tests[text] for text in chosen])
+                refused += [merged.refused(place, folder) for place in places]
+        return "\n".join(filter(None, refused))
+
+    def unwanted(self, text: str, module: str) -> str:
+        """What a module has that its kernels did not ask for, fma and approximations by name."""
+        found = {match[0] for match in UNWANTED.finditer(module)}
+        asked = {word for word in found if word.strip(".") in text}
+        return f"{self.tests[text]}: {', '.join(sorted(found - asked))}" if found > asked else ""
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Modules as one, and the test behind each of its lines."""
+
+    ptx: str
+    tests: tuple[str, ...]
+
+    @classmethod
+    def of(cls, modules: Sequence[str], tests: Sequence[str]) -> Merged:
+        """The first module's header, and the entries of all under names of their own."""
+        lines: list[str] = []
+        origins: list[str] = []
+        for number, (module, test) in enumerate(zip(modules, tests, strict=True)):
+            own = re.sub(r"\bentry(?=\d)", f"k{number}_entry", module).splitlines()
+            own = own if number == 0 else [line for line in own if not line.startswith(HEADER)]
+            lines += own
+            origins += [test] * len(own)
+        return cls("\n".join(lines), tuple(origins))
+
+    def refused(self, arch: str, folder: Path) -> str:
+        """What ptxas says against it, with the test of each line."""
+        try:
+            ptxas.assemble(self.ptx, arch, folder, "-O0")
+        except ptxas.Refused as error:
+            found = [f"{self.tests[line - 1]}: {text}" for line, text in error.lines]
+            return "\n".join([*found[:20], *([] if found else [str(error)])])
+        return ""
+
+
+def to_ptx(arch: str, texts: Sequence[str]) -> tuple[list[str], str]:
+    """PTX of each module, made in one process; where it ended before the last, why."""
+    done = subprocess.run(
+        [sys.executable, __file__, arch],
+        input="\n".join(map(json.dumps, texts)),
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+    made = [json.loads(line) for line in done.stdout.splitlines()]
+    return made, "" if len(made) == len(texts) else f"{done.returncode}\n{done.stderr[-2000:]}"
+
+
+def _serve(arch: str) -> None:
+    """The other side of `to_ptx`: PTX of the module on each line."""
+    from ferrule.language.codegen.device import ptx
+
+    for line in sys.stdin:
+        print(json.dumps(ptx(json.loads(line), arch)), flush=True)
+
+
+# ---- the plugin ----
+
+_REPORT = pytest.StashKey[list[str]]()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kernels_assemble(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """Collects while the tests run, and assembles at the end."""
+    from ferrule.language import codegen
+
+    collector, lower_cpu = Collector(), codegen.lower_cpu
+
+    def lower_and_collect(program: Any) -> Any:
+        body = lower_cpu(program)
+        collector.add(program)
+        return body
+
+    codegen.lower_cpu = lower_and_collect
+    yield
+    codegen.lower_cpu = lower_cpu
+    if collector.tests:
+        refused = collector.assembled(tmp_path_factory.mktemp("ptx"))
+        _say(request.config, _summary(collector))
+        if refused:
+            pytest.fail(f"kernels of the tests are no good as PTX:\n{refused}", pytrace=False)
+
+
+def _summary(collector: Collector) -> str:
+    how = ", ".join(ptxas.ARCHS) if ptxas.find_ptxas() else "LLVM alone: there is no ptxas"
+    left_out = "; ".join(f"{count}: {why}" for why, count in collector.left_out.most_common())
+    text = f"{collector.kernels} kernels of {len(collector.tests)} programs as PTX ({how})"
+    return f"{text}; left out {left_out}" if left_out else text
+
+
+def _say(config: pytest.Config, line: str) -> None:
+    """Leaves a line for the terminal, which another process may have."""
+    output = getattr(config, "workeroutput", None)
+    if output is None:
+        config.stash.setdefault(_REPORT, []).append(line)
+    else:
+        output["ptx"] = line
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """What a process of pytest-xdist said."""
+    line = getattr(node, "workeroutput", {}).get("ptx")
+    if line is not None:
+        node.config.stash.setdefault(_REPORT, []).append(line)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    for line in config.stash.get(_REPORT, []):
+        terminalreporter.write_line(line)
+
+
+if __name__ == "__main__":
+    _serve(sys.argv[1])
