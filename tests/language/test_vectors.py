@@ -347,6 +347,20 @@ def test_a_copy_reads_everything_before_it_writes() -> None:
     np.testing.assert_array_equal(a, [1, 1, 2, 3, 4, 6])
 
 
+def test_a_pointer_that_is_said_to_be_aligned_is_checked() -> None:
+    def host(p: fe.Pointer, c):
+        c[0] = fe.make_tensor(p, (4,)).load().reduce(ADD, 0.0, 0)
+
+    pointer = fe.make_ptr(fe.Float32, 0, assumed_align=16)
+    compiled = fe.compile(host, pointer, vector(), options="--target cpu")
+    room, c = ramp(16), np.zeros(1, np.float32)
+    first = -room.ctypes.data % 16 // 4
+    compiled(room.ctypes.data + first * 4, c)
+    assert c[0] == room[first : first + 4].sum()
+    with pytest.raises(ValueError, match="expected alignment=16 bytes"):
+        compiled(room.ctypes.data + first * 4 + 4, c)
+
+
 def test_strided_parts_of_any_layout() -> None:
     def host(a, c):
         part = fe.make_tensor(a.iterator, fe.make_layout(((2, 2), 2), stride=((8, 1), 4)))
@@ -746,6 +760,15 @@ def fragment_without_dtype(a):
     fe.make_fragment(4)
 
 
+def fragments_of_much(a):
+    for _ in fe.range_constexpr(5):
+        fe.make_fragment(15000, fe.Float32).fill
+
+
+def part_that_is_added_to(a):
+    four(a)[None] += four(a).load()
+
+
 def load_of_a_size(a):
     a.load()
 
@@ -850,6 +873,8 @@ WRONG = [
     (fragment_of_much, "has 4000000 bytes"),
     (fragment_of_fp8, "float8_e4m3fn cannot be read or written yet"),
     (fragment_without_dtype, "expected the arguments layout_or_shape, dtype"),
+    (fragments_of_much, "have more than 262144 bytes altogether"),
+    (part_that_is_added_to, "a vector is computed with the tensor"),
     (load_of_a_size, "a has the shape (n), which is known only at the call"),
     (load_of_much, "has 4096 elements"),
     (shapes_that_differ, "the shapes of two vectors differ: (4) and (2)"),

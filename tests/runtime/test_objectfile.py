@@ -68,7 +68,7 @@ def _patched(offset: int, form: str, value: int) -> bytes:
         (_patched(5, "<B", 2), "another class of ELF"),
         (_patched(16, "<H", 3), "wanted a relocatable object .*, got a shared library"),
         (_patched(16, "<H", 2), "got an executable"),
-        (_patched(18, "<H", 40), "wanted an object for x86_64 or aarch64, got ELF machine 40"),
+        (_patched(18, "<H", 40), "wanted code for x86_64, aarch64 or riscv64, got ELF machine 40"),
         (_patched(40, "<Q", 1 << 63), "cut off"),
         (_patched(58, "<H", 63), "wanted section headers of 64 bytes"),
         (_patched(60, "<H", 0), "wanted section headers of 64 bytes, got 0"),

@@ -180,8 +180,9 @@ def _lowered(program: Program, options: Options) -> Body:
 
         return lower_cuda(program, options.gpu_arch)
     from ferrule.language.codegen import lower_cpu
+    from ferrule.language.mathlib import expand_maths
 
-    return lower_cpu(program)
+    return lower_cpu(expand_maths(program))
 
 
 def build(job: Job) -> Function:
@@ -193,7 +194,6 @@ def build(job: Job) -> Function:
     from ferrule.language.ir.printer import print_program
     from ferrule.language.ir.verifier import verify
     from ferrule.language.lowering.program import lower_program
-    from ferrule.language.mathlib import expand_maths
     from ferrule.runtime import Engine, make_function
 
     examples = job.examples
@@ -208,7 +208,7 @@ def build(job: Job) -> Function:
     verify(program)
     signature = _with_read_only(job.signature, program)
     try:
-        body = _lowered(expand_maths(collapse(program)), job.options)
+        body = _lowered(collapse(program), job.options)
     except CodegenError as error:
         raise CompileError(f"{signature.name}: {error}") from None
     place = None if job.options.strip_paths else definition_of(job.function)

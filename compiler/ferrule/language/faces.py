@@ -46,6 +46,18 @@ class Tensor:
     def __setitem__(self, index: Any, value: Any) -> None:
         outside("Tensor.__setitem__")
 
+    def load(self) -> Any:
+        """The vector of all elements, of a tensor of a shape known at compile time."""
+        outside("Tensor.load")
+
+    def store(self, data: Any) -> None:
+        """Writes a vector of the same shape."""
+        outside("Tensor.store")
+
+    def fill(self, value: Any) -> None:
+        """Writes one number to every element, of a tensor of a shape known at compile time."""
+        outside("Tensor.fill")
+
 
 class _Annotation:
     """A class that stands only in annotations."""

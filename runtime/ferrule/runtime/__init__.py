@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from ferrule.runtime.dlpack import DLPackTensor, from_dlpack, tensor_spec
     from ferrule.runtime.engine import Engine
     from ferrule.runtime.errors import CudaError, LaunchError, LinkError, StageError
+    from ferrule.runtime.export import export_library
     from ferrule.runtime.function import Function, load_function, make_function
+    from ferrule.runtime.linker import find_runtime_libraries
+    from ferrule.runtime.loading import load_module
+    from ferrule.runtime.metadata import Metadata
+    from ferrule.runtime.modules import Module
     from ferrule.runtime.objectfile import ObjectFileError
     from ferrule.specs import (
         AddressSpace,
@@ -38,13 +43,18 @@ __all__ = [
     "Function",
     "LaunchError",
     "LinkError",
+    "Metadata",
+    "Module",
     "ObjectCode",
     "ObjectFileError",
     "Origin",
     "Stage",
     "StageError",
+    "export_library",
+    "find_runtime_libraries",
     "from_dlpack",
     "load_function",
+    "load_module",
     "make_fake_compact_tensor",
     "make_fake_stream",
     "make_fake_tensor",
@@ -64,13 +74,18 @@ _HOMES = MappingProxyType(
         "Function": "ferrule.runtime.function",
         "LaunchError": "ferrule.runtime.errors",
         "LinkError": "ferrule.runtime.errors",
+        "Metadata": "ferrule.runtime.metadata",
+        "Module": "ferrule.runtime.modules",
         "ObjectCode": "ferrule.runtime.artefacts",
         "ObjectFileError": "ferrule.runtime.objectfile",
         "Origin": "ferrule.runtime.artefacts",
         "Stage": "ferrule.runtime.artefacts",
         "StageError": "ferrule.runtime.errors",
+        "export_library": "ferrule.runtime.export",
+        "find_runtime_libraries": "ferrule.runtime.linker",
         "from_dlpack": "ferrule.runtime.dlpack",
         "load_function": "ferrule.runtime.function",
+        "load_module": "ferrule.runtime.loading",
         "make_fake_compact_tensor": "ferrule.specs",
         "make_fake_stream": "ferrule.specs",
         "make_fake_tensor": "ferrule.specs",

@@ -13,7 +13,7 @@ import secrets
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
 
 from ferrule import specs
 from ferrule.runtime.archive import write_archive
@@ -23,7 +23,9 @@ from ferrule.runtime.linker import find_linker, machine_of
 if TYPE_CHECKING:
     from ferrule.runtime.function import Function
 
-StrPath = str | os.PathLike[str]
+StrPath: TypeAlias = "str | os.PathLike[str]"
+Described: TypeAlias = tuple[specs.Signature, str | None]
+"""What headers and stubs say of a function: its signature and its docstring."""
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*|_[A-Za-z0-9_]*", re.ASCII)
 
@@ -53,7 +55,7 @@ def export_library(path: StrPath, functions: Iterable[Function] | Mapping[str, F
     ld. libtvm_ffi is not linked to it: whoever loads it has one. LinkError where there is no
     linker or it fails, ValueError for two functions of one name.
     """
-    write_library(path, {name: _origin(f) for name, f in _named(functions).items()})
+    write_library(path, {name: _origin(f) for name, f in named_functions(functions).items()})
 
 
 def write_library(path: StrPath, origins: Mapping[str, Origin]) -> None:
@@ -75,21 +77,20 @@ def write_library(path: StrPath, origins: Mapping[str, Origin]) -> None:
         _replace(target, lambda temporary: linker.link(sources, temporary))
 
 
-def export_header(path: StrPath, signatures: Iterable[specs.Signature], doc: str | None) -> None:
+def export_header(path: StrPath, functions: Iterable[Described]) -> None:
     """Write the header of functions: `.h` for C, `.hpp` for C++."""
     from ferrule.runtime.headers import c_header, cpp_header
 
     target = _target(path, (".h", ".hpp"), "export_header")
     make = c_header if target.suffix == ".h" else cpp_header
-    write_file(target, make(target.stem, tuple(signatures), doc).encode())
+    write_file(target, make(target.stem, tuple(functions)).encode())
 
 
-def export_stub(path: StrPath, functions: Iterable[Any]) -> None:
+def export_stub(path: StrPath, functions: Iterable[Described]) -> None:
     """Write the stub (`.pyi`) of a module that has these functions."""
     from ferrule.runtime.stubs import stub
 
-    target = _target(path, (".pyi",), "export_stub")
-    write_file(target, stub([(f.signature, f.__doc__) for f in functions]).encode())
+    write_file(_target(path, (".pyi",), "export_stub"), stub(tuple(functions)).encode())
 
 
 def check_export_name(name: str) -> None:
@@ -113,16 +114,19 @@ def write_file(target: Path, data: bytes) -> None:
     _replace(target, write)
 
 
-def _named(functions: Iterable[Function] | Mapping[str, Function]) -> dict[str, Function]:
+def named_functions(functions: Iterable[Function] | Mapping[str, Function]) -> dict[str, Function]:
+    """The functions by the names that they are exported under; errors as `export_library` says."""
     if isinstance(functions, Mapping):
+        for function in functions.values():
+            _signature(function)
         return dict(functions)
     named: dict[str, Function] = {}
     for function in functions:
         name = _signature(function).name
         if name in named:
             raise ValueError(
-                f"two functions are named {name!r}: give export_library a dict, whose keys are "
-                f"the names to export under"
+                f"two functions are named {name!r}: give a dict, whose keys are the names to export "
+                f"them under"
             )
         named[name] = function
     return named
@@ -131,7 +135,6 @@ def _named(functions: Iterable[Function] | Mapping[str, Function]) -> dict[str, 
 def _origin(function: Any) -> Origin:
     from ferrule.runtime.function import origin_of
 
-    _signature(function)
     return origin_of(function)
 
 

@@ -19,7 +19,7 @@ import threading
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import tvm_ffi
 
@@ -27,7 +27,14 @@ from ferrule import specs
 from ferrule.runtime.artefacts import ObjectCode, Origin
 from ferrule.runtime.callpath import prepare_call
 from ferrule.runtime.engine import Engine
-from ferrule.runtime.export import export_library, export_object
+from ferrule.runtime.errors import StageError
+from ferrule.runtime.export import (
+    check_export_name,
+    export_code,
+    export_header,
+    export_stub,
+    write_library,
+)
 from ferrule.runtime.heaptype import HeapType, make_heap_type
 from ferrule.runtime.plan import CallPlan, make_plan
 from ferrule.runtime.results import holds_containers, unpack
@@ -50,6 +57,7 @@ class _State:
     signature: specs.Signature
     origin: Origin
     plan: CallPlan
+    doc: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,25 +128,39 @@ class _Members:
         return _state_of(self).origin.text("ptx")
 
     def export_to_c(self, path: str | os.PathLike[str], function_name: str | None = None) -> None:
-        """Write an object file (`.o`) that defines `__tvm_ffi_<function_name>`.
+        """Write the code that defines `__tvm_ffi_<function_name>`, with metadata and docstring.
 
-        It runs on every processor of this architecture and needs libtvm_ffi and libc alone. The
-        function's own name is the default. ValueError for a name that is no C identifier or
-        begins with an underscore, and for another suffix.
+        The suffix says what: `.o` is an object, `.s` assembly, `.ll` and `.bc` LLVM's text and
+        bitcode, `.ptx` the kernels alone. It runs on every processor of the architecture, unless
+        --host-cpu said otherwise, and needs libtvm_ffi and libc alone. The function's own name is
+        the default. ValueError for a name that is no C identifier or begins with an underscore,
+        and for another suffix; StageError for a form that the function does not have.
         """
         state = _state_of(self)
-        export_object(state.origin, _chosen(function_name, state), path)
+        export_code(state.origin, _chosen(function_name, state), path)
 
     def export_library(
         self, path: str | os.PathLike[str], function_name: str | None = None
     ) -> None:
-        """Write a shared library (`.so`) that `tvm_ffi.load_module` loads.
+        """Write a shared library (`.so`) that `tvm_ffi.load_module` loads, or an archive (`.a`).
 
-        It is linked with the C compiler that `CC` names, else cc, gcc or clang. LinkError where
-        there is none or it fails.
+        A shared library is linked with the C compiler that `CC` names, else with the first of cc,
+        gcc, clang, ld.lld and ld. LinkError where there is none or it fails.
         """
         state = _state_of(self)
-        export_library(state.origin, _chosen(function_name, state), path)
+        write_library(path, {_chosen(function_name, state): state.origin})
+
+    def export_header(self, path: str | os.PathLike[str], function_name: str | None = None) -> None:
+        """Write a header that declares the exported function: `.h` for C, `.hpp` for C++."""
+        state = _state_of(self)
+        name = _chosen(function_name, state)
+        check_export_name(name)
+        export_header(path, [(state.signature.renamed(name), state.doc)])
+
+    def export_stub(self, path: str | os.PathLike[str]) -> None:
+        """Write the stub (`.pyi`) of a module that has this function."""
+        state = _state_of(self)
+        export_stub(path, [(state.signature, state.doc)])
 
     def __repr__(self) -> str:
         state = self.__dict__.get(_STATE)
@@ -150,11 +172,16 @@ class _Members:
     def __deepcopy__(self, memo: dict[int, Any]) -> _Members:
         return self
 
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise TypeError(
-            f"{self!r} cannot be pickled: it is machine code of this process; "
-            f"compile it again there, or export it and load the library"
-        )
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, tuple[bytes, str]]:
+        """What is pickled is the object that export writes: the code, not what it was made from."""
+        from ferrule.runtime.loading import load_pickled
+
+        state = _state_of(self)
+        try:
+            name = state.signature.name
+            return load_pickled, (state.origin.export(name, ".o"), name)
+        except StageError as error:
+            raise TypeError(f"{self!r} cannot be pickled: {error}") from None
 
 
 def _state_of(function: _Members) -> _State:
@@ -163,6 +190,11 @@ def _state_of(function: _Members) -> _State:
     except KeyError:
         raise RuntimeError("this function has no code: ferrule.compile makes functions") from None
     return state
+
+
+def origin_of(function: Function) -> Origin:
+    """What a function was made from."""
+    return _state_of(function).origin
 
 
 def _chosen(function_name: str | None, state: _State) -> str:
@@ -220,20 +252,21 @@ def make_function(
     function.__move_handle_from__(
         tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=lifeline)
     )
-    function.__dict__.update(_attributes(_State(signature, origin, plan), doc))
+    said = inspect.cleandoc(doc) if doc else None
+    function.__dict__.update(_attributes(_State(signature, origin, plan, said)))
     if gate is not None:
         gate.install(function, plan, unpacks=holds_containers(signature.result))
     return function
 
 
-def _attributes(state: _State, doc: str | None) -> dict[str, Any]:
+def _attributes(state: _State) -> dict[str, Any]:
     # A type cannot have a property called __name__, its own name is in the way.
     name, text = state.signature.name, str(state.signature)
     return {
         _STATE: state,
         "__name__": name,
         "__qualname__": name,
-        "__doc__": f"{text}\n\n{inspect.cleandoc(doc)}" if doc else text,
+        "__doc__": f"{text}\n\n{state.doc}" if state.doc else text,
     }
 
 

@@ -46,8 +46,8 @@ class Linker:
 def find_linker(machine: str, target: Path) -> Linker:
     """What links objects for this machine: `CC`, else the first that is found.
 
-    Those are cc, gcc, clang, ld.lld and ld, and for another machine's objects <machine>-linux-gnu-gcc
-    and ld.lld. LinkError where there is none; `target` is for its message.
+    Those are cc, gcc, clang, ld.lld and ld; for objects of another machine
+    <machine>-linux-gnu-gcc and ld.lld. LinkError where there is none; `target` is for its message.
     """
     chosen = shlex.split(os.environ.get("CC", ""))
     if chosen and shutil.which(chosen[0]):
@@ -74,3 +74,13 @@ def machine_of(code: bytes, target: Path) -> str:
             f"{target.name} cannot be linked here ({error}); write the object with export_to_c and "
             f"link it on the machine that it is for"
         ) from None
+
+
+def find_runtime_libraries(*, enable_tvm_ffi: bool = True) -> list[str]:
+    """The libraries to link a program or library with that has exported functions, as paths.
+
+    A library that Python loads needs none of them: Python's tvm-ffi has brought its own.
+    """
+    from tvm_ffi import libinfo
+
+    return [str(libinfo.find_libtvm_ffi())] if enable_tvm_ffi else []

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ferrule.language.ir import ops
+from ferrule.language.ir.types import TensorType
 from ferrule.specs import Dim, DType, divisibility_of
 
 _MOST: Final = 12
@@ -31,7 +32,8 @@ class Multiples:
         """Takes in what is known of the result of an op."""
         match op:
             case ops.View(result, tensor, indices):
-                start = self.address(tensor, indices)
+                known = isinstance(tensor.type, TensorType)
+                start = self.address(tensor, indices) if known else 1
                 self.aligns[result] = max(start, _power(result.tensor.align))
             case _ if isinstance(op.result.type, DType) and op.result.type.is_integer:
                 found = self._of_result(op)

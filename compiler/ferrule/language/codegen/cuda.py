@@ -16,6 +16,7 @@ from llvmlite import ir
 
 from ferrule.compiler.artefacts import Body, Location
 from ferrule.compiler.cuda.launch import Launcher, failures
+from ferrule.language.codegen import approximate
 from ferrule.language.codegen.allocation import (
     Allocator,
     declare_inner,
@@ -38,6 +39,7 @@ from ferrule.language.codegen.parameters import (
 from ferrule.language.ir import ops
 from ferrule.language.ir.outline import outline
 from ferrule.language.ir.walk import Work, all_ops
+from ferrule.language.mathlib import expand_maths
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.emitter import LIKELY, UNLIKELY, Emitter
 from ferrule.runtime.llvm.layouts import I1, I32, I64, PTR
@@ -49,11 +51,11 @@ selection takes a third of a compilation for it, to save a nanosecond."""
 
 
 def lower_cuda(program: ops.Program, arch: str) -> Body:
-    """The body of a program for a GPU of this architecture, on a host CPU.
+    """The body of a program, with its maths, for a GPU of this architecture, on a host CPU.
 
     Raises CodegenError for what the target cannot do.
     """
-    program = outline(program)
+    program = expand_maths(outline(program), approximate.keeps)
     if not program.kernels:
         return _without_kernels(program)
     code = lower_device(program, arch)

@@ -105,7 +105,7 @@ class _Kernel:
         self.emitter: Final = emitter
         self.kernel: Final = kernel
         self.known: Final = known
-        self.lowering: Final = FunctionLowering(emitter, Faults())
+        self.lowering: Final = FunctionLowering(emitter, Faults(), approximates=True)
         self.symbols: Final[dict[Sym, ir.Value]] = {}
 
     def emit(self, name: str) -> None:

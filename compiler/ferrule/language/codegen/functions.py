@@ -18,12 +18,21 @@ from llvmlite import ir
 
 from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Fault
 from ferrule.compiler.sizes import Sizes
-from ferrule.language.codegen import arithmetic, casts, fragments, fused, halves, hints, loops
+from ferrule.language.codegen import (
+    approximate,
+    arithmetic,
+    casts,
+    fragments,
+    fused,
+    halves,
+    hints,
+    loops,
+)
 from ferrule.language.codegen.alignment import Multiples
 from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.codegen.scalars import constant, dtype_of, memory_type, value_type
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import Work, drive
+from ferrule.language.ir.walk import Work, drive, operands_of
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
 from ferrule.runtime.llvm.layouts import I1, I8, I32, I64
 from ferrule.specs import Boolean, Dim, DType, Int32, Sym, TFloat32, symbols_of
@@ -67,6 +76,8 @@ class FunctionLowering:
     """Where the values of the symbols are that get them in the function."""
     results: ir.Value | None = None
     """Where the parts of the result go."""
+    approximates: bool = False
+    """Whether what is marked as fast is approximated, as on a GPU."""
     _sizes: Sizes | None = None
 
     @property
@@ -191,6 +202,9 @@ class FunctionLowering:
         match op:
             case ops.Constant(_, value):
                 return constant(dtype, value)
+            case ops.Unary() | ops.Binary() if self.approximates and approximate.keeps(op):
+                given = [values[operand] for operand in operands_of(op)]
+                return approximate.emit(e, op.op, dtype, given)
             case ops.Unary(_, name, operand):
                 return arithmetic.unary(e, name, dtype, values[operand])
             case ops.Binary(_, name, lhs, rhs):

@@ -2,7 +2,8 @@
 
 A bool is i1 as a value and a byte in memory, where any non-zero byte reads as True.  A 2-byte
 float is its bits in an i16: no CPU of the baseline has instructions for it, and LLVM would call a
-library.  A TFloat32 is a float whose lower 13 bits are 0; in memory they may be anything.  Complex, 8-bit float and sub-byte types are storage; they have no code yet.
+library.  A TFloat32 is a float whose lower 13 bits are 0; in memory they may be anything.  Complex,
+8-bit float and sub-byte types are storage; they have no code yet.
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ from ferrule.language.values import (
     PointerView,
     TensorView,
     Vector,
+    Whole,
 )
 from ferrule.specs import DType, Numeric
 
@@ -65,6 +66,12 @@ _POINTER: Final[dict[str, Callable[[Lowering, PointerView], Any]]] = {
     "value_type": lambda low, p: p.type.dtype,
     "alignment": lambda low, p: p.type.align,
 }
+_WHOLE: Final[dict[str, Callable[[Lowering, Whole], Any]]] = {
+    "shape": lambda low, w: size_numbers(low, w.shape),
+    "element_type": lambda low, w: w.dtype,
+    "dtype": lambda low, w: w.dtype,
+    "ndim": lambda low, w: len(w.shape),
+}
 _NUMBER: Final[dict[str, Callable[[Lowering, Number | Numeric], Any]]] = {
     "dtype": lambda low, n: n.dtype if isinstance(n, Number) else type(n),
     "to": lambda low, n: BoundMethod(partial(_to, n), "to"),
@@ -91,6 +98,8 @@ def get(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
             return size_numbers(low, getattr(value, attr))
         case Number():
             return _from_table(low, _NUMBER, value, attr, node)
+        case Whole():
+            return _from_table(low, _WHOLE, value, attr, node)
         case Vector():
             return _from_table(low, vectors.ATTRIBUTES, value, attr, node)
         case Numeric() if attr in _NUMBER:

@@ -104,7 +104,8 @@ class Lowering:
 
     `evaluate`, `decide` and `execute` are handed in, because expressions, statements and calls
     need each other: the modules of this package see each other only through this object.
-    `elementwise`: whether the code stands for each element of whole tensors.
+    `elementwise`: whether the code stands for each element of whole tensors.  `own_bytes`: of the
+    fragments so far.
     """
 
     def __init__(
@@ -121,6 +122,7 @@ class Lowering:
         self.frame = self.root = frame
         self.builder = Builder()
         self.elementwise = False
+        self.own_bytes = 0
         self.evaluate_with = evaluate
         self.decide_with = decide
         self.execute_with = execute

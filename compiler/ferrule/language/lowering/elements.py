@@ -111,12 +111,11 @@ def write(
             )
         part = views.cut(low, tensor, at, node, name=ast.unparse(node))
         _write_whole(low, part, value, node)
+    elif isinstance(value, Whole) and not value.shape:
+        reductions.write_single(low, tensor, _indices(low, tensor, at, node), value, node)
     else:
         access.require_reachable(low, tensor, node)
         found = _indices(low, tensor, at, node)
-        if isinstance(value, Whole) and not value.shape:
-            reductions.write_single(low, tensor, found, value, node)
-            return
         stored = access.stored(low, tensor.type.dtype, value, tensor.name, node)
         low.builder.store(tensor.value, found, stored)
         low.state.writes += 1

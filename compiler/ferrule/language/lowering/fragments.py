@@ -20,7 +20,8 @@ from ferrule.specs import AddressSpace, DType
 from ferrule.specs.dtypes import as_dtype
 
 MAX_BYTES: Final = 65536
-"""Of one fragment: a stack is small, on every target."""
+MAX_BYTES_TOGETHER: Final = 262144
+"""Of one fragment, and of all of one function: a stack is small, on every target."""
 _ALIGN: Final = 16
 
 
@@ -81,6 +82,17 @@ def _fragment(low: Lowering, layout: Layout, dtype: Any, node: ast.Call) -> Tens
             f"a fragment of shape {format_tuple(layout.shape)} has {size * kind.itemsize} bytes",
             expected=f"1 to {MAX_BYTES} bytes",
         )
+    low.own_bytes += size * kind.itemsize
+    if low.own_bytes > MAX_BYTES_TOGETHER:
+        low.fail(
+            node,
+            f"the fragments of this function have more than {MAX_BYTES_TOGETHER} bytes altogether",
+            hint="keep what is large in a tensor that the caller passes",
+        )
+    return _tensor(low, layout, kind)
+
+
+def _tensor(low: Lowering, layout: Layout, kind: DType) -> TensorView:
     checked = views.with_rank(layout)
     shape, stride = layouts.flatten((checked.shape,)), layouts.flatten((checked.stride,))
     type_ = TensorType(kind, shape, stride, max(_ALIGN, kind.itemsize), AddressSpace.rmem)

@@ -190,6 +190,7 @@ def _lift_vectors(
                 node,
                 f"a vector is computed with {describe(operand)}",
                 expected="vectors of one shape, and numbers",
+                hint=f"{operand.name}.load()" if isinstance(operand, TensorView) else None,
             )
     columns = [o.items if isinstance(o, Vector) else (o,) * count for o in operands]
     return Vector(shape, tuple(emit(*each) for each in zip(*columns, strict=True)))

@@ -58,11 +58,15 @@ def _reduction(reduction: _Reduction) -> Emit:
         if isinstance(value, Vector):
             return _of_vector(low, reduction, value, axis, node)
         if not isinstance(value, Whole) and not (isinstance(value, TensorView) and value.whole):
-            hint = f"write the whole of it, {value.name}[:]"
+            what, of_numbers = operators.describe(value), f"of numbers, write {name}((x, y))"
+            whole = (
+                f"write the whole of it, {value.name}[:]" if isinstance(value, TensorView) else None
+            )
             low.fail(
                 node,
-                f"fe.{name} takes a whole tensor or a vector, but got {operators.describe(value)}",
-                hint=hint if isinstance(value, TensorView) else f"of numbers, {name}((x, y, z))",
+                f"fe.{name} takes a whole tensor or a vector, but got {what}",
+                expected=f"fe.{name}(a[:], axis=1)",
+                hint=whole or (None if name == "prod" else of_numbers),
             )
         source = operators.lift(low, (value,), node, lambda x: operators.operand(low, x, node))
         axes = _axes(low, name, axis, len(source.shape), node)
@@ -88,7 +92,7 @@ def _axes(low: Lowering, name: str, axis: Any, rank: int, node: ast.AST) -> tupl
         )
     axes = sorted({each % rank for each in given})
     if len(axes) != len(given):
-        low.fail(node, f"fe.{name}: an axis of {axis} is given twice")
+        low.fail(node, f"fe.{name}: an axis of {axis} is given twice", expected="each axis once")
     return tuple(axes)
 
 
@@ -162,6 +166,12 @@ def write_single(
 ) -> None:
     """`b[i] = fe.sum(a[:])`: an expression without dims, computed where the tensor is."""
     operators.check_current(low, value, node)
+    if tensor.type.is_own:
+        low.fail(
+            node,
+            f"a whole-tensor expression is stored to {tensor.name}, which is in registers",
+            hint="store it to a tensor",
+        )
     with low.builder.region() as region:
         element = value.element(())
         stored = access.stored(low, tensor.type.dtype, element, tensor.name, node)

@@ -36,7 +36,7 @@ def keep_none(_: ops.Unary | ops.Binary) -> bool:
 
 
 def expand_maths(program: ops.Program, keep: Keep = keep_none) -> ops.Program:
-    """The program without ops of the library, but for those that `keep` keeps.
+    """The program without ops of the library, but for those of kernels that `keep` keeps.
 
     An Fma of float32 or float64 stays: many targets have it.  All values keep their identity.
     """
@@ -44,7 +44,7 @@ def expand_maths(program: ops.Program, keep: Keep = keep_none) -> ops.Program:
     return replace(
         program,
         kernels=tuple(replace(k, body=rewrite(k.body, rule)) for k in program.kernels),
-        host=replace(program.host, body=rewrite(program.host.body, rule)),
+        host=replace(program.host, body=rewrite(program.host.body, partial(_expand, keep_none))),
     )
 
 

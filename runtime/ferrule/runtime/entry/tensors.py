@@ -8,6 +8,7 @@ and strides of an array are copied: the array may be given another shape while t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Final
 
 from llvmlite import ir
@@ -42,6 +43,15 @@ IS_SAFE: Final = "ferrule_is_safe_tensor"
 
 _FOREIGN_ORDER: Final = ord(">")
 
+_TYPES: Final = MappingProxyType(
+    {
+        Form.ARRAY: ("numpy_ndarray",),
+        Form.FROZEN_ARRAY: ("numpy_ndarray",),
+        Form.TENSOR: ("tvm_ffi_Tensor",),
+        Form.TORCH: ("torch_Tensor", "torch_Parameter"),
+    }
+)
+
 
 class TensorReader:
     """Generates the function that reads tensors of some forms."""
@@ -63,35 +73,40 @@ class TensorReader:
             with e.within(self.refused):
                 e.ret(e.const_i1(False))
             kind = e.load_field(self.arg, PY_OBJECT, "ob_type")
+            tensor: ir.Block | None = None
             for form in forms:
-                match form:
-                    case Form.ARRAY | Form.FROZEN_ARRAY:
-                        self._case(kind, ["numpy_ndarray"])
-                        self._array(writable=form is Form.ARRAY)
-                    case Form.TENSOR:
-                        self._case(kind, ["tvm_ffi_Tensor"])
-                        self._object(instance)
-                    case Form.TORCH:
-                        self._case(kind, ["torch_Tensor", "torch_Parameter"])
-                        self._torch()
-                e.at(self._following)
-            if Form.TORCH in forms:
-                self._subclass(kind)
-            e.branch(self.refused)
+                taken, following = self._case(kind, _TYPES[form])
+                self._read(form, instance)
+                e.at(following)
+                tensor = taken if form is Form.TORCH else tensor
+            if tensor is None:
+                e.branch(self.refused)
+            else:
+                self._subclass(kind, tensor)
         return function
 
-    _following: ir.Block
+    def _read(self, form: Form, instance: Layout) -> None:
+        match form:
+            case Form.ARRAY | Form.FROZEN_ARRAY:
+                self._array(writable=form is Form.ARRAY)
+            case Form.TENSOR:
+                self._object(instance)
+            case Form.TORCH:
+                self._torch()
+            case _:
+                raise ValueError(f"{form} is no form of tensors")
 
-    def _case(self, kind: ir.Value, symbols: Sequence[str]) -> None:
-        """Go on for values of these types, at `_following` for others."""
+    def _case(self, kind: ir.Value, symbols: Sequence[str]) -> tuple[ir.Block, ir.Block]:
+        """Go on for values of these types; the block that it is, and the one for others."""
         e = self.e
         taken = e.block(symbols[0])
         for symbol in symbols:
-            self._following = e.block("following")
+            following = e.block("following")
             same = e.builder.icmp_unsigned("==", kind, e.external(symbol))
-            e.cond_branch(same, taken, self._following)
-            e.at(self._following)
+            e.cond_branch(same, taken, following)
+            e.at(following)
         e.at(taken)
+        return taken, following
 
     def _require(self, condition: ir.Value) -> None:
         on = self.e.block("on")
@@ -206,15 +221,12 @@ class TensorReader:
                 device = e.load_field(at, DLTENSOR, "device")
                 e.store_field(self.state, STATE, "device", device)
 
-    def _subclass(self, kind: ir.Value) -> None:
+    def _subclass(self, kind: ir.Value, tensor: ir.Block) -> None:
         """A tensor of a class that leaves its memory and its shape to torch is one of torch."""
         e = self.e
         function = e.symbol(IS_SAFE, _IS_SAFE)
         safe = e.builder.icmp_unsigned("!=", e.call(function, [kind]), e.const_i32(0))
-        taken = e.block("subclass")
-        e.cond_branch(safe, taken, self.refused, UNLIKELY)
-        e.at(taken)
-        self._torch()
+        e.cond_branch(safe, tensor, self.refused, UNLIKELY)
 
 
 def define_is_safe(e: Emitter, *, torch: bool) -> None:

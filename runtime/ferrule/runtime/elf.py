@@ -1,0 +1,247 @@
+"""ELF64 as far as ferrule reads it: headers, sections, symbols and notes, every offset checked.
+
+Any bytes at all give what was asked for or an `ObjectFileError`. What a file holds is read by
+`objectfile` and `libraryfile`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+
+class ObjectFileError(ValueError):
+    """The bytes are no object file to use here; says what was wanted and what came."""
+
+
+class Machine(IntEnum):
+    """The processors that ferrule emits host code for, by their ELF number."""
+
+    X86_64 = 62
+    AARCH64 = 183
+    RISCV64 = 243
+
+
+class FileType(IntEnum):
+    """What an ELF file is, by its number."""
+
+    OBJECT = 1
+    EXECUTABLE = 2
+    LIBRARY = 3
+    CORE = 4
+
+
+_WORDS: Final = {
+    FileType.OBJECT: "a relocatable object (.o)",
+    FileType.EXECUTABLE: "an executable",
+    FileType.LIBRARY: "a shared library",
+    FileType.CORE: "a core dump",
+}
+
+HEADER: Final = struct.Struct("<16xHHIQQQIHHHHHH")
+SECTION: Final = struct.Struct("<IIQQQQIIQQ")
+SEGMENT: Final = struct.Struct("<IIQQQQQQ")
+SYMBOL: Final = struct.Struct("<IBBHQQ")
+RELOCATION: Final = struct.Struct("<QQq")
+_NOTE: Final = struct.Struct("<III")
+
+_ELF64_LITTLE: Final = bytes((2, 1, 1))  # class, byte order, version
+
+SHT_SYMTAB: Final = 2
+SHT_STRTAB: Final = 3
+SHT_RELA: Final = 4
+SHT_NOTE: Final = 7
+SHT_NOBITS: Final = 8
+SHT_REL: Final = 9
+SHT_DYNSYM: Final = 11
+SHN_UNDEF: Final = 0
+SHN_RESERVED: Final = 0xFF00
+SHN_ABS: Final = 0xFFF1
+STB_LOCAL: Final = 0
+_STB_WEAK: Final = 2
+STV_VISIBLE: Final = (0, 3)  # default, protected
+
+_FOREIGN: Final = (
+    (b"!<arch>\n", "an archive (.a)"),
+    (b"BC\xc0\xde", "LLVM bitcode"),
+    (b"MZ", "a Windows executable"),
+    (b"\x64\x86", "a COFF object"),
+    (b"\xcf\xfa\xed\xfe", "a Mach-O file"),
+    (b"\xca\xfe\xba\xbe", "a Mach-O universal file"),
+    (b"\0asm", "a WebAssembly module"),
+    (b"//", "text"),
+    (b"; ModuleID", "LLVM assembly"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The ELF header: the machine, and the offsets of the headers of sections and segments."""
+
+    machine: Machine
+    sections: range
+    segments: range
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section header."""
+
+    kind: int
+    offset: int
+    size: int
+    link: int
+    info: int
+    align: int
+    entry_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A symbol that other files can see, or that this one needs."""
+
+    name: str
+    defined: bool
+    weak: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A note: what tools and loaders read without running anything."""
+
+    owner: str
+    kind: int
+    text: bytes
+
+
+def read_header(data: bytes, wanted: FileType) -> Header:
+    """The header of a file of this type for a machine that ferrule knows."""
+    _check_magic(data)
+    kind, machine, _, _, segments_at, at, _, _, segment_size, segments, size, count, _ = unpack(
+        HEADER, data, 0, "the ELF header"
+    )
+    if data[4:7] != _ELF64_LITTLE:
+        raise ObjectFileError("wanted a 64-bit little-endian ELF object, got another class of ELF")
+    if kind != wanted:
+        got = _WORDS[FileType(kind)] if kind in list(FileType) else f"ELF type {kind}"
+        raise ObjectFileError(f"wanted {_WORDS[wanted]}, got {got}")
+    if machine not in list(Machine):
+        *names, last = (m.name.lower() for m in Machine)
+        known = f"{', '.join(names)} or {last}"
+        raise ObjectFileError(f"wanted code for {known}, got ELF machine {machine}")
+    if count and size != SECTION.size:
+        raise ObjectFileError(f"wanted section headers of {SECTION.size} bytes, got {size}")
+    if segments and segment_size != SEGMENT.size:
+        raise ObjectFileError(f"wanted program headers of {SEGMENT.size} bytes")
+    check_inside(data, at, size * count, "the section headers")
+    check_inside(data, segments_at, segment_size * segments, "the program headers")
+    return Header(
+        Machine(machine),
+        range(at, at + size * count, SECTION.size),
+        range(segments_at, segments_at + segment_size * segments, SEGMENT.size),
+    )
+
+
+def _check_magic(data: bytes) -> None:
+    if data[:4] == b"\x7fELF":
+        return
+    got = next((what for magic, what in _FOREIGN if data.startswith(magic)), None)
+    if got is None:
+        got = f"bytes that begin with {data[:8].hex(' ')}" if data else "no bytes"
+    raise ObjectFileError(f"wanted an ELF object, got {got}")
+
+
+def read_section(data: bytes, offset: int) -> Section:
+    """The section header at this offset."""
+    _, kind, _, _, at, size, link, info, align, entry_size = unpack(
+        SECTION, data, offset, "a section header"
+    )
+    return Section(kind, at, size, link, info, align, entry_size)
+
+
+def read_notes(data: bytes, offset: int, size: int, align: int) -> Iterator[Note]:
+    """The notes of a section or segment; what is damaged ends them."""
+    pad = 8 if align == 8 else 4
+    end = offset + size
+    while offset + _NOTE.size <= end:
+        owner_size, text_size, kind = _NOTE.unpack_from(data, offset)
+        owner_at = offset + _NOTE.size
+        text_at = owner_at + -(-owner_size // 4) * 4
+        if text_at + text_size > end:
+            return
+        owner = bytes(data[owner_at : owner_at + owner_size]).rstrip(b"\0")
+        text = bytes(data[text_at : text_at + text_size])
+        yield Note(owner.decode("utf-8", "backslashreplace"), kind, text)
+        offset = text_at + -(-text_size // pad) * pad
+
+
+def read_symbols(
+    data: bytes, sections: Sequence[Section], table: Section, *, placed: bool = True
+) -> Iterator[Symbol]:
+    """Each symbol that other files can see or that this one needs.
+
+    Where values are places in sections, `placed`, each must be inside of its section.
+    """
+    if table.entry_size != SYMBOL.size or table.size % SYMBOL.size:
+        raise ObjectFileError(f"wanted symbols of {SYMBOL.size} bytes, got another size")
+    strings = section_at(sections, table.link, SHT_STRTAB, "the names of symbols")
+    names = data[strings.offset : strings.offset + strings.size]
+    for name_at, info, other, where, value, size in entries(SYMBOL, data, table):
+        name = _name(names, name_at)
+        if placed:
+            _check_place(sections, name, where, value, size)
+        binding = info >> 4
+        if binding == STB_LOCAL or not name:
+            continue
+        if where == SHN_UNDEF or other & 3 in STV_VISIBLE:
+            yield Symbol(name, where != SHN_UNDEF, binding == _STB_WEAK)
+
+
+def _check_place(sections: Sequence[Section], name: str, where: int, value: int, size: int) -> None:
+    if where in (SHN_UNDEF, SHN_ABS):
+        return
+    if where >= SHN_RESERVED or where >= len(sections):
+        raise ObjectFileError(f"symbol {name!r} is in section {where} of {len(sections)}")
+    limit = sections[where].size
+    if value > limit or size > limit - value:
+        raise ObjectFileError(f"symbol {name!r} reaches past its section of {limit} bytes")
+
+
+def _name(names: bytes, at: int) -> str:
+    end = names.find(b"\0", at)
+    if at >= len(names) or end < 0:
+        raise ObjectFileError("a symbol's name is outside the table of names")
+    return names[at:end].decode("utf-8", "backslashreplace")
+
+
+def section_at(sections: Sequence[Section], index: int, kind: int | None, what: str) -> Section:
+    """The section at this index, of this kind unless any will do."""
+    if not 0 < index < len(sections):
+        raise ObjectFileError(f"{what}: section {index} of {len(sections)}")
+    section = sections[index]
+    if kind is not None and section.kind != kind:
+        raise ObjectFileError(f"{what}: wanted a section of type {kind}, got {section.kind}")
+    return section
+
+
+def entries(form: struct.Struct, data: bytes, section: Section) -> Iterator[tuple[int, ...]]:
+    """The entries of a section that is an array."""
+    return form.iter_unpack(memoryview(data)[section.offset : section.offset + section.size])
+
+
+def unpack(form: struct.Struct, data: bytes, offset: int, what: str) -> tuple[int, ...]:
+    """One struct; `what` names it where it is cut off."""
+    check_inside(data, offset, form.size, what)
+    return form.unpack_from(data, offset)
+
+
+def check_inside(data: bytes, offset: int, size: int, what: str) -> None:
+    """ObjectFileError where a part of the file reaches past its end."""
+    if offset > len(data) or size > len(data) - offset:
+        raise ObjectFileError(
+            f"the object is cut off: {what} is at {offset} and takes {size} bytes, "
+            f"but there are {len(data)}"
+        )

@@ -1,0 +1,161 @@
+"""The direct entries of this process: made once for each key, at the first call that needs one."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from threading import Lock
+from typing import Any, Final
+
+import tvm_ffi
+from llvmlite import binding
+
+from ferrule.runtime.artefacts import ObjectCode
+from ferrule.runtime.engine import Engine, host_triple, initialize_llvm
+from ferrule.runtime.entry.code import (
+    ENTRY_NAME,
+    GATE,
+    SET_ALLOCATOR,
+    UNPACK,
+    EntryKey,
+    entry_text,
+)
+from ferrule.runtime.entry.python import python_symbols
+from ferrule.runtime.entry.readers import Reader
+from ferrule.runtime.entry.structs import instance_layout
+from ferrule.runtime.entry.support import (
+    BIND,
+    BYTES,
+    DROP_ERROR,
+    FAIL,
+    FAIL_FUNCTION,
+    FINISH,
+    RAISE,
+    TAKE,
+    TAKE_FUNCTION,
+    TEXT,
+    packed_text,
+    support_text,
+)
+from ferrule.runtime.entry.surroundings import Surroundings, find_surroundings, torch_is_there
+from ferrule.runtime.entry.tensors import IS_SAFE
+from ferrule.runtime.entry.values import FFI_ARRAY
+from ferrule.runtime.heaptype import HeapType
+
+_SHARED: Final = (BIND, TEXT, BYTES, RAISE, FINISH, DROP_ERROR, IS_SAFE)
+
+
+def compile_text(text: str, name: str) -> ObjectCode:
+    """An object for this process from LLVM IR of short functions, without any vector code."""
+    initialize_llvm()
+    module = binding.parse_assembly(text)
+    module.verify()
+    triple = host_triple()
+    machine = binding.Target.from_triple(triple).create_target_machine(
+        opt=2, reloc="pic", codemodel="default"
+    )
+    options = binding.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
+    builder = binding.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return ObjectCode(name, bytes(machine.emit_object(module)), triple, "")
+
+
+class Support:
+    """What all entries of the process share, as far as it depends on nothing else."""
+
+    __slots__ = ("_engines", "_functions", "symbols")
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        packed = Engine.load(compile_text(packed_text(host_triple()), "packed"))
+        self._functions = [_function(packed, name) for name in (TAKE, FAIL)]
+        array = tvm_ffi.get_global_func("ffi.Array")
+        self._functions.append(array)
+        symbols = {**python_symbols(), **surroundings.symbols}
+        symbols[TAKE_FUNCTION], symbols[FAIL_FUNCTION] = map(id, self._functions[:2])
+        symbols[FFI_ARRAY] = array.__chandle__()
+        if (allocator := _set_allocator()) is not None:
+            symbols[SET_ALLOCATOR] = allocator
+        text = support_text(host_triple(), torch=surroundings.has_torch)
+        shared = Engine.load(compile_text(text, "support"), symbols)
+        self._engines = (packed, shared)
+        symbols.update({name: shared.address(name) for name in _SHARED})
+        self.symbols: Final[Mapping[str, int]] = symbols
+
+
+def _function(engine: Engine, name: str) -> Any:
+    function = tvm_ffi.Function.__from_extern_c__(engine.address(name), keep_alive_object=engine)
+    function.release_gil = False
+    return function
+
+
+@cache
+def _set_allocator() -> int | None:
+    from tvm_ffi import libinfo
+
+    found = getattr(ctypes.CDLL(libinfo.find_libtvm_ffi()), SET_ALLOCATOR, None)
+    return None if found is None else ctypes.cast(found, ctypes.c_void_p).value
+
+
+class Entries:
+    """The entries for callables of one type; `gate` is where they send other calls.
+
+    Entries are kept as long as this object, which whoever uses an address holds. What was imported
+    later than an entry was made, such as torch, is read by those that are made from then on.
+    """
+
+    def __init__(
+        self,
+        heap: HeapType,
+        function_types: tuple[type[Any], ...],
+        gates: Mapping[bool, int],
+        unpack: object,
+    ) -> None:
+        self._heap = heap
+        self._types = function_types
+        self._gates = gates
+        self._unpack = unpack
+        self._lock = Lock()
+        self._supports: dict[bool, tuple[Surroundings, Support]] = {}
+        self._engines: dict[tuple[bool, EntryKey], Engine] = {}
+
+    def address(self, key: EntryKey) -> int | None:
+        """The entry of this key; None where it would read no argument of some parameter."""
+        with self._lock:
+            torch = torch_is_there()
+            if torch not in self._supports:
+                found = find_surroundings(self._types, self._heap.handle_offset)
+                self._supports[torch] = (found, Support(found))
+            surroundings, support = self._supports[torch]
+            readers = _readable(key.readers, surroundings)
+            if readers is None or (key.allocates and SET_ALLOCATOR not in support.symbols):
+                return None
+            known = replace(key, readers=readers)
+            engine = self._engines.get((torch, known))
+            if engine is None:
+                engine = self._engines[torch, known] = self._load(known, surroundings, support)
+            return engine.address(f"__tvm_ffi_{ENTRY_NAME}")
+
+    def _load(self, key: EntryKey, surroundings: Surroundings, support: Support) -> Engine:
+        layout = instance_layout(self._heap)
+        text = entry_text(key, surroundings, layout, host_triple(), len(self._types))
+        symbols = {
+            **support.symbols,
+            GATE: self._gates[key.unpacks],
+            UNPACK: id(self._unpack),
+        }
+        return Engine.load(compile_text(text, ENTRY_NAME), symbols)
+
+
+def _readable(readers: tuple[Reader, ...], surroundings: Surroundings) -> tuple[Reader, ...] | None:
+    """The readers without the forms that cannot be read here; None if one reads nothing then."""
+    found: list[Reader] = []
+    for reader in readers:
+        items = _readable(reader.items, surroundings)
+        forms = tuple(form for form in reader.forms if form in surroundings.forms)
+        if items is None or not forms:
+            return None
+        found.append(Reader(forms, items))
+    return tuple(found)

@@ -1,0 +1,212 @@
+"""What all direct entries share: keywords, text, results that need Python, errors.
+
+One object for the process. `TAKE` and `FAIL` are packed functions, which tvm-ffi calls as any
+other: through them a value becomes what tvm-ffi makes of it in Python, and an error that is set
+is raised as tvm-ffi raises it, with its class, message and traceback.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from llvmlite import ir
+
+from ferrule.runtime.abi import TypeIndex
+from ferrule.runtime.entry.python import GENERIC_CALL, decref, incref, items_of, new_tuple, python
+from ferrule.runtime.entry.structs import PLAN, PY_VAR
+from ferrule.runtime.entry.tensors import define_is_safe
+from ferrule.runtime.llvm.emitter import COLD, Emitter
+from ferrule.runtime.llvm.layouts import ANY, BYTE_ARRAY, I32, I64, PTR, VOID
+
+BIND: Final = "ferrule_bind"
+"""`i32 (plan, args, count, kwnames, bound)`: whether every parameter has got a value."""
+
+TEXT: Final = "ferrule_text"
+BYTES: Final = "ferrule_bytes"
+"""`i32 (argument, out)`: whether the text became a TVMFFIAny, which may own an object."""
+
+RAISE: Final = "ferrule_raise_last"
+"""`ptr ()`: raise the error that is set; null."""
+
+FINISH: Final = "ferrule_finish"
+"""`ptr (result, framework or null)`: a result as an object of Python; `result` is used up."""
+
+DROP_ERROR: Final = "ferrule_drop_error"
+"""`void ()`: forget the error of tvm-ffi that is set."""
+
+TAKE: Final = "__tvm_ffi_take"
+FAIL: Final = "__tvm_ffi_fail"
+
+TAKE_FUNCTION: Final = "ferrule_take_function"
+FAIL_FUNCTION: Final = "ferrule_fail_function"
+"""The function objects of Python for the two."""
+
+_PACKED: Final = ir.FunctionType(I32, [PTR, PTR, I32, PTR])
+
+
+def packed_text(triple: str) -> str:
+    """`TAKE` and `FAIL` as LLVM IR."""
+    e = Emitter("ferrule.packed", triple)
+    names = ("handle", "args", "count", "result")
+    with e.define(TAKE, I32, _PACKED.args, names=names) as function:
+        _, args, _, result = function.args
+        source = e.load_field(args, ANY, "v_ptr")
+        for name in ("head", "v_int64"):
+            e.store_field(result, ANY, name, e.load_field(source, ANY, name))
+        e.store_field(source, ANY, "head", e.const_i64(TypeIndex.NONE))
+        e.ret(e.const_i32(0))
+    with e.define(FAIL, I32, _PACKED.args, names=names):
+        e.ret(e.const_i32(-1))
+    return e.text()
+
+
+def support_text(triple: str, *, torch: bool) -> str:
+    """The other functions as LLVM IR; `torch`: whether tensors of torch are read."""
+    e = Emitter("ferrule.support", triple)
+    _define_bind(e)
+    _define_text(e)
+    _define_bytes(e)
+    _define_drop_error(e)
+    _define_raise(e)
+    _define_finish(e)
+    define_is_safe(e, torch=torch)
+    return e.text()
+
+
+def _define_bind(e: Emitter) -> None:
+    """Names are compared by address: those of a call's own text are interned, as the plan's are."""
+    names = ("plan", "args", "count", "kwnames", "bound")
+    with e.define(BIND, I32, [PTR, PTR, I64, PTR, PTR], names=names) as function:
+        plan, args, count, kwnames, bound = function.args
+        wanted = e.load_field(plan, PLAN, "count")
+        with e.if_then(e.icmp("sgt", count, wanted), likely=False):
+            e.ret(e.const_i32(0))
+        with e.loop(count) as i:
+            e.store(e.load(e.index(args, PTR, i), PTR), e.index(bound, PTR, i))
+        with e.loop(e.binary("sub", wanted, count)) as i:
+            e.store(e.null(), e.index(bound, PTR, e.binary("add", count, i)))
+        with e.if_then(e.not_(e.is_null(kwnames))):
+            values = e.index(args, PTR, count)
+            size = e.load_field(kwnames, PY_VAR, "ob_size")
+            with e.loop(size, name="k") as k:
+                name = e.load(e.index(items_of(e, kwnames), PTR, k), PTR)
+                _bind_keyword(e, plan, name, e.load(e.index(values, PTR, k), PTR), bound)
+        _fill_defaults(e, plan, bound)
+        e.ret(e.const_i32(1))
+
+
+def _bind_keyword(
+    e: Emitter, plan: ir.Value, name: ir.Value, value: ir.Value, bound: ir.Value
+) -> None:
+    names, wanted = e.load_field(plan, PLAN, "names"), e.load_field(plan, PLAN, "count")
+    found, unknown = e.block("found"), e.block("unknown")
+    with e.loop(wanted, name="place") as i:
+        same = e.icmp("eq", e.load(e.index(names, PTR, i), PTR), name)
+        other = e.block("other")
+        e.cond_branch(same, found, other)
+        e.at(other)
+    e.branch(unknown)
+    e.at(unknown)
+    e.ret(e.const_i32(0))
+    e.at(found)
+    slot = e.index(bound, PTR, i)
+    with e.if_then(e.not_(e.is_null(e.load(slot, PTR))), likely=False):
+        e.ret(e.const_i32(0))
+    e.store(value, slot)
+
+
+def _fill_defaults(e: Emitter, plan: ir.Value, bound: ir.Value) -> None:
+    defaults = e.load_field(plan, PLAN, "defaults")
+    with e.loop(e.load_field(plan, PLAN, "count"), name="d") as i:
+        slot = e.index(bound, PTR, i)
+        with e.if_then(e.is_null(e.load(slot, PTR)), likely=False):
+            default = e.load(e.index(defaults, PTR, i), PTR)
+            with e.if_then(e.is_null(default), likely=False):
+                e.ret(e.const_i32(0))
+            e.store(default, slot)
+
+
+def _define_text(e: Emitter) -> None:
+    """UTF-8 of a str; what has none (a lone surrogate) goes the other way, which says so."""
+    with e.define(TEXT, I32, [PTR, PTR], names=("argument", "out")) as function:
+        argument, out = function.args
+        size = e.alloca(I64, name="size")
+        data = python(e, "PyUnicode_AsUTF8AndSize", argument, size)
+        with e.if_then(e.is_null(data), likely=False):
+            python(e, "PyErr_Clear")
+            e.ret(e.const_i32(0))
+        _emit_string(e, "TVMFFIStringFromByteArray", data, e.load(size, I64), out)
+
+
+def _define_bytes(e: Emitter) -> None:
+    with e.define(BYTES, I32, [PTR, PTR], names=("argument", "out")) as function:
+        argument, out = function.args
+        data = e.index(argument, ir.IntType(8), bytes.__basicsize__ - 1)
+        size = e.load_field(argument, PY_VAR, "ob_size")
+        _emit_string(e, "TVMFFIBytesFromByteArray", data, size, out)
+
+
+def _emit_string(e: Emitter, make: str, data: ir.Value, size: ir.Value, out: ir.Value) -> None:
+    text = e.alloca(BYTE_ARRAY, name="text")
+    e.store_field(text, BYTE_ARRAY, "data", data)
+    e.store_field(text, BYTE_ARRAY, "size", size)
+    e.store_field(out, ANY, "head", e.const_i64(TypeIndex.NONE))
+    e.store_field(out, ANY, "v_int64", e.const_i64(0))
+    failed = e.icmp("ne", e.call(make, [text, out]), e.const_i32(0))
+    with e.if_then(failed, likely=False):
+        e.call(e.symbol(DROP_ERROR, ir.FunctionType(VOID, [])), [])
+        e.ret(e.const_i32(0))
+    e.ret(e.const_i32(1))
+
+
+def _define_drop_error(e: Emitter) -> None:
+    function = e.symbol(DROP_ERROR, ir.FunctionType(VOID, []))
+    with e.body(function):
+        error = e.alloca(PTR, name="error")
+        e.store(e.null(), error)
+        e.call("TVMFFIErrorMoveFromRaised", [error])
+        with e.if_then(e.not_(e.is_null(e.load(error, PTR)))):
+            e.call("TVMFFIObjectDecRef", [e.load(error, PTR)])
+        e.ret()
+
+
+def _define_raise(e: Emitter) -> None:
+    """An error of Python's own that is pending, such as KeyboardInterrupt, comes first."""
+    with e.define(RAISE, PTR, [], attributes=COLD):
+        pending = python(e, "PyErr_Occurred")
+        with e.if_then(e.not_(e.is_null(pending))):
+            e.call(e.symbol(DROP_ERROR, ir.FunctionType(VOID, [])), [])
+            e.ret(e.null())
+        nothing, _ = new_tuple(e, e.const_i64(0))
+        python(e, GENERIC_CALL, e.external(FAIL_FUNCTION), nothing, e.null())
+        decref(e, nothing)
+        e.ret(e.null())
+
+
+def _define_finish(e: Emitter) -> None:
+    """tvm-ffi sees `framework` among the arguments, so tensors become those of the framework."""
+    with e.define(FINISH, PTR, [PTR, PTR], names=("result", "framework")) as function:
+        result, framework = function.args
+        some = e.not_(e.is_null(framework))
+        count = e.select(some, e.const_i64(2), e.const_i64(1))
+        values, items = new_tuple(e, count)
+        address = python(e, "PyLong_FromLongLong", e.builder.ptrtoint(result, I64))
+        e.store(address, items)
+        with e.if_then(e.is_null(address), likely=False):
+            decref(e, values)
+            _release(e, result)
+            e.ret(e.null())
+        with e.if_then(some):
+            incref(e, framework)
+            e.store(framework, e.index(items, PTR, 1))
+        found = python(e, GENERIC_CALL, e.external(TAKE_FUNCTION), values, e.null())
+        decref(e, values)
+        _release(e, result)
+        e.ret(found)
+
+
+def _release(e: Emitter, value: ir.Value) -> None:
+    """Let go of a value that tvm-ffi has not taken."""
+    index = e.load_field(value, ANY, "type_index")
+    with e.if_then(e.icmp("sge", index, e.const_i32(TypeIndex.OBJECT)), likely=False):
+        e.call("TVMFFIObjectDecRef", [e.load_field(value, ANY, "v_obj")])

@@ -1,0 +1,206 @@
+"""Reading values that are no tensors: numbers, text, addresses, functions, tuples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from llvmlite import ir
+
+from ferrule.runtime.abi import TypeIndex
+from ferrule.runtime.entry.python import NONE, TRUE, items_of, near, python
+from ferrule.runtime.entry.readers import TENSORS, Form, Reader
+from ferrule.runtime.entry.structs import PY_CDATA, PY_FLOAT, PY_VAR, VIEW
+from ferrule.runtime.entry.support import BYTES, DROP_ERROR, TEXT
+from ferrule.runtime.llvm.emitter import LIKELY, Emitter
+from ferrule.runtime.llvm.layouts import ANY, F64, I32, I64, PTR, PY_OBJECT, Layout
+
+FFI_ARRAY: Final = "ffi_Array"
+"""The function object that makes an Array."""
+
+_TEXT: Final = ir.FunctionType(I32, [PTR, PTR])
+
+
+@dataclass(slots=True)
+class Frame:
+    """Where the arguments of one call are read: the room for them, and where to go if not.
+
+    `temps` hold objects that the call has made, or null. `tensors` gives the function that reads
+    tensors of some forms.
+    """
+
+    e: Emitter
+    instance: Layout
+    state: ir.Value
+    refused: ir.Block
+    function_types: int
+    tensors: Callable[[tuple[Form, ...]], ir.Function]
+    temps: list[ir.Value] = field(default_factory=list)
+
+    def temp(self) -> ir.Value:
+        """Room for an object that the call makes and lets go of."""
+        slot = self.e.alloca(PTR, name="temp")
+        self.temps.append(slot)
+        with self.e.builder.goto_entry_block():
+            self.e.store(self.e.null(), slot)
+        return slot
+
+    def require(self, condition: ir.Value) -> None:
+        """Go on where it holds, else the gate's turn comes."""
+        on = self.e.block("on")
+        self.e.cond_branch(condition, on, self.refused, LIKELY)
+        self.e.at(on)
+
+
+def read_value(frame: Frame, reader: Reader, argument: ir.Value, out: ir.Value) -> None:
+    """Put one argument into a TVMFFIAny, or go to `frame.refused`."""
+    e = frame.e
+    tensors = tuple(form for form in reader.forms if form in TENSORS)
+    others = [form for form in reader.forms if form not in TENSORS]
+    done = e.block("read")
+    kind = e.load_field(argument, PY_OBJECT, "ob_type") if others != [Form.NONE] else None
+    for form in others:
+        taken, following = e.block("taken"), e.block("following")
+        e.cond_branch(_is_form(frame, form, argument, kind), taken, following)
+        e.at(taken)
+        if form is Form.TUPLE:
+            _read_tuple(frame, reader, argument, out)
+        else:
+            _READ[form](frame, argument, out)
+        e.branch(done)
+        e.at(following)
+    if tensors:
+        view = e.alloca(VIEW, name="view")
+        read = e.call(frame.tensors(tensors), [argument, out, view, frame.state])
+        e.cond_branch(read, done, frame.refused, LIKELY)
+    else:
+        e.branch(frame.refused)
+    e.at(done)
+
+
+def read_tensors(frame: Frame, reader: Reader, args: ir.Value, outs: ir.Value, count: int) -> None:
+    """Put arguments that stand beside each other and have the same reader, of tensors, away."""
+    e = frame.e
+    views, function = e.alloca(VIEW, count, name="views"), frame.tensors(reader.forms)
+    with e.loop(e.const_i64(count)) as i:
+        argument = e.load(e.index(args, PTR, i), PTR)
+        out, view = e.index(outs, ANY, i), e.index(views, VIEW, i)
+        frame.require(e.call(function, [argument, out, view, frame.state]))
+
+
+def _is_form(frame: Frame, form: Form, argument: ir.Value, kind: ir.Value | None) -> ir.Value:
+    e = frame.e
+    if form is Form.NONE:
+        return e.icmp("eq", argument, e.external(NONE))
+    if form is Form.FUNCTION:
+        types = [e.external(f"function_type_{i}") for i in range(frame.function_types)]
+    else:
+        types = [e.external(form.value)]
+    found = e.const_i1(False)
+    for each in types:
+        found = e.binary("or", found, e.icmp("eq", kind, each))
+    return found
+
+
+def _put(frame: Frame, out: ir.Value, index: TypeIndex, payload: ir.Value) -> None:
+    e = frame.e
+    e.store_field(out, ANY, "head", e.const_i64(index))
+    if payload.type == F64:
+        e.store_field(out, ANY, "v_float64", payload)
+    elif payload.type == I64:
+        e.store_field(out, ANY, "v_int64", payload)
+    else:
+        e.store_field(out, ANY, "v_ptr", payload)
+
+
+def _read_none(frame: Frame, argument: ir.Value, out: ir.Value) -> None:
+    _put(frame, out, TypeIndex.NONE, frame.e.const_i64(0))
+
+
+def _read_bool(frame: Frame, argument: ir.Value, out: ir.Value) -> None:
+    e = frame.e
+    truth = e.icmp("eq", argument, e.external(TRUE))
+    _put(frame, out, TypeIndex.BOOL, e.widened(truth))
+
+
+def _read_int(frame: Frame, argument: ir.Value, out: ir.Value) -> None:
+    """An int of 64 bits; a longer one goes the other way."""
+    e = frame.e
+    overflow = e.alloca(I32, name="overflow")
+    number = python(e, "PyLong_AsLongLongAndOverflow", argument, overflow)
+    frame.require(e.icmp("eq", e.load(overflow, I32), e.const_i32(0)))
+    _put(frame, out, TypeIndex.INT, number)
+
+
+def _read_float(frame: Frame, argument: ir.Value, out: ir.Value) -> None:
+    _put(frame, out, TypeIndex.FLOAT, frame.e.load_field(argument, PY_FLOAT, "ob_fval"))
+
+
+def _read_address(frame: Frame, argument: ir.Value, out: ir.Value) -> None:
+    e = frame.e
+    address = e.load(e.load_field(argument, PY_CDATA, "b_ptr"), PTR)
+    _put(frame, out, TypeIndex.OPAQUE_PTR, address)
+
+
+def _read_function(frame: Frame, argument: ir.Value, out: ir.Value) -> None:
+    e = frame.e
+    handle = e.load_field(argument, frame.instance, "handle")
+    frame.require(e.not_(e.is_null(handle)))
+    _put(frame, out, TypeIndex.FUNCTION, handle)
+
+
+def _read_text(frame: Frame, argument: ir.Value, out: ir.Value) -> None:
+    _read_bytes_of(frame, TEXT, argument, out)
+
+
+def _read_bytes(frame: Frame, argument: ir.Value, out: ir.Value) -> None:
+    _read_bytes_of(frame, BYTES, argument, out)
+
+
+def _read_bytes_of(frame: Frame, function: str, argument: ir.Value, out: ir.Value) -> None:
+    """A short one lies in the value; a longer one is an object that the call lets go of."""
+    e, slot = frame.e, frame.temp()
+    read = e.call(near(e, function, _TEXT), [argument, out])
+    frame.require(e.icmp("ne", read, e.const_i32(0)))
+    _keep(frame, out, slot)
+
+
+def _keep(frame: Frame, out: ir.Value, slot: ir.Value) -> None:
+    e = frame.e
+    is_object = e.icmp("sge", e.load_field(out, ANY, "type_index"), e.const_i32(TypeIndex.OBJECT))
+    e.store(e.select(is_object, e.load_field(out, ANY, "v_ptr"), e.null()), slot)
+
+
+def _read_tuple(frame: Frame, reader: Reader, argument: ir.Value, out: ir.Value) -> None:
+    """An Array of what the items are, made by tvm-ffi's own constructor."""
+    e, count = frame.e, len(reader.items)
+    size = e.load_field(argument, PY_VAR, "ob_size")
+    frame.require(e.icmp("eq", size, e.const_i64(count)))
+    given, slot = items_of(e, argument), frame.temp()
+    items = e.alloca(ANY, max(1, count), name="items")
+    for i, item in enumerate(reader.items):
+        read_value(frame, item, e.load(e.index(given, PTR, i), PTR), e.index(items, ANY, i))
+    e.store_field(out, ANY, "head", e.const_i64(TypeIndex.NONE))
+    e.store_field(out, ANY, "v_int64", e.const_i64(0))
+    make = [e.external(FFI_ARRAY), items, e.const_i32(count), out]
+    failed = e.icmp("ne", e.call("TVMFFIFunctionCall", make), e.const_i32(0))
+    with e.if_then(failed, likely=False):
+        e.call(near(e, DROP_ERROR, ir.FunctionType(ir.VoidType(), [])), [])
+        e.branch(frame.refused)
+    _keep(frame, out, slot)
+
+
+_READ: Final[Mapping[Form, Callable[[Frame, ir.Value, ir.Value], None]]] = MappingProxyType(
+    {
+        Form.NONE: _read_none,
+        Form.BOOL: _read_bool,
+        Form.INT: _read_int,
+        Form.FLOAT: _read_float,
+        Form.TEXT: _read_text,
+        Form.BYTES: _read_bytes,
+        Form.ADDRESS: _read_address,
+        Form.FUNCTION: _read_function,
+    }
+)

@@ -1,0 +1,202 @@
+"""Loads functions from files: objects, archives of objects, shared libraries, or their bytes.
+
+Whatever can be told by reading a file is told before its code runs: whether it is whole, for this
+machine and its CPU, and for this tvm-ffi. Functions that ferrule exported come back with their
+names, defaults, signatures and docstrings; those of other libraries are plain functions of tvm-ffi.
+Loading a library needs no LLVM.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import tvm_ffi
+
+from ferrule.runtime import cpus
+from ferrule.runtime.abi import SYMBOL_PREFIX
+from ferrule.runtime.archive import MAGIC, read_archive
+from ferrule.runtime.artefacts import ExportForm, ObjectCode, Stage
+from ferrule.runtime.elf import FileType, Note, ObjectFileError
+from ferrule.runtime.engine import Engine, host_machine
+from ferrule.runtime.errors import StageError
+from ferrule.runtime.function import Function, make_function
+from ferrule.runtime.libraryfile import read_library
+from ferrule.runtime.metadata import (
+    NOTE_OWNER,
+    NOTE_TYPE,
+    Metadata,
+    MetadataError,
+    read_metadata,
+)
+from ferrule.runtime.modules import Module
+from ferrule.runtime.objectfile import read_object
+from ferrule.runtime.sharedlibrary import SharedLibrary, tvm_ffi_library
+
+if TYPE_CHECKING:
+    from ferrule.runtime.elf import Machine
+
+_DOC_PREFIX: Final = f"{SYMBOL_PREFIX}_doc_"
+
+
+def load_module(file: str | os.PathLike[str] | bytes, *, enable_tvm_ffi: bool = True) -> Module:
+    """The functions of a file: a shared library, an object, an archive of objects, or its bytes.
+
+    FileNotFoundError for no file. ObjectFileError, which names the file, for one that is none of
+    these, is cut off, is for another machine or CPU, needs a newer tvm-ffi or a symbol that there
+    is not. `enable_tvm_ffi` is there for programs that give it and changes nothing.
+    """
+    path = None if isinstance(file, bytes) else Path(file)
+    data = file if isinstance(file, bytes) else Path(file).read_bytes()
+    try:
+        return _load(data, path)
+    except (ObjectFileError, MetadataError) as error:
+        if path is None:
+            raise
+        raise ObjectFileError(f"{path}: {error}") from None
+
+
+def load_pickled(data: bytes, name: str) -> Function:
+    """The function of this name in an object: what a pickle holds."""
+    function: Function = _load(data, None)[name]
+    return function
+
+
+def _load(data: bytes, path: Path | None) -> Module:
+    if data.startswith(MAGIC):
+        makers: dict[str, Callable[[], Any]] = {}
+        for member in read_archive(data):
+            makers.update(_object_makers(member, path))
+        return Module.loaded("archive", path, makers)
+    if data[:4] == b"\x7fELF" and data[16:18] == bytes((FileType.LIBRARY, 0)):
+        return Module.loaded("library", path, _library_makers(data, path))
+    return Module.loaded("object", path, _object_makers(data, path))
+
+
+def _object_makers(data: bytes, path: Path | None) -> dict[str, Callable[[], Any]]:
+    header = read_object(data)
+    described = _described(header.machine, header.defined, header.notes)
+    first = next(iter(described.values()), None)
+    name, triple, cpu = (first.name, first.triple, first.cpu) if first else ("", "", "")
+    engine = Engine.load(ObjectCode(name, data, triple, cpu))
+    origin = LoadedOrigin("an object" if path is None else str(path), data)
+    return _makers(described, header.defined, engine.address, engine, origin)
+
+
+def _library_makers(data: bytes, path: Path | None) -> dict[str, Callable[[], Any]]:
+    header = read_library(data)
+    described = _described(header.machine, header.defined, header.notes)
+    library = SharedLibrary.open(data, path, header.defined)
+    origin = LoadedOrigin("a library" if path is None else str(path), None)
+    return _makers(described, header.defined, library.address, library, origin)
+
+
+def _described(
+    machine: Machine, defined: Sequence[str], notes: Iterable[Note]
+) -> dict[str, Metadata]:
+    """The metadata of the functions that notes tell of, each checked against this process."""
+    if machine is not host_machine():
+        raise ObjectFileError(
+            f"wanted code for {host_machine().name.lower()}, the machine of this process, "
+            f"got code for {machine.name.lower()}"
+        )
+    texts = (note.text for note in notes if (note.owner, note.kind) == (NOTE_OWNER, NOTE_TYPE))
+    found = {metadata.name: metadata for metadata in map(read_metadata, texts)}
+    for metadata in found.values():
+        _check(metadata)
+        if SYMBOL_PREFIX + metadata.name not in defined:
+            raise ObjectFileError(
+                f"the metadata tells of {metadata.name}, but the symbol "
+                f"{SYMBOL_PREFIX}{metadata.name} is missing"
+            )
+    return found
+
+
+def _check(metadata: Metadata) -> None:
+    lacking = cpus.lacking(metadata.features, cpus.host_architecture())
+    if lacking:
+        raise ObjectFileError(
+            f"{metadata.name} was exported for the CPU {metadata.cpu} and needs "
+            f"{', '.join(lacking)}, which this machine's CPU does not have; "
+            f"export it without --host-cpu to run it on every {cpus.host_architecture()} CPU"
+        )
+    here = _tvm_ffi_version()
+    if metadata.abi > here:
+        raise ObjectFileError(
+            f"{metadata.name} needs the C API of tvm-ffi {_dotted(metadata.abi)} or newer, "
+            f"this process has {_dotted(here)}; install a newer apache-tvm-ffi"
+        )
+
+
+def _tvm_ffi_version() -> tuple[int, ...]:
+    version = (ctypes.c_uint32 * 3)()
+    tvm_ffi_library().TVMFFIGetVersion(version)
+    return tuple(version)
+
+
+def _dotted(version: Iterable[int]) -> str:
+    return ".".join(map(str, version))
+
+
+def _makers(
+    described: Mapping[str, Metadata],
+    defined: Sequence[str],
+    address: Callable[[str], int],
+    owner: object,
+    origin: LoadedOrigin,
+) -> dict[str, Callable[[], Any]]:
+    """What makes each function of a file; `owner` keeps its code."""
+    special = f"{SYMBOL_PREFIX}_"
+    names = [*described]
+    for symbol in defined:
+        name = symbol.removeprefix(SYMBOL_PREFIX)
+        if name != symbol and not symbol.startswith(special) and name not in described:
+            names.append(name)
+
+    def make(name: str) -> Any:
+        metadata, at = described.get(name), address(SYMBOL_PREFIX + name)
+        if metadata is None:
+            return tvm_ffi.Function.__from_extern_c__(at, keep_alive_object=owner)
+        said = _DOC_PREFIX + name
+        doc = _text(address(said), owner) if said in defined else None
+        return make_function(at, metadata.signature, origin, owner=owner, doc=doc)
+
+    return {name: partial(make, name) for name in names}
+
+
+def _text(address: int, owner: object) -> str:
+    """What a function without arguments returns."""
+    function = tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=owner)
+    return str(function())
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedOrigin:
+    """The `Origin` of a function that was loaded: of an object there are the bytes, and no more."""
+
+    file: str
+    data: bytes | None
+
+    def emit(self, name: str, cpu: str, triple: str) -> ObjectCode:
+        """StageError: there is nothing to make another object from."""
+        raise StageError(".o", (), self._why())
+
+    def export(self, name: str, form: ExportForm) -> bytes:
+        """The object as it was loaded, under the name that it has."""
+        if self.data is None or form != ".o":
+            raise StageError(form, (".o",) if self.data else (), self._why())
+        if SYMBOL_PREFIX + name not in read_object(self.data).defined:
+            raise StageError(form, (".o",), f"{self._why()} under another name")
+        return self.data
+
+    def text(self, stage: Stage) -> str:
+        """StageError: machine code has no texts."""
+        raise StageError(stage, (), self._why())
+
+    def _why(self) -> str:
+        return f"the function was loaded from {self.file}"
