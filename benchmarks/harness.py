@@ -239,7 +239,7 @@ def machine() -> dict[str, str]:
     }
 
 
-_PACKAGES: Final = ("llvmlite", "apache-tvm-ffi", "numpy", "torch")
+_PACKAGES: Final = ("llvmlite", "apache-tvm-ffi", "numpy", "torch", "numba")
 
 
 def _version(package: str) -> str:

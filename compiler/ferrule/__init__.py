@@ -107,6 +107,8 @@ if TYPE_CHECKING:
     from ferrule.runtime import CudaError as CudaError
     from ferrule.runtime import Function as Function
     from ferrule.runtime import LaunchError as LaunchError
+    from ferrule.runtime import Module as Module
+    from ferrule.runtime import export_library as export_library
     from ferrule.runtime import from_dlpack as from_dlpack
     from ferrule.specs import AddressSpace as AddressSpace
     from ferrule.specs import BFloat16 as BFloat16
@@ -184,6 +186,8 @@ _ATTRIBUTES = {
     "CudaError": ("ferrule.runtime", "CudaError"),
     "Function": ("ferrule.runtime", "Function"),
     "LaunchError": ("ferrule.runtime", "LaunchError"),
+    "Module": ("ferrule.runtime", "Module"),
+    "export_library": ("ferrule.runtime", "export_library"),
     "from_dlpack": ("ferrule.runtime", "from_dlpack"),
     **{name: ("ferrule.language.faces", name) for name in _FACES.split()},
     **{name: ("ferrule.language.layouts", name) for name in _LAYOUTS.split()},

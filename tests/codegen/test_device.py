@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from ptxas import assemble
+from ptxas import ARCHS, assemble
 
 from ferrule import specs
 from ferrule.compiler.cuda import archs
@@ -97,8 +97,10 @@ def ptx_from_another_process(arch: str) -> str:
     """What LLVM cannot select ends the process: so this is done in one of its own."""
     code = f"import test_device; print(test_device.ptx_of_every_op({arch!r}))"
     paths = [path for path in sys.path if path] + [str(Path(__file__).parent)]
+    # tvm_ffi imports PyTorch where there is one, which takes longer than all the rest.
+    start = f"import sys; sys.path[:] = {paths!r}; sys.modules['torch'] = None"
     done = subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.path[:] = {paths!r}\n{code}"],
+        [sys.executable, "-c", f"{start}\n{code}"],
         capture_output=True,
         text=True,
         check=False,
@@ -107,7 +109,7 @@ def ptx_from_another_process(arch: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("arch", ["sm_50", "sm_80", "sm_120"])
+@pytest.mark.parametrize("arch", ["sm_50", *ARCHS])
 def test_every_op_selects(arch: str) -> None:
     ptx = ptx_from_another_process(arch)
     assert ptx.count(".visible .entry") > 380
@@ -115,9 +117,9 @@ def test_every_op_selects(arch: str) -> None:
 
 
 @pytest.mark.needs_ptxas
-@pytest.mark.parametrize("arch", ["sm_80", "sm_120"])
+@pytest.mark.parametrize("arch", ARCHS)
 def test_ptxas_takes_every_op(arch: str, tmp_path: Path) -> None:
-    assemble(ptx_from_another_process(arch), arch, tmp_path)
+    assemble(ptx_from_another_process(arch), arch, tmp_path, "-O0")
 
 
 def test_a_tensor_is_a_struct_of_its_address_and_its_dynamic_numbers() -> None:

@@ -228,8 +228,8 @@ def endless_recursion(a):
     endless_recursion(a)
 
 
-def returns_a_value(a):
-    return a[0]
+def returns_a_parameter(a):
+    return a
 
 
 def imports(a):
@@ -302,7 +302,7 @@ WRONG: list[tuple[Callable[..., Any], Callable[[], list[Any]]]] = [
     (zero_step, ONE),
     (iterates_a_tensor, ONE),
     (endless_recursion, ONE),
-    (returns_a_value, ONE),
+    (returns_a_parameter, ONE),
     (imports, ONE),
     (truth_of_tensor, ONE),
     (storage_type, lambda: [vector(fe.Float8E4M3FN), vector()]),

@@ -110,6 +110,26 @@ def while_loops(out, start: fe.Int32):
     out[3] = n
 
 
+@program(zeros(3), 3)
+def an_else_leaves_the_loop_around(out, n: fe.Int32):
+    for i in range(10):
+        for j in range(n):
+            if j > i:
+                break
+            out[0] += 1
+        else:
+            if i == 4:
+                continue
+            w = 0
+            while w < n:
+                w += 1
+            else:
+                if out[0] > 14:
+                    break
+            out[1] += 1
+        out[2] += 1
+
+
 @program(f32(1, 2, -1, 5), zeros(3))
 def loops_that_carry_bools(a, out):
     found, every = False, True

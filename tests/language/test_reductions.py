@@ -8,22 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import run_all_ways
 from lowered import lower, matrix, vector
+from parts import ramp, run
 from ptxas import assemble
 
 import ferrule as fe
-
-
-def ramp(*shape: int, dtype: Any = np.float32) -> Any:
-    return (np.arange(np.prod(shape)) % 7 + 1).astype(dtype).reshape(shape)
-
-
-def run(function: Callable[..., Any], *arguments: Any) -> list[Any]:
-    """The arrays after a call, which the interpreter agrees with."""
-    done = run_all_ways(function, arguments, plain=False)
-    assert done.error is None, done.error
-    return done.arrays()
 
 
 def along_rows(a, b):

@@ -70,19 +70,21 @@ class Collector:
 
     def assembled(self, folder: Path) -> str:
         """What was refused, as one text; empty if all is well."""
+        oldest, *others = ptxas.ARCHS
         texts = list(self.tests)
-        jobs = dict.fromkeys(ptxas.ARCHS[1:], texts[::SAMPLE]) | {ptxas.ARCHS[0]: texts}
-        refused = []
-        for arch, chosen in jobs.items():
-            made, reason = to_ptx(arch, chosen)
-            if reason:
-                refused.append(f"{self.tests[chosen[len(made)]]}: no PTX for {arch}: {reason}")
-                continue
-            pairs = zip(chosen, made, strict=True)
-            refused += [self.unwanted(text, module) for text, module in pairs]
-            if ptxas.find_ptxas() is not None:
-                places = ptxas.ARCHS if arch == ptxas.ARCHS[0] else (arch,)
-                merged = Merged.of(made, [self.tests[text] for text in chosen])
+        chosen = {oldest: texts} | dict.fromkeys(others, texts[::SAMPLE])
+        jobs = [(arch, text) for arch in chosen for text in chosen[arch]]
+        made, reason = to_ptx(jobs)
+        if reason:
+            arch, text = jobs[len(made)]
+            return f"{self.tests[text]}: no PTX for {arch}: {reason}"
+        pairs = list(zip(jobs, made, strict=True))
+        refused = [self.unwanted(text, module) for (_, text), module in pairs]
+        if ptxas.find_ptxas() is not None:
+            for arch, own in chosen.items():
+                modules = [module for job, module in pairs if job[0] == arch]
+                merged = Merged.of(modules, [self.tests[text] for text in own])
+                places = ptxas.ARCHS if arch == oldest else (arch,)
                 refused += [merged.refused(place, folder) for place in places]
         return "\n".join(filter(None, refused))
 
@@ -122,26 +124,29 @@ class Merged:
         return ""
 
 
-def to_ptx(arch: str, texts: Sequence[str]) -> tuple[list[str], str]:
-    """PTX of each module, made in one process; where it ended before the last, why."""
+def to_ptx(jobs: Sequence[tuple[str, str]]) -> tuple[list[str], str]:
+    """PTX for an architecture, of a module, for each pair of them, made in one other process; where
+    that ended before the last one, why."""
     done = subprocess.run(
-        [sys.executable, __file__, arch],
-        input="\n".join(map(json.dumps, texts)),
+        [sys.executable, __file__],
+        input="\n".join(map(json.dumps, jobs)),
         capture_output=True,
         text=True,
         check=False,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
     made = [json.loads(line) for line in done.stdout.splitlines()]
-    return made, "" if len(made) == len(texts) else f"{done.returncode}\n{done.stderr[-2000:]}"
+    return made, "" if len(made) == len(jobs) else f"{done.returncode}\n{done.stderr[-2000:]}"
 
 
-def _serve(arch: str) -> None:
-    """The other side of `to_ptx`: PTX of the module on each line."""
+def _serve() -> None:
+    """The other side of `to_ptx`: PTX for the job on each line."""
+    sys.modules["torch"] = None  # type: ignore[assignment] # tvm_ffi imports it, for two seconds
     from ferrule.language.codegen.device import ptx
 
     for line in sys.stdin:
-        print(json.dumps(ptx(json.loads(line), arch)), flush=True)
+        arch, text = json.loads(line)
+        print(json.dumps(ptx(text, arch)), flush=True)
 
 
 # ---- the plugin ----
@@ -203,4 +208,4 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 if __name__ == "__main__":
-    _serve(sys.argv[1])
+    _serve()

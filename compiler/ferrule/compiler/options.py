@@ -22,7 +22,9 @@ class Options:
     `target`: "cpu" or "cuda"; None chooses (see `choose_target`).  `gpu_arch`: the architecture of
     CUDA kernels, such as "sm_90a"; None takes `FERRULE_GPU_ARCH`, or that of the first GPU.
     `opt_level`: LLVM's, 0 to 3, for the body.  `strip_paths` leaves paths of source files out of
-    the object, and so out of the tracebacks of its errors.  `enable_tvm_ffi` is accepted for CuTe's
+    the object, and so out of the tracebacks of its errors.  `host_cpu` and `host_target` are what
+    is exported for: "baseline", "native" or "x86-64-v2" to "x86-64-v4", and a triple.
+    `enable_tvm_ffi` is accepted for CuTe's
     sake: every function is a TVM-FFI function.
     """
 
@@ -31,6 +33,8 @@ class Options:
     opt_level: int = 3
     enable_tvm_ffi: bool = True
     strip_paths: bool = False
+    host_cpu: str | None = None
+    host_target: str | None = None
 
     def __post_init__(self) -> None:
         if self.target is not None and self.target not in TARGETS:
@@ -39,6 +43,10 @@ class Options:
             raise CompileError(
                 f"gpu_arch must be a str such as 'sm_90a', but got {self.gpu_arch!r}"
             )
+        for name in ("host_cpu", "host_target"):
+            value = getattr(self, name)
+            if not isinstance(value, str | None):
+                raise CompileError(f"{name} must be a str, but got {value!r}")
         if self.opt_level not in (0, 1, 2, 3) or isinstance(self.opt_level, bool):
             raise CompileError(f"opt_level must be 0, 1, 2 or 3, but got {self.opt_level!r}")
 
@@ -63,6 +71,14 @@ def _set_gpu_arch(options: Options, value: str) -> Options:
     return replace(options, gpu_arch=value)
 
 
+def _set_host_cpu(options: Options, value: str) -> Options:
+    return replace(options, host_cpu=value)
+
+
+def _set_host_target(options: Options, value: str) -> Options:
+    return replace(options, host_target=value)
+
+
 _FLAGS: Final[Mapping[str, Callable[[Options], Options]]] = {
     "--enable-tvm-ffi": lambda options: replace(options, enable_tvm_ffi=True),
     "--strip-paths": lambda options: replace(options, strip_paths=True),
@@ -70,6 +86,8 @@ _FLAGS: Final[Mapping[str, Callable[[Options], Options]]] = {
 _SETTINGS: Final[Mapping[str, Callable[[Options, str], Options]]] = {
     "--target": _set_target,
     "--gpu-arch": _set_gpu_arch,
+    "--host-cpu": _set_host_cpu,
+    "--host-target": _set_host_target,
     "--opt-level": _set_opt_level,
 }
 

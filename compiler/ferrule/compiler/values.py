@@ -83,9 +83,7 @@ def _raise(emitter: Emitter, kind: ir.Value, *parts: ir.Value) -> None:
 def _define_unsigned(emitter: Emitter) -> None:
     """The constructor came with apache-tvm-ffi 0.1.14, so it is looked up."""
     names = ("value", "out", "signature")
-    with emitter.define(
-        UNSIGNED, I32, [I64, PTR, PTR], names=names, attributes=COLD
-    ) as function:
+    with emitter.define(UNSIGNED, I32, [I64, PTR, PTR], names=names, attributes=COLD) as function:
         value, out, signature = function.args
         emitter.store_field(out, ANY, "head", emitter.const_i64(TypeIndex.NONE))
         emitter.store_field(out, ANY, "v_int64", emitter.const_i64(0))

@@ -11,8 +11,8 @@ def empty(shape: Any, dtype: Any, device: Any = None) -> Any:
     """A new tensor, compact and row-major, whose elements are whatever the memory holds.
 
     `shape`: an integer or a tuple of integers, also such that are known only at the call.  The
-    memory comes from the caller's allocator, which is that of torch where a call has a torch tensor,
-    and is let go of at the end of the call unless the tensor is returned.
+    memory comes from the caller's allocator, which is torch's where a call has a torch tensor, and
+    is let go of at the end of the call unless the tensor is returned.
     """
     outside("empty")
 

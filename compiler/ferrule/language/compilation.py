@@ -188,6 +188,7 @@ def _lowered(program: Program, options: Options) -> Body:
 def build(job: Job) -> Function:
     """Lowers, wraps, assembles and loads one function."""
     from ferrule.compiler import targets
+    from ferrule.compiler.exports import export_target
     from ferrule.compiler.origin import CompiledOrigin, host_module
     from ferrule.language.codegen import CodegenError
     from ferrule.language.ir.collapse import collapse
@@ -214,7 +215,9 @@ def build(job: Job) -> Function:
     place = None if job.options.strip_paths else definition_of(job.function)
     body = body.placed(place)
     module = host_module(signature, body, opt_level=job.options.opt_level)
-    origin = CompiledOrigin(module, print_program(program))
+    doc = inspect.getdoc(job.function)
+    exported = export_target(job.options.host_target, job.options.host_cpu)
+    origin = CompiledOrigin(module, print_program(program), doc=doc, target=exported)
     host = targets.host()
     name = signature.name
     engine = Engine.load(origin.emit(name, host.cpu, host.triple))
@@ -223,5 +226,5 @@ def build(job: Job) -> Function:
         signature,
         origin,
         owner=engine,
-        doc=inspect.getdoc(job.function),
+        doc=doc,
     )

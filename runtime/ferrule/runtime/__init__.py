@@ -1,8 +1,9 @@
 """From an object or an address to something to call.
 
-Importing this package imports tvm-ffi and teaches it ferrule's error kinds; LLVM is imported when
-the first object is loaded. Beside its own names the package has those of `ferrule.specs` that
-programs written for CuTe look for here. Names are imported when they are first used.
+Importing this package imports tvm-ffi and teaches it ferrule's error kinds and how to load objects;
+LLVM is imported when the first object is loaded. Beside its own names the package has those of
+`ferrule.specs` that programs written for CuTe look for here. Names are imported when they are first
+used.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ferrule.runtime.errors import register_error_kinds
+from ferrule.runtime.loaders import register_loaders
 
 if TYPE_CHECKING:
     from ferrule.runtime.allocator import use_allocator
@@ -109,3 +111,4 @@ def __dir__() -> list[str]:
 
 
 register_error_kinds()
+register_loaders()

@@ -144,9 +144,7 @@ def _pointer(e: Emitter, address: int) -> ir.Value:
     return e.builder.inttoptr(e.const_i64(address), PTR)
 
 
-def _refuse(
-    e: Emitter, kind: str, message: str, context: ir.Value, set_error: ir.Value
-) -> None:
+def _refuse(e: Emitter, kind: str, message: str, context: ir.Value, set_error: ir.Value) -> None:
     """Set an error and end the function."""
     e.call_pointer(set_error, _SET_ERROR, [context, e.cstring(kind), e.cstring(message)])
     e.ret(e.const_i32(-1))

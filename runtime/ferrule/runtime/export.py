@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
 from ferrule import specs
 from ferrule.runtime.archive import write_archive
 from ferrule.runtime.artefacts import ExportForm, Origin
+from ferrule.runtime.headers import Described, c_header, cpp_header
 from ferrule.runtime.linker import find_linker, machine_of
+from ferrule.runtime.stubs import stub
 
 if TYPE_CHECKING:
     from ferrule.runtime.function import Function
 
 StrPath: TypeAlias = "str | os.PathLike[str]"
-Described: TypeAlias = tuple[specs.Signature, str | None]
-"""What headers and stubs say of a function: its signature and its docstring."""
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*|_[A-Za-z0-9_]*", re.ASCII)
 
@@ -79,8 +79,6 @@ def write_library(path: StrPath, origins: Mapping[str, Origin]) -> None:
 
 def export_header(path: StrPath, functions: Iterable[Described]) -> None:
     """Write the header of functions: `.h` for C, `.hpp` for C++."""
-    from ferrule.runtime.headers import c_header, cpp_header
-
     target = _target(path, (".h", ".hpp"), "export_header")
     make = c_header if target.suffix == ".h" else cpp_header
     write_file(target, make(target.stem, tuple(functions)).encode())
@@ -88,8 +86,6 @@ def export_header(path: StrPath, functions: Iterable[Described]) -> None:
 
 def export_stub(path: StrPath, functions: Iterable[Described]) -> None:
     """Write the stub (`.pyi`) of a module that has these functions."""
-    from ferrule.runtime.stubs import stub
-
     write_file(_target(path, (".pyi",), "export_stub"), stub(tuple(functions)).encode())
 
 
@@ -125,8 +121,8 @@ def named_functions(functions: Iterable[Function] | Mapping[str, Function]) -> d
         name = _signature(function).name
         if name in named:
             raise ValueError(
-                f"two functions are named {name!r}: give a dict, whose keys are the names to export "
-                f"them under"
+                f"two functions are named {name!r}: give a dict, whose keys are the names to "
+                f"export them under"
             )
         named[name] = function
     return named

@@ -35,6 +35,7 @@ from ferrule.runtime.export import (
     export_stub,
     write_library,
 )
+from ferrule.runtime.headers import Described
 from ferrule.runtime.heaptype import HeapType, make_heap_type
 from ferrule.runtime.plan import CallPlan, make_plan
 from ferrule.runtime.results import holds_containers, unpack
@@ -159,8 +160,7 @@ class _Members:
 
     def export_stub(self, path: str | os.PathLike[str]) -> None:
         """Write the stub (`.pyi`) of a module that has this function."""
-        state = _state_of(self)
-        export_stub(path, [(state.signature, state.doc)])
+        export_stub(path, [described(self)])
 
     def __repr__(self) -> str:
         state = self.__dict__.get(_STATE)
@@ -195,6 +195,12 @@ def _state_of(function: _Members) -> _State:
 def origin_of(function: Function) -> Origin:
     """What a function was made from."""
     return _state_of(function).origin
+
+
+def described(function: _Members) -> Described:
+    """What headers and stubs say of a function."""
+    state = _state_of(function)
+    return state.signature, state.doc
 
 
 def _chosen(function_name: str | None, state: _State) -> str:

@@ -15,8 +15,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from ferrule.runtime.artefacts import Stage
 from ferrule.runtime.errors import StageError
-from ferrule.runtime.export import export_code, named_functions, write_library
-from ferrule.runtime.function import Function, origin_of
+from ferrule.runtime.export import (
+    export_code,
+    export_header,
+    export_stub,
+    named_functions,
+    write_library,
+)
+from ferrule.runtime.function import Function, described, origin_of
+from ferrule.runtime.headers import Described
 
 if TYPE_CHECKING:
     import tvm_ffi
@@ -63,12 +70,12 @@ class Module:
         makers: Mapping[str, Callable[[], Any]],
         imports: Iterable[Module],
     ) -> None:
-        self._kind: Final = kind
-        self._path: Final = path
-        self._makers: Final = dict(makers)
-        self._made: Final[dict[str, Any]] = {}
-        self._lock: Final = RLock()
-        self._imports: Final = tuple(imports)
+        self._kind = kind
+        self._path = path
+        self._makers = dict(makers)
+        self._made: dict[str, Any] = {}
+        self._lock = RLock()
+        self._imports = tuple(imports)
 
     @property
     def kind(self) -> ModuleKind:
@@ -116,22 +123,33 @@ class Module:
         return "\n".join(origin_of(self[name]).text(stage) for name in self)
 
     def write_to_file(self, path: str | os.PathLike[str]) -> None:
-        """Write the module: `.so` or `.a`, and a module of one function in any form of code.
+        """Write the module, in the form that the suffix names: a library (`.so`, `.a`), headers
+        (`.h`, `.hpp`), a stub (`.pyi`), and of one function any form of code.
 
         ValueError for another suffix. What fails is what fails for `export_library` and
         `Function.export_to_c`.
         """
         origins = {name: origin_of(self[name]) for name in self}
-        if Path(path).suffix in (".so", ".a"):
-            write_library(path, origins)
-        elif len(origins) == 1:
-            ((name, origin),) = origins.items()
-            export_code(origin, name, path)
-        else:
-            raise ValueError(
-                f"a module of {len(origins)} functions is written to a .so or .a file, "
-                f"but got {os.fspath(path)!r}"
-            )
+        match Path(path).suffix:
+            case ".so" | ".a":
+                write_library(path, origins)
+            case ".h" | ".hpp":
+                export_header(path, self._described())
+            case ".pyi":
+                export_stub(path, self._described())
+            case _ if len(origins) == 1:
+                ((name, origin),) = origins.items()
+                export_code(origin, name, path)
+            case _:
+                raise ValueError(
+                    f"a module of {len(origins)} functions is written to a file that ends in .so, "
+                    f".a, .h, .hpp or .pyi, but got {os.fspath(path)!r}"
+                )
+
+    def _described(self) -> list[Described]:
+        """What headers say: functions under their names in this module."""
+        pairs = ((name, described(self[name])) for name in self)
+        return [(signature.renamed(name), doc) for name, (signature, doc) in pairs]
 
     def system_lib(self, prefix: str = "") -> tvm_ffi.Module:
         """The functions as a module of tvm-ffi, for good.

@@ -23,9 +23,6 @@ from ferrule.runtime.engine import Engine
 from ferrule.runtime.objectfile import read_object
 from ferrule.runtime.sharedlibrary import tvm_ffi_library
 
-LOADERS: Final = ("o", "a")
-"""Suffixes of the files that `tvm_ffi.load_module` takes with ferrule's loader."""
-
 # What was registered cannot be taken back: tvm-ffi calls it until the process ends.
 _REGISTERED: Final[dict[str, tuple[str, list[Engine]]]] = {}
 _LOCK: Final = Lock()
@@ -46,22 +43,14 @@ def register(prefix: str, objects: Sequence[bytes]) -> tvm_ffi.Module:
     return tvm_ffi.system_lib(prefix)
 
 
-def load_file(path: str, suffix: str) -> tvm_ffi.Module:
-    """The loader of objects and archives that tvm-ffi calls."""
+def load_file(path: str) -> tvm_ffi.Module:
+    """The module of an object or an archive: what `tvm_ffi.load_module` calls for these files."""
     data = Path(path).read_bytes()
     try:
         objects = list(read_archive(data)) if data.startswith(MAGIC) else [data]
         return register(f"ferrule_{_hash(data).hex()[:24]}_", objects)
     except ObjectFileError as error:
         raise ObjectFileError(f"{path}: {error}") from None
-
-
-def register_loaders() -> None:
-    """Teach tvm-ffi to load objects and archives; a loader that somebody registered stays."""
-    for suffix in LOADERS:
-        name = f"ffi.Module.load_from_file.{suffix}"
-        if tvm_ffi.get_global_func(name, allow_missing=True) is None:
-            tvm_ffi.register_global_func(name, load_file)
 
 
 def _hash(data: bytes) -> bytes:

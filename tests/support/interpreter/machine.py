@@ -7,6 +7,7 @@ a size that overflows and has no fault) is an error here, an AssertionError.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -90,6 +91,7 @@ class Machine:
     fuel: int
     dims: dict[Dim, int] = field(default_factory=dict)
     printed: list[str] = field(default_factory=list)
+    returned: list[Any] = field(default_factory=list)
 
     def dim(self, dim: Dim) -> int:
         """The value of a size that must have one."""
@@ -144,6 +146,14 @@ class Machine:
                 values[result] = self.fragment(result)
             case ops.Special(result, register, axis):
                 values[result] = thread[register][axis]
+            case ops.Alloc():
+                self.alloc(op, values)
+            case ops.Text(result, data):
+                values[result] = data
+            case ops.Address(result, operand):
+                values[result] = values[operand]
+            case ops.Return(found):
+                self.returned = [values[value] for value in found]
             case _:
                 values[op.result] = self.scalar(op, dtype_of(op.result), values)
 
@@ -189,6 +199,15 @@ class Machine:
         sizes = ([self.dim(dim) for dim in dims] for dims in (type_.shape, type_.strides))
         last = sum((size - 1) * stride for size, stride in zip(*sizes, strict=True))
         return Memory.undefined((last + 1) * type_.dtype.itemsize)
+
+    def alloc(self, op: ops.Alloc, values: Values) -> None:
+        """New memory, and the values of the symbols that are its sizes."""
+        type_, sizes = op.result.tensor, [values[value] for value in op.sizes]
+        named = zip(type_.shape, sizes, strict=True)
+        made = {dim: size for dim, size in named if dim in self.program.made}
+        self.symbols = {**self.symbols, **made}
+        self.dims.clear()
+        values[op.result] = Memory.undefined(math.prod(sizes) * type_.dtype.itemsize)
 
     def offset(self, tensor: ops.Value, indices: Sequence[ops.Value], values: Values) -> int:
         """How many bytes an element is from the first."""

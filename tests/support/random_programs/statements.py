@@ -313,7 +313,7 @@ class Statements:
         body = block.inner("break", "continue")
         body.scope.numbers |= indices
         lines = [header, *(INDENT + line for line in first), *self.nested(body, depth)]
-        if self.expressions.choices.chance(10):
+        if self.expressions.choices.chance(15):
             lines += ["else:", *self.nested(block, depth)]
         return lines
 

@@ -2,7 +2,8 @@
 
 The generated function is `i32 (ptr handle, ptr args, i32 num_args, ptr result)`.  It decodes and
 checks every argument, makes the call of the convention, sets `result` where the signature has one
-(else it stays as it is, None) and returns 0; or it sets an error and returns -1.  The body never runs unless every argument passed.
+(else it stays as it is, None) and returns 0; or it sets an error and returns -1.  The body never
+runs unless every argument passed.
 
 There are two ways to the call.  The hot path is generated for the signature: it accepts what is
 plainly right, without messages and calls.  Whatever else comes goes to `ferrule_check`, which is

@@ -36,8 +36,8 @@ class DecodedCall:
 
     Leaves and symbols are read where they are asked for, and only what a convention asks for is
     kept on the way to it.  `sizes` lowers any expression over the symbols.  `values` is the buffer
-    in which a callee leaves the numbers that the message of its fault shows, `results` the one for the
-    leaves of what it returns, None for a function that returns nothing.
+    in which a callee leaves the numbers that the message of its fault shows, `results` the one for
+    the leaves of what it returns, None for a function that returns nothing.
     """
 
     signature: Signature

@@ -167,6 +167,7 @@ class _Spine:
     order: list[ops.SimpleOp] = field(default_factory=list)
     tests: list[tuple[ops.Compare, bool]] = field(default_factory=list)
     coefficients: dict[ops.Value, Coefficients] = field(default_factory=dict)
+    ones: set[ops.Value] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         for param in self.kernel.params:
@@ -187,7 +188,10 @@ class _Spine:
                         return None
                     self.tests += self.conjuncts(condition, holds=bool(then.ops))
                     return then if then.ops else otherwise
-                case ops.If() | ops.For() | ops.While() | ops.Parallel():
+                case ops.For(body=body):
+                    self.take_steady(body)
+                    return None
+                case ops.If() | ops.While() | ops.Parallel():
                     return None
                 case ops.Store(tensor) if tensor.tensor.is_own:
                     pass
@@ -197,17 +201,34 @@ class _Spine:
                     self.take(op)
         return None
 
+    def take_steady(self, body: ops.Region) -> None:
+        """Takes what a loop computes again in each iteration though it does not depend on it."""
+        for op in body.ops:
+            match op:
+                case ops.Constant() | ops.Binary() | ops.Cast():
+                    self.take(op)
+                case ops.Size(fault=None) | ops.Special():
+                    self.take(op)
+
     def take(self, op: ops.SimpleOp) -> None:
         """Adds an op, and finds out what its result depends on."""
         self.order.append(op)
+        if isinstance(op, ops.Constant) and op.value == 1:
+            self.ones.add(op.result)
         if op.result in self.coefficients:
             return
+        match op:
+            case ops.Binary(result, "mul", lhs, rhs) if not self.ones.isdisjoint((lhs, rhs)):
+                other = self.coefficients.get(rhs if lhs in self.ones else lhs)
+                if other is not None:
+                    self.coefficients[result] = other
+                return
         operands = [self.coefficients.get(operand) for operand in operands_of(op)]
         if isinstance(op, ops.Load) or None in operands:
             return
         known = [operand for operand in operands if operand is not None]
         self.coefficients[op.result] = tuple(
-            _coefficient(op, axis, [operand[axis] for operand in known])
+            coefficient(op, axis, [operand[axis] for operand in known])
             for axis in range(AXIS_COUNT)
         )
 
@@ -307,7 +328,7 @@ def _basis(axis: int) -> Coefficients:
     return tuple(int(axis == other) for other in range(AXIS_COUNT))
 
 
-def _coefficient(op: ops.SimpleOp, axis: int, operands: list[int | None]) -> int | None:
+def coefficient(op: ops.SimpleOp, axis: int, operands: list[int | None]) -> int | None:
     """How a result depends on a coordinate, when its operands do so."""
     match op, operands:
         case ops.Special(_, "thread_idx", at), _:

@@ -67,8 +67,17 @@ def mark_parallel(emitter: Emitter, latch: ir.Instruction, group: Group) -> None
     said = [["llvm.loop.parallel_accesses", group.node], ["llvm.loop.unroll.disable"]]
     if group.straight:
         said.append(["llvm.loop.vectorize.enable", ir.Constant(I1, 0)])
+    nodes = [emitter.module.add_metadata(each) for each in said]
     loop = _distinct(emitter)
-    loop.operands = (loop, *(emitter.module.add_metadata(each) for each in said))
+    loop.operands = (loop, *nodes)
+    latch.set_metadata("llvm.loop", loop)
+
+
+def mark_outer(emitter: Emitter, latch: ir.Instruction) -> None:
+    """Says of a loop around others that it is not unrolled: that only makes copies of those."""
+    whole = emitter.module.add_metadata(["llvm.loop.unroll.disable"])
+    loop = _distinct(emitter)
+    loop.operands = (loop, whole)
     latch.set_metadata("llvm.loop", loop)
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from llvmlite import ir
 
-from ferrule.language.codegen import guards, hints, lanes, steady
+from ferrule.language.codegen import guards, hints, lanes, steady, strips
 from ferrule.language.codegen.arithmetic import intrinsic
 from ferrule.language.codegen.functions import FunctionLowering
 from ferrule.language.codegen.intervals import Interval, interval
@@ -100,9 +101,31 @@ def emit_threads(
     with ExitStack() as open_loops:
         for axis in _OUTER_FIRST:
             open_loops.enter_context(_block_loop(lowering, plans[axis], shape))
-        for axis in _OUTER_FIRST:
-            open_loops.enter_context(_thread_loop(lowering, kernel, plans[axis], shape))
-        drive(lowering.region(kernel.body))
+        for axis in _OUTER_FIRST[:-1]:
+            piece = open_loops.enter_context(_piece(lowering, plans[axis], shape))
+            loop = _threads(lowering, plans[axis], piece, piece.first, piece.end)
+            open_loops.enter_context(loop)
+        _innermost(lowering, kernel, plans[0], shape)
+
+
+def _innermost(
+    lowering: FunctionLowering, kernel: ops.Function, plan: guards.AxisPlan, shape: Shape
+) -> None:
+    """The loop over the threads of x, with the body of the kernel."""
+    with _piece(lowering, plan, shape) as piece:
+        threads = partial(_threads, lowering, plan, piece)
+        if _is_one(piece.end):
+            with threads(piece.first, piece.end):
+                drive(lowering.region(kernel.body))
+            return
+        form = strips.find(kernel, plan, steady.conditions(lowering))
+        limits = (piece.first, piece.end)
+        with steady.before_loop(lowering, kernel, plan, *limits, needed=form is not None):
+            if form is not None:
+                strips.emit(lowering, form, *limits, threads)
+                return
+            with threads(*limits):
+                drive(lowering.region(kernel.body))
 
 
 @contextmanager
@@ -120,46 +143,47 @@ def _block_loop(lowering: FunctionLowering, plan: guards.AxisPlan, shape: Shape)
 
 
 @contextmanager
-def _thread_loop(
-    lowering: FunctionLowering, kernel: ops.Function, plan: guards.AxisPlan, shape: Shape
-) -> Iterator[None]:
-    """The loop over the threads of an axis: in pieces, in each over those within the bounds."""
+def _piece(lowering: FunctionLowering, plan: guards.AxisPlan, shape: Shape) -> Iterator[_Piece]:
+    """The threads of an axis within the bounds: in one piece, or a loop over pieces."""
     name, count = f"thread.{ops.AXES[plan.axis]}", shape.block[plan.axis]
     if plan.fused:
         count = lowering.b.mul(shape.grid[plan.axis], count, flags=("nsw",))
-    group = lowering.group if plan.axis == 0 else None
-    with ExitStack() as loops:
-        if not plan.points or _is_one(count):
-            if plan.axis == 0 and not _is_one(count):
-                loops.enter_context(steady.before_loop(lowering, kernel, plan, ZERO, count))
-            thread = loops.enter_context(_loop(lowering, count, name, group))
-            lowering.coordinates["thread_idx", plan.axis] = thread
-        else:
-            whole = set(plan.points) <= set(plan.counter) and shape.counter_fits(plan)
-            split = _whole if whole else _pieces
-            piece = loops.enter_context(split(lowering, plan, count, name))
-            if plan.axis == 0:
-                limits = (piece.first, piece.end)
-                loops.enter_context(steady.before_loop(lowering, kernel, plan, *limits))
-            loop = counted(lowering.emitter, piece.first, piece.end, name, group)
-            thread = loops.enter_context(loop)
-            lowering.coordinates["thread_idx", plan.axis] = ZERO if plan.fused else thread
-            _define_points(lowering, plan, piece, thread)
-        yield
+    if not plan.points or _is_one(count):
+        yield _Piece(ZERO, ZERO, count, None)
+        return
+    whole = set(plan.points) <= set(plan.counter) and shape.counter_fits(plan)
+    with (_whole if whole else _pieces)(lowering, plan, count, name) as piece:
+        yield piece
 
 
 @contextmanager
-def _loop(
+def _threads(
     lowering: FunctionLowering,
-    count: ir.Value,
-    name: str,
-    group: hints.Group | None = None,
+    plan: guards.AxisPlan,
+    piece: _Piece,
+    first: ir.Value,
+    end: ir.Value,
 ) -> Iterator[ir.Value]:
+    """The loop over the threads first <= i < end of a piece; none where the only one is 0."""
+    name = f"thread.{ops.AXES[plan.axis]}"
+    group = lowering.group if plan.axis == 0 else None
+    with ExitStack() as loops:
+        thread = ZERO
+        if not _is_one(end):
+            thread = loops.enter_context(counted(lowering.emitter, first, end, name, group))
+        lowering.coordinates["thread_idx", plan.axis] = ZERO if plan.fused else thread
+        if piece.starts is not None:
+            _define_points(lowering, plan, piece.begin, piece.starts, thread)
+        yield thread
+
+
+@contextmanager
+def _loop(lowering: FunctionLowering, count: ir.Value, name: str) -> Iterator[ir.Value]:
     """A loop over 0 <= i < count; none at all where the only index is 0."""
     if _is_one(count):
         yield ZERO
         return
-    with counted(lowering.emitter, ZERO, count, name, group) as index:
+    with counted(lowering.emitter, ZERO, count, name) as index:
         yield index
 
 
@@ -169,12 +193,15 @@ def _is_one(count: ir.Value) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Threads first <= i < end of the piece that begins at `begin`; `starts`: points there, i64."""
+    """Threads first <= i < end of the piece that begins at `begin`.
+
+    `starts`: the points and limits there, i64; None where nothing is known of them.
+    """
 
     begin: ir.Value
     first: ir.Value
     end: ir.Value
-    starts: dict[ops.Value, ir.Value]
+    starts: dict[ops.Value, ir.Value] | None
 
 
 @contextmanager
@@ -274,12 +301,16 @@ def _distance(b: ir.IRBuilder, limit: ir.Value, value: ir.Value, slack: int) -> 
 
 
 def _define_points(
-    lowering: FunctionLowering, plan: guards.AxisPlan, piece: _Piece, thread: ir.Value
+    lowering: FunctionLowering,
+    plan: guards.AxisPlan,
+    begin: ir.Value,
+    starts: dict[ops.Value, ir.Value],
+    thread: ir.Value,
 ) -> None:
     """Points as the thread's number plus something steady; the bounds as what they are."""
     b = lowering.b
     for point in plan.points:
-        offset = difference(b, piece.starts[point], piece.begin)
+        offset = difference(b, starts[point], begin)
         # Of 32 bits neither can overflow 64; an offset of 64 bits may have wrapped.
         flags = ("nsw",) if dtype_of(point).bits == 32 else ()
         lowering.define_integer(point, total(b, offset, thread, flags))

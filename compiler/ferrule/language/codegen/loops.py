@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from ferrule.language.codegen.hints import Group, mark_parallel
+from ferrule.language.codegen.hints import Group, mark_outer, mark_parallel
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I64
 from ferrule.specs import DType
@@ -74,21 +74,32 @@ def counted(
 ) -> Iterator[ir.Value]:
     """Emits a loop over first <= i < end (signed) and yields i.
 
-    `group`: the loads and stores of its iterations, if they do not depend on each other.
+    `group`: the loads and stores of its iterations, if they do not depend on each other; None for
+    a loop around others.
     """
-    limits = Range(first, end)
+    with counted_by(emitter, Range(first, end), name, group) as counter:
+        yield counter
+
+
+@contextmanager
+def counted_by(
+    emitter: Emitter, limits: Range, name: str, group: Group | None = None
+) -> Iterator[ir.Value]:
+    """Emits a loop with these iterations and yields the counter; see `counted`."""
     before, b = emitter.builder.block, emitter.builder
     head, body, after = (emitter.block(f"{name}.{part}") for part in ("head", "body", "end"))
     emitter.branch(head)
     emitter.at(head)
     counter = b.phi(I64, name=name)
-    counter.add_incoming(first, before)
+    counter.add_incoming(limits.first, before)
     emitter.cond_branch(limits.more(b, counter), body, after)
     emitter.at(body)
     yield counter
     counter.add_incoming(limits.next(b, counter), b.block)
     latch = b.branch(head)
-    if group is not None:
+    if group is None:
+        mark_outer(emitter, latch)
+    else:
         mark_parallel(emitter, latch, group)
     emitter.at(after)
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeGuard
 
 from llvmlite import ir
 
@@ -53,22 +53,27 @@ def find(kernel: ops.Function, plan: AxisPlan, known: Mapping[ops.Value, bool]) 
 
     `known`: conditions of the loops outside.
     """
-    truths: dict[ops.Value, bool | ops.Value] = {**known}
-    truths |= {bound.result: bound.holds for bound in plan.bounds}
-    return _find(kernel.body, _Knowledge(plan, set(plan.fused), truths), MAX_BRANCHES)
+    return _find(kernel.body, Knowledge.of(plan, known), MAX_BRANCHES)
 
 
 @dataclass(slots=True)
-class _Knowledge:
+class Knowledge:
     """What depends on the thread, and what conditions are in the loop: known, or another one."""
 
     plan: AxisPlan
     varying: set[ops.Value]
     truths: dict[ops.Value, bool | ops.Value]
 
-    def copy(self) -> _Knowledge:
+    @classmethod
+    def of(cls, plan: AxisPlan, known: Mapping[ops.Value, bool]) -> Knowledge:
+        """What is known where a kernel begins."""
+        truths: dict[ops.Value, bool | ops.Value] = {**known}
+        truths |= {bound.result: bound.holds for bound in plan.bounds}
+        return cls(plan, set(plan.fused), truths)
+
+    def copy(self) -> Knowledge:
         """For a side of a branch."""
-        return _Knowledge(self.plan, set(self.varying), dict(self.truths))
+        return Knowledge(self.plan, set(self.varying), dict(self.truths))
 
     def note(self, op: ops.SimpleOp) -> bool:
         """Learns about an op's result; gives whether it is alike in all threads."""
@@ -101,12 +106,10 @@ class _Knowledge:
             case ops.Special(_, register, axis) if axis == self.plan.axis:
                 fused = bool(self.plan.fused) and register == "block_idx"
                 return fused or register == "thread_idx"
-            case ops.Fragment():
-                return True
         return op.result in self.varying or not self.varying.isdisjoint(operands_of(op))
 
 
-def _find(region: ops.Region, known: _Knowledge, depth: int) -> Steady:
+def _find(region: ops.Region, known: Knowledge, depth: int) -> Steady:
     found: list[ops.SimpleOp] = []
     rest = list(reversed(region.ops))
     while rest:
@@ -122,15 +125,25 @@ def _find(region: ops.Region, known: _Knowledge, depth: int) -> Steady:
                     sides = (op.then, op.otherwise)
                     inside = tuple(_find(side, known.copy(), depth - 1) for side in sides)
                     return Steady(tuple(found), truth, inside)
-            case ops.For() | ops.While() | ops.Parallel() | ops.Launch() | ops.Return():
-                break
-            case ops.Store() | ops.Check() | ops.Print():
-                break
-            case ops.Size(fault=fault) if fault is not None:
+            case ops.Store(tensor) if tensor.tensor.is_own:
+                pass
+            case ops.Fragment(result):
+                known.varying.add(result)
+            case _ if not without_effect(op):
                 break
             case _ if known.note(op):
                 found.append(op)
     return Steady(tuple(found))
+
+
+def without_effect(op: ops.Op) -> TypeGuard[ops.SimpleOp]:
+    """Whether an op may be done again, or earlier, and nobody sees it."""
+    match op:
+        case ops.Size(fault=fault):
+            return fault is None
+        case ops.Fragment() | ops.Alloc():
+            return False
+    return isinstance(op, ops.SimpleOp)
 
 
 @contextmanager
@@ -140,10 +153,15 @@ def before_loop(
     plan: AxisPlan,
     first: ir.Value,
     end: ir.Value,
+    *,
+    needed: bool = False,
 ) -> Iterator[None]:
-    """Emits what is alike before a loop over first <= i < end, which is emitted inside."""
-    found = find(kernel, plan, _conditions(lowering))
-    if not found.loads():
+    """Emits what is alike before a loop over first <= i < end, which is emitted inside.
+
+    Where there is no such load, nothing, unless it is `needed`.
+    """
+    found = find(kernel, plan, conditions(lowering))
+    if not needed and not found.loads():
         yield
         return
     e = lowering.emitter
@@ -159,7 +177,7 @@ def before_loop(
     e.at(none)
 
 
-def _conditions(lowering: FunctionLowering) -> dict[ops.Value, bool]:
+def conditions(lowering: FunctionLowering) -> dict[ops.Value, bool]:
     """What the loops outside made constant."""
     constants = ((v, c) for v, c in lowering.values.items() if isinstance(c, ir.Constant))
     return {value: bool(known.constant) for value, known in constants if known.type == I1}

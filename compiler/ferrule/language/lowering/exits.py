@@ -107,3 +107,19 @@ def ways_out(body: Iterable[ast.stmt]) -> set[str]:
     for statement in body:
         visit(statement, inner=False)
     return found
+
+
+def leaves_around(orelse: Iterable[ast.stmt]) -> bool:
+    """Whether the else of a loop has a `break` or `continue`, of the loop around."""
+    stack: list[ast.AST] = list(orelse)
+    while stack:
+        match node := stack.pop():
+            case ast.Break() | ast.Continue():
+                return True
+            case ast.FunctionDef() | ast.Lambda() | ast.ClassDef():
+                continue
+            case ast.For() | ast.While():
+                stack += node.orelse
+            case _:
+                stack += ast.iter_child_nodes(node)
+    return False

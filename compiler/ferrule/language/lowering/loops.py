@@ -247,13 +247,33 @@ def _loop(
 def end_loop(low: Lowering, node: ast.For | ast.While) -> None:
     """Runs the else of a loop where it was not broken off, and leaves the loop.
 
-    `BREAK` says whether it was; behind the loop only a `return` matters.
+    `BREAK` says whether it was.  Behind the loop a `return` matters, and what its else did to the
+    loop around.
     """
+    broken = low.names.get(exits.BREAK, False)
     if node.orelse:
-        low.names[exits.CONTINUE] = low.names.get(exits.BREAK, False)
+        low.names[exits.CONTINUE] = broken
         control.unless_gone(low, lambda: low.execute(node.orelse), node)
     over = low.names.get(exits.RETURN, False)
-    low.names.update({exits.BREAK: over, exits.CONTINUE: over})
+    around = {exits.BREAK: over, exits.CONTINUE: over}
+    if exits.leaves_around(node.orelse):
+        around = {flag: _by_else(low, low.names[flag], broken, over) for flag in around}
+    low.names.update(around)
+
+
+def _by_else(
+    low: Lowering, flag: bool | Number, broken: bool | Number, over: bool | Number
+) -> bool | Number:
+    """Whether a flag is true behind a loop: by a return, or by the else, without `broken`."""
+    build = low.builder
+    if flag is False or broken is True:
+        return over
+    if isinstance(broken, Number):
+        ran = Number(build.unary("not", broken.value))
+        flag = Number(build.binary("and", flag.value, ran.value)) if flag is not True else ran
+    if flag is True or over is False:
+        return flag
+    return over if over is True else Number(build.binary("or", flag.value, over.value))
 
 
 def unrolled(

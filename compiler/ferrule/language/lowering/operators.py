@@ -12,7 +12,6 @@ from typing import Any
 
 from ferrule.compiler.artefacts import Fault
 from ferrule.language.ir import ops
-from ferrule.language.layouts import flatten, format_tuple
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.tables import (
     BITWISE,
@@ -151,7 +150,9 @@ def lift(
     """Applies an operation to numbers, or element by element where an operand is a whole tensor."""
     operands = tuple(_as_whole(low, operand, node) for operand in operands)
     if any(isinstance(operand, Vector) for operand in operands):
-        return _lift_vectors(low, operands, node, emit)
+        from ferrule.language.lowering import vectors
+
+        return vectors.lift(low, operands, node, emit)
     wholes = [operand for operand in operands if isinstance(operand, Whole)]
     if not wholes:
         return emit(*operands)
@@ -168,32 +169,6 @@ def lift(
 
     dtype = _dtype_of(low, first, element)
     return Whole(first.shape, first.name, dtype, element, low.state.writes)
-
-
-def _lift_vectors(
-    low: Lowering, operands: tuple[Any, ...], node: ast.AST, emit: Callable[..., Number]
-) -> Vector:
-    """Applies an operation element by element; a number stands for as many as are needed."""
-    vectors = [operand for operand in operands if isinstance(operand, Vector)]
-    shape, count = vectors[0].shape, len(vectors[0].items)
-    for other in vectors[1:]:
-        if flatten(other.shape) != flatten(shape):
-            low.fail(
-                node,
-                f"the shapes of two vectors differ: {format_tuple(shape)} and "
-                f"{format_tuple(other.shape)}",
-                expected="equal shapes, or a vector and a number",
-            )
-    for operand in operands:
-        if not isinstance(operand, (Vector, Number)) and not is_python_number(operand):
-            low.fail(
-                node,
-                f"a vector is computed with {describe(operand)}",
-                expected="vectors of one shape, and numbers",
-                hint=f"{operand.name}.load()" if isinstance(operand, TensorView) else None,
-            )
-    columns = [o.items if isinstance(o, Vector) else (o,) * count for o in operands]
-    return Vector(shape, tuple(emit(*each) for each in zip(*columns, strict=True)))
 
 
 def _as_whole(low: Lowering, value: Any, node: ast.AST) -> Any:

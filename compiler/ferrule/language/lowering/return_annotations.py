@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError
@@ -37,10 +37,10 @@ def annotation_of(function: Callable[..., Any]) -> Any:
     Raises CompileError for an annotation that cannot be evaluated.
     """
     found = inspect.signature(function).return_annotation
-    if not isinstance(found, str):
-        return found
     try:
-        return eval(found, outer_names(function))  # type: ignore[arg-type]
+        if isinstance(found, str):
+            found = eval(found, outer_names(function))  # type: ignore[arg-type]
+        return found if isinstance(found, Hashable) else ANYTHING
     except NameError:
         return ANYTHING
     except Exception as error:
@@ -78,7 +78,7 @@ def declared(low: Lowering, value: Any, wanted: Any, node: ast.AST) -> Any:
 
 
 def _is_kind(value: Any, wanted: Any) -> bool:
-    """Whether a value is what an annotation says that converts nothing; unknown ones say nothing."""
+    """Whether a value is what an annotation says that converts nothing; others say nothing."""
     if wanted in (None, type(None)):
         return value is None
     if wanted in _TEXTS:
@@ -159,6 +159,11 @@ def _mismatch(low: Lowering, value: Any, wanted: Any, node: ast.AST) -> typing.N
 
 
 def _text(annotation: Any) -> str:
-    if typing.get_args(annotation):
-        return str(annotation).replace("typing.", "").replace("ferrule.language.faces.", "")
+    arguments = typing.get_args(annotation)
+    if typing.get_origin(annotation) is tuple:
+        return f"tuple[{', '.join(map(_text, arguments)) or '()'}]"
+    if arguments:
+        return str(annotation)
+    if annotation is Ellipsis:
+        return "..."
     return getattr(annotation, "__name__", None) or str(annotation)

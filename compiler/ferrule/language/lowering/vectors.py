@@ -51,6 +51,32 @@ def vector_shape(low: Lowering, shape: Any, what: str, node: ast.AST) -> tuple[A
     return shape if isinstance(shape, tuple) else (shape,)
 
 
+def lift(
+    low: Lowering, operands: tuple[Any, ...], node: ast.AST, emit: Callable[..., Number]
+) -> Vector:
+    """Applies an operation element by element; a number stands for as many as are needed."""
+    vectors = [operand for operand in operands if isinstance(operand, Vector)]
+    shape, count = vectors[0].shape, len(vectors[0].items)
+    for other in vectors[1:]:
+        if layouts.flatten(other.shape) != layouts.flatten(shape):
+            low.fail(
+                node,
+                f"the shapes of two vectors differ: {format_tuple(shape)} and "
+                f"{format_tuple(other.shape)}",
+                expected="equal shapes, or a vector and a number",
+            )
+    for operand in operands:
+        if not isinstance(operand, (Vector, Number)) and not operators.is_python_number(operand):
+            low.fail(
+                node,
+                f"a vector is computed with {operators.describe(operand)}",
+                expected="vectors of one shape, and numbers",
+                hint=f"{operand.name}.load()" if isinstance(operand, TensorView) else None,
+            )
+    columns = [o.items if isinstance(o, Vector) else (o,) * count for o in operands]
+    return Vector(shape, tuple(emit(*each) for each in zip(*columns, strict=True)))
+
+
 # ---- memory ----
 
 

@@ -14,12 +14,11 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.runtime.abi import SYMBOL_PREFIX, TypeIndex
+from ferrule.runtime.entry.key import EntryKey
 from ferrule.runtime.entry.python import FALSE, NONE, TRUE, incref, near, python
 from ferrule.runtime.entry.readers import Form, Reader
-from ferrule.runtime.entry.structs import PLAN, STATE
+from ferrule.runtime.entry.structs import NO_DEVICE, PLAN, STATE, UNUSED_DEVICE
 from ferrule.runtime.entry.support import BIND, FINISH, RAISE
-from ferrule.runtime.entry.surroundings import Surroundings
-from ferrule.runtime.entry.tensors import TensorReader
 from ferrule.runtime.entry.values import Frame, read_tensors, read_value
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
 from ferrule.runtime.llvm.layouts import ANY, I32, I64, PTR, Layout
@@ -37,36 +36,13 @@ _VECTORCALL: Final = ir.FunctionType(PTR, [PTR, PTR, I64, PTR])
 _WRAPPER: Final = ir.FunctionType(I32, [PTR, PTR, I32, PTR])
 
 
-@dataclass(frozen=True, slots=True)
-class EntryKey:
-    """What the code of an entry depends on.
-
-    `unpacks`: a container that comes back becomes a tuple or list. `releases_gil` around the
-    wrapper. `uses_stream`, `allocates`: whether the wrapper can ask for the caller's stream and
-    allocator, which are those of the arguments' framework during the call.
-    """
-
-    readers: tuple[Reader, ...]
-    unpacks: bool = False
-    releases_gil: bool = True
-    uses_stream: bool = True
-    allocates: bool = True
-
-
-def entry_text(
-    key: EntryKey,
-    surroundings: Surroundings,
-    instance: Layout,
-    triple: str,
-    function_types: int,
-) -> str:
+def entry_text(key: EntryKey, instance: Layout, triple: str) -> str:
     """The entry as LLVM IR; `instance` is the layout of the callable."""
     e = Emitter("ferrule.entry", triple)
     names = ("self", "args", "nargsf", "kwnames")
     entry = e.declare(SYMBOL_PREFIX + ENTRY_NAME, PTR, _VECTORCALL.args, names=names)
-    generator = _Entry(e, key, surroundings, instance, function_types)
     with e.body(entry):
-        generator.emit(*entry.args)
+        _Entry(e, key, instance).emit(*entry.args)
     return e.text()
 
 
@@ -74,9 +50,7 @@ def entry_text(
 class _Entry:
     e: Emitter
     key: EntryKey
-    surroundings: Surroundings
     instance: Layout
-    function_types: int
 
     def emit(self, me: ir.Value, args: ir.Value, nargsf: ir.Value, kwnames: ir.Value) -> None:
         e = self.e
@@ -85,7 +59,8 @@ class _Entry:
         values = self._values(plan, args, nargsf, kwnames, early)
         state = e.alloca(STATE, name="state")
         e.store_field(state, STATE, "framework", e.null())
-        e.store_field(state, STATE, "device", e.const_i64(-1))
+        device = NO_DEVICE if self.key.traits.uses_stream else UNUSED_DEVICE
+        e.store_field(state, STATE, "device", e.const_i64(device))
         frame = Frame(e, self.instance, state, refused, self.function_types, self._tensors_function)
         packed = self._read(frame, values)
         result = e.alloca(ANY, name="result")
@@ -138,15 +113,6 @@ class _Entry:
 
     # ---- arguments ----
 
-    def _tensors_function(self, forms: tuple[Form, ...]) -> ir.Function:
-        """The function that reads tensors of these forms; one for each set of forms."""
-        name = "tensor_" + "_".join(form.name.lower() for form in forms)
-        known: ir.Function | None = self.e.module.globals.get(name)
-        if known is None:
-            reader = TensorReader(self.e, self.surroundings, streams=self.key.uses_stream)
-            known = reader.define(name, forms, self.instance)
-        return known
-
     def _read(self, frame: Frame, values: ir.Value) -> ir.Value:
         e, count = self.e, len(self.key.readers)
         packed = e.alloca(ANY, max(1, count), name="packed")
@@ -167,7 +133,7 @@ class _Entry:
         e, count = self.e, len(self.key.readers)
         code = e.load_field(plan, PLAN, "code")
         self._enter(state)
-        thread = python(e, "PyEval_SaveThread") if self.key.releases_gil else None
+        thread = python(e, "PyEval_SaveThread") if self.key.traits.releases_gil else None
         arguments = [e.null(), packed, e.const_i32(count), result]
         status = e.call_pointer(code, _WRAPPER, arguments, name="status")
         if thread is not None:
@@ -185,24 +151,24 @@ class _Entry:
         tvm-ffi knows no way in which setting them fails.
         """
         e = self.e
-        if self.key.uses_stream and self._knows_torch:
+        if self.key.traits.uses_stream and self._knows_torch:
             device = e.load_field(state, STATE, "device")
-            with e.if_then(e.icmp("ne", device, e.const_i64(-1)), likely=False):
+            with e.if_then(e.icmp("ne", device, e.const_i64(NO_DEVICE)), likely=False):
                 former = e.field_ptr(state, STATE, "former_stream")
                 self._set_stream(device, e.load_field(state, STATE, "stream"), former)
-        if self.key.allocates and self._knows_torch:
+        if self.key.traits.allocates and self._knows_torch:
             with e.if_then(e.not_(e.is_null(e.load_field(state, STATE, "framework")))):
                 former = e.field_ptr(state, STATE, "former_allocator")
                 self._set_allocator(e.external("torch_allocator"), former)
 
     def _leave(self, state: ir.Value) -> None:
         e = self.e
-        if self.key.uses_stream and self._knows_torch:
+        if self.key.traits.uses_stream and self._knows_torch:
             device = e.load_field(state, STATE, "device")
-            with e.if_then(e.icmp("ne", device, e.const_i64(-1)), likely=False):
+            with e.if_then(e.icmp("ne", device, e.const_i64(NO_DEVICE)), likely=False):
                 former = e.load_field(state, STATE, "former_stream")
                 self._set_stream(device, former, e.null())
-        if self.key.allocates and self._knows_torch:
+        if self.key.traits.allocates and self._knows_torch:
             with e.if_then(e.not_(e.is_null(e.load_field(state, STATE, "framework")))):
                 former = e.load_field(state, STATE, "former_allocator")
                 self._set_allocator(former, e.null())
@@ -252,9 +218,7 @@ class _Entry:
             case TypeIndex.INT:
                 return python(e, "PyLong_FromLongLong", e.load_field(result, ANY, "v_int64"))
             case TypeIndex.FLOAT:
-                return python(
-                    e, "PyFloat_FromDouble", e.load(e.field_ptr(result, ANY, "v_float64"), F64)
-                )
+                return python(e, "PyFloat_FromDouble", e.load_field(result, ANY, "v_float64"))
             case TypeIndex.BOOL:
                 truth = e.icmp("ne", e.load_field(result, ANY, "v_int64"), e.const_i64(0))
                 made = e.select(truth, e.external(TRUE), e.external(FALSE))
@@ -291,7 +255,7 @@ def _runs(readers: Sequence[Reader]) -> Iterator[tuple[Reader, int, int]]:
     first = 0
     for reader, group in groupby(readers):
         number = len(list(group))
-        if reader.reads_tensors:
+        if reader.borrows and len(reader.forms) <= 3:
             yield reader, first, number
         else:
             yield from ((reader, first + i, 1) for i in range(number))

@@ -10,18 +10,16 @@ from threading import Lock
 from typing import Any, Final
 
 import tvm_ffi
-from llvmlite import binding
 
-from ferrule.runtime.artefacts import ObjectCode
-from ferrule.runtime.engine import Engine, host_triple, initialize_llvm
+from ferrule.runtime.engine import Engine, host_triple, libtvm_ffi
 from ferrule.runtime.entry.code import (
     ENTRY_NAME,
     GATE,
     SET_ALLOCATOR,
     UNPACK,
-    EntryKey,
     entry_text,
 )
+from ferrule.runtime.entry.key import EntryKey
 from ferrule.runtime.entry.python import python_symbols
 from ferrule.runtime.entry.readers import Reader
 from ferrule.runtime.entry.structs import instance_layout
@@ -40,27 +38,13 @@ from ferrule.runtime.entry.support import (
     support_text,
 )
 from ferrule.runtime.entry.surroundings import Surroundings, find_surroundings, torch_is_there
-from ferrule.runtime.entry.tensors import IS_SAFE
+from ferrule.runtime.entry.tensors import READ_TENSOR
 from ferrule.runtime.entry.values import FFI_ARRAY
 from ferrule.runtime.heaptype import HeapType
+from ferrule.runtime.llvm.layouts import Layout
+from ferrule.runtime.llvm.native import compile_native
 
-_SHARED: Final = (BIND, TEXT, BYTES, RAISE, FINISH, DROP_ERROR, IS_SAFE)
-
-
-def compile_text(text: str, name: str) -> ObjectCode:
-    """An object for this process from LLVM IR of short functions, without any vector code."""
-    initialize_llvm()
-    module = binding.parse_assembly(text)
-    module.verify()
-    triple = host_triple()
-    machine = binding.Target.from_triple(triple).create_target_machine(
-        opt=2, reloc="pic", codemodel="default"
-    )
-    options = binding.create_pipeline_tuning_options(speed_level=2)
-    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
-    builder = binding.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
-    return ObjectCode(name, bytes(machine.emit_object(module)), triple, "")
+_SHARED: Final = (BIND, TEXT, BYTES, RAISE, FINISH, DROP_ERROR, READ_TENSOR)
 
 
 class Support:
@@ -68,8 +52,8 @@ class Support:
 
     __slots__ = ("_engines", "_functions", "symbols")
 
-    def __init__(self, surroundings: Surroundings) -> None:
-        packed = Engine.load(compile_text(packed_text(host_triple()), "packed"))
+    def __init__(self, surroundings: Surroundings, instance: Layout) -> None:
+        packed = Engine.load(compile_native("packed", packed_text(host_triple())))
         self._functions = [_function(packed, name) for name in (TAKE, FAIL)]
         array = tvm_ffi.get_global_func("ffi.Array")
         self._functions.append(array)
@@ -78,8 +62,8 @@ class Support:
         symbols[FFI_ARRAY] = array.__chandle__()
         if (allocator := _set_allocator()) is not None:
             symbols[SET_ALLOCATOR] = allocator
-        text = support_text(host_triple(), torch=surroundings.has_torch)
-        shared = Engine.load(compile_text(text, "support"), symbols)
+        text = support_text(host_triple(), surroundings, instance)
+        shared = Engine.load(compile_native("support", text), symbols)
         self._engines = (packed, shared)
         symbols.update({name: shared.address(name) for name in _SHARED})
         self.symbols: Final[Mapping[str, int]] = symbols
@@ -93,9 +77,7 @@ def _function(engine: Engine, name: str) -> Any:
 
 @cache
 def _set_allocator() -> int | None:
-    from tvm_ffi import libinfo
-
-    found = getattr(ctypes.CDLL(libinfo.find_libtvm_ffi()), SET_ALLOCATOR, None)
+    found = getattr(libtvm_ffi(), SET_ALLOCATOR, None)
     return None if found is None else ctypes.cast(found, ctypes.c_void_p).value
 
 
@@ -106,47 +88,40 @@ class Entries:
     later than an entry was made, such as torch, is read by those that are made from then on.
     """
 
-    def __init__(
-        self,
-        heap: HeapType,
-        function_types: tuple[type[Any], ...],
-        gates: Mapping[bool, int],
-        unpack: object,
-    ) -> None:
-        self._heap = heap
-        self._types = function_types
-        self._gates = gates
-        self._unpack = unpack
-        self._lock = Lock()
-        self._supports: dict[bool, tuple[Surroundings, Support]] = {}
-        self._engines: dict[tuple[bool, EntryKey], Engine] = {}
+    def __init__(self, heap: HeapType, gates: Mapping[bool, int], unpack: object) -> None:
+        self._heap: Final = heap
+        self._instance: Final = instance_layout(heap)
+        self._gates: Final = gates
+        self._unpack: Final = unpack
+        self._lock: Final = Lock()
+        self._supports: Final[dict[bool, tuple[Surroundings, Support]]] = {}
+        self._engines: Final[dict[tuple[bool, EntryKey], Engine]] = {}
 
     def address(self, key: EntryKey) -> int | None:
         """The entry of this key; None where it would read no argument of some parameter."""
         with self._lock:
             torch = torch_is_there()
-            if torch not in self._supports:
-                found = find_surroundings(self._types, self._heap.handle_offset)
-                self._supports[torch] = (found, Support(found))
-            surroundings, support = self._supports[torch]
+            surroundings, support = self._support(torch)
             readers = _readable(key.readers, surroundings)
-            if readers is None or (key.allocates and SET_ALLOCATOR not in support.symbols):
+            if readers is None or (key.traits.allocates and SET_ALLOCATOR not in support.symbols):
                 return None
             known = replace(key, readers=readers)
             engine = self._engines.get((torch, known))
             if engine is None:
-                engine = self._engines[torch, known] = self._load(known, surroundings, support)
+                engine = self._engines[torch, known] = self._load(known, support)
             return engine.address(f"__tvm_ffi_{ENTRY_NAME}")
 
-    def _load(self, key: EntryKey, surroundings: Surroundings, support: Support) -> Engine:
-        layout = instance_layout(self._heap)
-        text = entry_text(key, surroundings, layout, host_triple(), len(self._types))
-        symbols = {
-            **support.symbols,
-            GATE: self._gates[key.unpacks],
-            UNPACK: id(self._unpack),
-        }
-        return Engine.load(compile_text(text, ENTRY_NAME), symbols)
+    def _support(self, torch: bool) -> tuple[Surroundings, Support]:
+        if torch not in self._supports:
+            found = find_surroundings(self._heap.type, self._heap.handle_offset)
+            self._supports[torch] = (found, Support(found, self._instance))
+        return self._supports[torch]
+
+    def _load(self, key: EntryKey, support: Support) -> Engine:
+        text = entry_text(key, self._instance, host_triple())
+        own = {GATE: self._gates[key.unpacks], UNPACK: id(self._unpack)}
+        code = compile_native(ENTRY_NAME, text, optimize=False)
+        return Engine.load(code, {**support.symbols, **own})
 
 
 def _readable(readers: tuple[Reader, ...], surroundings: Surroundings) -> tuple[Reader, ...] | None:

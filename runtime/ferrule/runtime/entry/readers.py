@@ -31,11 +31,12 @@ class Form(Enum):
     ARRAY = "array"
     FROZEN_ARRAY = "array that may be read-only"
     TORCH = "torch"
-    TENSOR = "tensor"
+    TENSOR = "tvm_ffi_Tensor"
     TUPLE = "tuple"
 
 
-TENSORS = frozenset({Form.ARRAY, Form.FROZEN_ARRAY, Form.TORCH, Form.TENSOR})
+BORROWED = frozenset({Form.ARRAY, Form.FROZEN_ARRAY, Form.TORCH})
+"""The forms of tensors whose memory the call borrows; with them goes `TENSOR`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +47,9 @@ class Reader:
     items: tuple[Reader, ...] = ()
 
     @property
-    def reads_tensors(self) -> bool:
-        """Whether it reads tensors and nothing else."""
-        return TENSORS.issuperset(self.forms)
+    def borrows(self) -> bool:
+        """Whether it reads tensors whose memory the call borrows."""
+        return not BORROWED.isdisjoint(self.forms)
 
 
 def readers_of(params: Sequence[specs.Param]) -> tuple[Reader, ...] | None:

@@ -20,6 +20,7 @@ PLAN: Final = Layout(
         Field("code", PTR),  # the wrapper
         Field("names", PTR),  # of the parameters, as many as `count`: interned strings
         Field("defaults", PTR),  # as many: borrowed references, null for a required parameter
+        Field("key", PTR),  # of the entry, an object of Python
         Field("accepted", PTR),  # as many `Accepted` follow each other here
     ],
 )
@@ -46,13 +47,17 @@ STATE: Final = Layout(
     "CallState",
     [
         Field("framework", PTR),  # the last argument whose framework has an exchange API, or null
-        Field("device", I64),  # type and index of the first tensor that is not on the CPU, or -1
+        Field("device", I64),  # of the first tensor that is not on the CPU, or one of those below
         Field("stream", PTR),  # its framework's current stream
         Field("former_stream", PTR),
         Field("former_allocator", PTR),
     ],
 )
 """What a call finds out of its surroundings, and what it has to put back."""
+
+NO_DEVICE: Final = -1
+UNUSED_DEVICE: Final = -2
+"""The call needs no stream."""
 
 
 def instance_layout(heap: HeapType) -> Layout:

@@ -14,9 +14,10 @@ from llvmlite import ir
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.entry.python import GENERIC_CALL, decref, incref, items_of, new_tuple, python
 from ferrule.runtime.entry.structs import PLAN, PY_VAR
-from ferrule.runtime.entry.tensors import define_is_safe
+from ferrule.runtime.entry.surroundings import Surroundings
+from ferrule.runtime.entry.tensors import define_read_tensor
 from ferrule.runtime.llvm.emitter import COLD, Emitter
-from ferrule.runtime.llvm.layouts import ANY, BYTE_ARRAY, I32, I64, PTR, VOID
+from ferrule.runtime.llvm.layouts import ANY, BYTE_ARRAY, I32, I64, PTR, VOID, Layout
 
 BIND: Final = "ferrule_bind"
 """`i32 (plan, args, count, kwnames, bound)`: whether every parameter has got a value."""
@@ -60,8 +61,8 @@ def packed_text(triple: str) -> str:
     return e.text()
 
 
-def support_text(triple: str, *, torch: bool) -> str:
-    """The other functions as LLVM IR; `torch`: whether tensors of torch are read."""
+def support_text(triple: str, surroundings: Surroundings, instance: Layout) -> str:
+    """The other functions as LLVM IR; `instance` is the layout of the callable."""
     e = Emitter("ferrule.support", triple)
     _define_bind(e)
     _define_text(e)
@@ -69,7 +70,7 @@ def support_text(triple: str, *, torch: bool) -> str:
     _define_drop_error(e)
     _define_raise(e)
     _define_finish(e)
-    define_is_safe(e, torch=torch)
+    define_read_tensor(e, surroundings, instance)
     return e.text()
 
 

@@ -25,6 +25,9 @@ from ferrule.specs.dtypes import BY_NAME
 ARRAY_DTYPES: Final = 32
 """Numbers of NumPy's dtypes that are looked up."""
 
+FUNCTION_TYPES: Final = ("tvm_ffi_Function", "ferrule_Function")
+"""Symbols of the types of functions."""
+
 _EXCHANGE_API: Final = 7
 """Words of DLPack's struct of this name; the functions begin with the third."""
 
@@ -51,12 +54,13 @@ class Surroundings:
         return Form.TORCH in self.forms
 
 
-def find_surroundings(function_types: tuple[type[Any], ...], handle_offset: int) -> Surroundings:
-    """Look at this process; `function_types` are those of functions, exactly."""
+def find_surroundings(function: type[Any], handle_offset: int) -> Surroundings:
+    """Look at this process; `function` is the type of callables."""
     torch = _torch()
-    symbols, keep = {"c_void_p": id(ctypes.c_void_p)}, [*function_types, *torch.keep]
+    symbols = {"c_void_p": id(ctypes.c_void_p)}
     symbols |= {kind.__name__: id(kind) for kind in (int, float, bool, str, bytes, tuple)}
-    symbols |= {f"function_type_{i}": id(kind) for i, kind in enumerate(function_types)}
+    types = (tvm_ffi.Function, function)
+    symbols |= {name: id(kind) for name, kind in zip(FUNCTION_TYPES, types, strict=True)}
     symbols |= {"tvm_ffi_Tensor": id(tvm_ffi.Tensor), "numpy_ndarray": id(np.ndarray)}
     forms = {Form.NONE, Form.BOOL, Form.INT, Form.TEXT, Form.FUNCTION}
     found = {
@@ -70,7 +74,7 @@ def find_surroundings(function_types: tuple[type[Any], ...], handle_offset: int)
         Form.TORCH: bool(torch.symbols),
     }
     forms |= {form for form, fits in found.items() if fits}
-    return Surroundings(frozenset(forms), symbols | torch.symbols, _array_dtypes(), tuple(keep))
+    return Surroundings(frozenset(forms), symbols | torch.symbols, _array_dtypes(), torch.keep)
 
 
 def torch_is_there() -> bool:

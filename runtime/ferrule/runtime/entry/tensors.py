@@ -1,8 +1,6 @@
 """Reading tensors: NumPy's fields, torch through its exchange API, tensors of tvm-ffi.
 
-The function generated here, `i1 (ptr argument, ptr out, ptr view, ptr state)`, says whether the
-argument is a tensor that it reads. Then `out` is a TVMFFIAny, which may point into `view`. Sizes
-and strides of an array are copied: the array may be given another shape while the GIL is released.
+Sizes and strides of an array are copied: it may be given another shape while the GIL is released.
 """
 
 from __future__ import annotations
@@ -16,13 +14,12 @@ from llvmlite import ir
 from ferrule.runtime.abi import DeviceType, TypeIndex
 from ferrule.runtime.entry.python import python
 from ferrule.runtime.entry.readers import Form
-from ferrule.runtime.entry.structs import MAX_NDIM, STATE, VIEW
+from ferrule.runtime.entry.structs import MAX_NDIM, NO_DEVICE, STATE, VIEW
 from ferrule.runtime.entry.surroundings import Surroundings
 from ferrule.runtime.llvm.emitter import COLD, LIKELY, UNLIKELY, Emitter
 from ferrule.runtime.llvm.layouts import (
     ANY,
     DLTENSOR,
-    I1,
     I8,
     I32,
     I64,
@@ -32,63 +29,79 @@ from ferrule.runtime.llvm.layouts import (
     PY_OBJECT,
     Layout,
 )
-from ferrule.runtime.plan import NUMPY_WRITEABLE
 
 _READ: Final = ir.FunctionType(I32, [PTR, PTR])
 _WORK_STREAM: Final = ir.FunctionType(I32, [I32, I32, PTR])
-_IS_SAFE: Final = ir.FunctionType(I32, [PTR])
 
-IS_SAFE: Final = "ferrule_is_safe_tensor"
-"""Of the support code: whether a type is one of torch's tensors, with no dispatch of its own."""
+READ_TENSOR: Final = "ferrule_read_tensor"
+"""`i32 (argument, out, view, state, flags)`: whether the argument is a tensor that is read here.
+
+Then `out` is a TVMFFIAny, which may point into `view`. An array must have these flags of NumPy.
+"""
+
+_IS_SAFE_TENSOR: Final = "ferrule_is_safe_tensor"
 
 _FOREIGN_ORDER: Final = ord(">")
+
+READ_TENSOR_TYPE: Final = ir.FunctionType(I32, [PTR, PTR, PTR, PTR, I32])
 
 _TYPES: Final = MappingProxyType(
     {
         Form.ARRAY: ("numpy_ndarray",),
-        Form.FROZEN_ARRAY: ("numpy_ndarray",),
         Form.TENSOR: ("tvm_ffi_Tensor",),
         Form.TORCH: ("torch_Tensor", "torch_Parameter"),
     }
 )
 
 
-class TensorReader:
-    """Generates the function that reads tensors of some forms."""
+def define_read_tensor(e: Emitter, surroundings: Surroundings, instance: Layout) -> None:
+    """The function `READ_TENSOR`; `instance` tells where a tensor of tvm-ffi has its handle."""
+    safe = _define_is_safe(e) if surroundings.has_torch else None
+    names = ("argument", "out", "view", "state", "flags")
+    with e.define(READ_TENSOR, I32, READ_TENSOR_TYPE.args, names=names) as function:
+        _TensorReader(e, surroundings, function.args, e.block("refused")).emit(instance, safe)
 
-    __slots__ = ("arg", "e", "out", "refused", "state", "streams", "surroundings", "view")
 
-    def __init__(self, e: Emitter, surroundings: Surroundings, *, streams: bool) -> None:
+class _TensorReader:
+    """Generates the body of `READ_TENSOR`."""
+
+    __slots__ = ("arg", "e", "flags", "out", "refused", "state", "surroundings", "view")
+
+    def __init__(
+        self,
+        e: Emitter,
+        surroundings: Surroundings,
+        arguments: Sequence[ir.Value],
+        refused: ir.Block,
+    ) -> None:
         self.e = e
         self.surroundings = surroundings
-        self.streams = streams
+        self.arg, self.out, self.view, self.state, self.flags = arguments
+        self.refused = refused
 
-    def define(self, name: str, forms: Sequence[Form], instance: Layout) -> ir.Function:
-        """The function; `streams`: whether it takes the framework's current stream."""
+    def emit(self, instance: Layout, safe: ir.Function | None) -> None:
+        """Try the forms one after the other; `safe` tells torch's subclasses."""
         e = self.e
-        names = ("argument", "out", "view", "state")
-        with e.define(name, I1, [PTR] * 4, names=names, linkage="internal") as function:
-            self.arg, self.out, self.view, self.state = function.args
-            self.refused = e.block("refused")
-            with e.within(self.refused):
-                e.ret(e.const_i1(False))
-            kind = e.load_field(self.arg, PY_OBJECT, "ob_type")
-            tensor: ir.Block | None = None
-            for form in forms:
+        with e.within(self.refused):
+            e.ret(e.const_i32(0))
+        kind = e.load_field(self.arg, PY_OBJECT, "ob_type")
+        tensor: ir.Block | None = None
+        for form in (Form.ARRAY, Form.TORCH, Form.TENSOR):
+            if form in self.surroundings.forms:
                 taken, following = self._case(kind, _TYPES[form])
                 self._read(form, instance)
                 e.at(following)
                 tensor = taken if form is Form.TORCH else tensor
-            if tensor is None:
-                e.branch(self.refused)
-            else:
-                self._subclass(kind, tensor)
-        return function
+        if tensor is None or safe is None:
+            e.branch(self.refused)
+        else:
+            found = e.icmp("ne", e.call(safe, [kind]), e.const_i32(0))
+            e.cond_branch(found, tensor, self.refused, UNLIKELY)
 
     def _read(self, form: Form, instance: Layout) -> None:
         match form:
-            case Form.ARRAY | Form.FROZEN_ARRAY:
-                self._array(writable=form is Form.ARRAY)
+            case Form.ARRAY:
+                self._array()
             case Form.TENSOR:
                 self._object(instance)
             case Form.TORCH:
@@ -117,7 +130,7 @@ class TensorReader:
         e = self.e
         e.store_field(self.out, ANY, "head", e.const_i64(index))
         e.store_field(self.out, ANY, "v_ptr", payload)
-        e.ret(e.const_i1(True))
+        e.ret(e.const_i32(1))
 
     # ---- tensors of tvm-ffi ----
 
@@ -128,13 +141,11 @@ class TensorReader:
 
     # ---- NumPy ----
 
-    def _array(self, *, writable: bool) -> None:
+    def _array(self) -> None:
         """Every property that NumPy's own export to DLPack refuses is refused."""
         e, b = self.e, self.e.builder
-        if writable:
-            flags = e.load_field(self.arg, PY_ARRAY, "flags")
-            flag = b.and_(flags, e.const_i32(NUMPY_WRITEABLE))
-            self._require(b.icmp_unsigned("!=", flag, e.const_i32(0)))
+        flags = b.and_(e.load_field(self.arg, PY_ARRAY, "flags"), self.flags)
+        self._require(b.icmp_unsigned("==", flags, self.flags))
         dtype = self._array_dtype()
         ndim = e.load_field(self.arg, PY_ARRAY, "nd")
         self._require(b.icmp_unsigned("<=", ndim, e.const_i32(MAX_NDIM)))
@@ -199,8 +210,7 @@ class TensorReader:
             python(e, "PyErr_Clear")
             e.branch(self.refused)
         e.store_field(self.state, STATE, "framework", self.arg)
-        if self.streams:
-            self._stream(at)
+        self._stream(at)
         self._give(TypeIndex.DLTENSOR_PTR, at)
 
     def _stream(self, at: ir.Value) -> None:
@@ -210,7 +220,7 @@ class TensorReader:
         elsewhere = b.icmp_unsigned("!=", kind, e.const_i32(DeviceType.CPU))
         with e.if_then(elsewhere, likely=False):
             known = e.load_field(self.state, STATE, "device")
-            with e.if_then(b.icmp_signed("==", known, e.const_i64(-1))):
+            with e.if_then(b.icmp_signed("==", known, e.const_i64(NO_DEVICE))):
                 place = e.field_ptr(self.state, STATE, "stream")
                 index = e.load_field(at, DLTENSOR, "device_id")
                 ask = e.symbol("torch_work_stream", _WORK_STREAM)
@@ -221,20 +231,13 @@ class TensorReader:
                 device = e.load_field(at, DLTENSOR, "device")
                 e.store_field(self.state, STATE, "device", device)
 
-    def _subclass(self, kind: ir.Value, tensor: ir.Block) -> None:
-        """A tensor of a class that leaves its memory and its shape to torch is one of torch."""
-        e = self.e
-        function = e.symbol(IS_SAFE, _IS_SAFE)
-        safe = e.builder.icmp_unsigned("!=", e.call(function, [kind]), e.const_i32(0))
-        e.cond_branch(safe, tensor, self.refused, UNLIKELY)
 
-
-def define_is_safe(e: Emitter, *, torch: bool) -> None:
-    """The function `IS_SAFE`, `i32 (ptr type)`."""
-    with e.define(IS_SAFE, I32, [PTR], names=("type",), attributes=COLD) as function:
-        if not torch:
-            e.ret(e.const_i32(0))
-            return
+def _define_is_safe(e: Emitter) -> ir.Function:
+    """Whether a type is one of torch's tensors that leaves its memory and its shape to torch."""
+    names = ("type",)
+    with e.define(
+        _IS_SAFE_TENSOR, I32, [PTR], names=names, linkage="internal", attributes=COLD
+    ) as function:
         kind = function.args[0]
         derived = python(e, "PyType_IsSubtype", kind, e.external("torch_Tensor"))
         with e.if_then(e.builder.icmp_unsigned("==", derived, e.const_i32(0))):
@@ -246,3 +249,4 @@ def define_is_safe(e: Emitter, *, torch: bool) -> None:
         same = e.builder.icmp_unsigned("==", found, e.external("torch_plain_dispatch"))
         python(e, "Py_DecRef", found)
         e.ret(e.builder.zext(same, I32))
+    return function

@@ -11,11 +11,14 @@ from llvmlite import ir
 
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.entry.python import NONE, TRUE, items_of, near, python
-from ferrule.runtime.entry.readers import TENSORS, Form, Reader
+from ferrule.runtime.entry.readers import BORROWED, Form, Reader
 from ferrule.runtime.entry.structs import PY_CDATA, PY_FLOAT, PY_VAR, VIEW
 from ferrule.runtime.entry.support import BYTES, DROP_ERROR, TEXT
+from ferrule.runtime.entry.surroundings import FUNCTION_TYPES
+from ferrule.runtime.entry.tensors import READ_TENSOR, READ_TENSOR_TYPE
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
 from ferrule.runtime.llvm.layouts import ANY, F64, I32, I64, PTR, PY_OBJECT, Layout
+from ferrule.runtime.plan import NUMPY_WRITEABLE
 
 FFI_ARRAY: Final = "ffi_Array"
 """The function object that makes an Array."""
@@ -27,16 +30,13 @@ _TEXT: Final = ir.FunctionType(I32, [PTR, PTR])
 class Frame:
     """Where the arguments of one call are read: the room for them, and where to go if not.
 
-    `temps` hold objects that the call has made, or null. `tensors` gives the function that reads
-    tensors of some forms.
+    `temps` hold objects that the call has made, or null.
     """
 
     e: Emitter
     instance: Layout
     state: ir.Value
     refused: ir.Block
-    function_types: int
-    tensors: Callable[[tuple[Form, ...]], ir.Function]
     temps: list[ir.Value] = field(default_factory=list)
 
     def temp(self) -> ir.Value:
@@ -56,12 +56,12 @@ class Frame:
 
 def read_value(frame: Frame, reader: Reader, argument: ir.Value, out: ir.Value) -> None:
     """Put one argument into a TVMFFIAny, or go to `frame.refused`."""
-    e = frame.e
-    tensors = tuple(form for form in reader.forms if form in TENSORS)
-    others = [form for form in reader.forms if form not in TENSORS]
-    done = e.block("read")
-    kind = e.load_field(argument, PY_OBJECT, "ob_type") if others != [Form.NONE] else None
-    for form in others:
+    e, done = frame.e, frame.e.block("read")
+    forms = [form for form in reader.forms if form not in BORROWED]
+    if reader.borrows:
+        forms.remove(Form.TENSOR)
+    kind = e.load_field(argument, PY_OBJECT, "ob_type")
+    for form in forms:
         taken, following = e.block("taken"), e.block("following")
         e.cond_branch(_is_form(frame, form, argument, kind), taken, following)
         e.at(taken)
@@ -71,37 +71,42 @@ def read_value(frame: Frame, reader: Reader, argument: ir.Value, out: ir.Value) 
             _READ[form](frame, argument, out)
         e.branch(done)
         e.at(following)
-    if tensors:
+    if reader.borrows:
         view = e.alloca(VIEW, name="view")
-        read = e.call(frame.tensors(tensors), [argument, out, view, frame.state])
-        e.cond_branch(read, done, frame.refused, LIKELY)
+        e.cond_branch(_read_tensor(frame, reader, argument, out, view), done, frame.refused)
     else:
         e.branch(frame.refused)
     e.at(done)
 
 
 def read_tensors(frame: Frame, reader: Reader, args: ir.Value, outs: ir.Value, count: int) -> None:
-    """Put arguments that stand beside each other and have the same reader, of tensors, away."""
+    """Read arguments that stand beside each other and are tensors for the same reader."""
     e = frame.e
-    views, function = e.alloca(VIEW, count, name="views"), frame.tensors(reader.forms)
+    views = e.alloca(VIEW, count, name="views")
     with e.loop(e.const_i64(count)) as i:
         argument = e.load(e.index(args, PTR, i), PTR)
         out, view = e.index(outs, ANY, i), e.index(views, VIEW, i)
-        frame.require(e.call(function, [argument, out, view, frame.state]))
+        frame.require(_read_tensor(frame, reader, argument, out, view))
 
 
-def _is_form(frame: Frame, form: Form, argument: ir.Value, kind: ir.Value | None) -> ir.Value:
+def _read_tensor(
+    frame: Frame, reader: Reader, argument: ir.Value, out: ir.Value, view: ir.Value
+) -> ir.Value:
     e = frame.e
-    if form is Form.NONE:
-        return e.icmp("eq", argument, e.external(NONE))
-    if form is Form.FUNCTION:
-        types = [e.external(f"function_type_{i}") for i in range(frame.function_types)]
-    else:
-        types = [e.external(form.value)]
-    found = e.const_i1(False)
-    for each in types:
-        found = e.binary("or", found, e.icmp("eq", kind, each))
-    return found
+    flags = e.const_i32(0 if Form.FROZEN_ARRAY in reader.forms else NUMPY_WRITEABLE)
+    function = near(e, READ_TENSOR, READ_TENSOR_TYPE)
+    return e.icmp("ne", e.call(function, [argument, out, view, frame.state, flags]), e.const_i32(0))
+
+
+def _is_form(frame: Frame, form: Form, argument: ir.Value, kind: ir.Value) -> ir.Value:
+    e = frame.e
+    match form:
+        case Form.NONE:
+            return e.icmp("eq", argument, e.external(NONE))
+        case Form.FUNCTION:
+            base, own = (e.external(name) for name in FUNCTION_TYPES)
+            return e.binary("or", e.icmp("eq", kind, base), e.icmp("eq", kind, own))
+    return e.icmp("eq", kind, e.external(form.value))
 
 
 def _put(frame: Frame, out: ir.Value, index: TypeIndex, payload: ir.Value) -> None:
@@ -145,10 +150,18 @@ def _read_address(frame: Frame, argument: ir.Value, out: ir.Value) -> None:
 
 
 def _read_function(frame: Frame, argument: ir.Value, out: ir.Value) -> None:
+    _read_object(frame, TypeIndex.FUNCTION, argument, out)
+
+
+def _read_tensor_object(frame: Frame, argument: ir.Value, out: ir.Value) -> None:
+    _read_object(frame, TypeIndex.TENSOR, argument, out)
+
+
+def _read_object(frame: Frame, index: TypeIndex, argument: ir.Value, out: ir.Value) -> None:
     e = frame.e
     handle = e.load_field(argument, frame.instance, "handle")
     frame.require(e.not_(e.is_null(handle)))
-    _put(frame, out, TypeIndex.FUNCTION, handle)
+    _put(frame, out, index, handle)
 
 
 def _read_text(frame: Frame, argument: ir.Value, out: ir.Value) -> None:
@@ -202,5 +215,6 @@ _READ: Final[Mapping[Form, Callable[[Frame, ir.Value, ir.Value], None]]] = Mappi
         Form.BYTES: _read_bytes,
         Form.ADDRESS: _read_address,
         Form.FUNCTION: _read_function,
+        Form.TENSOR: _read_tensor_object,
     }
 )

@@ -1,0 +1,246 @@
+"""Kernels in which each thread runs a loop, as a loop in which many threads run.
+
+    for thread:                            for strip of threads:
+        total = 0                              for thread in strip: totals[thread] = 0
+        for k:                                 for k:
+            total += a[k] * b[k, thread]           for thread in strip: totals[thread] += …
+        c[thread] = total                      for thread in strip: c[thread] = totals[thread]
+
+On the left LLVM sees a chain of additions, which it must not reorder, and goes through b against
+the order of its memory.  On the right the innermost loop becomes vectors.  Threads run in any order
+and do not see each other; each still does the same operations in the same order.
+
+`find` looks for kernels of this form: after the guards some ops without effect, then one loop
+without effect whose bounds are the same for all threads, then anything.  What is read up to the end
+of the loop must be the same for all threads or lie side by side: a thread that sums a row of a
+matrix is better left alone.  The ops before the loop are computed again in each part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from llvmlite import ir
+
+from ferrule.language.codegen import guards, hints, loops
+from ferrule.language.codegen.arithmetic import intrinsic
+from ferrule.language.codegen.functions import FunctionLowering
+from ferrule.language.codegen.scalars import dtype_of, value_type
+from ferrule.language.codegen.steady import Knowledge, without_effect
+from ferrule.language.ir import ops
+from ferrule.language.ir.walk import all_ops, drive, operands_of
+from ferrule.runtime.llvm.layouts import I64
+from ferrule.specs import Boolean
+
+WIDTH: Final = 256
+"""Threads of a strip: many enough for vectors, and what they carry stays in the first cache."""
+
+MOST_CARRIED: Final = 8
+"""How many values a thread may carry through its loop."""
+
+MOST_REPEATED: Final = 24
+"""How many ops before the loop may depend on the thread."""
+
+Threads = Callable[[ir.Value, ir.Value], "AbstractContextManager[ir.Value]"]
+"""Opens a loop over the threads from one number to below another, and gives the number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The parts of a kernel: what is done before its loop, the loop, and what is done after it.
+
+    `alike` are ops of an iteration that are the same for all threads.
+    """
+
+    before: tuple[ops.SimpleOp, ...]
+    loop: ops.For
+    after: ops.Region
+    alike: tuple[ops.SimpleOp, ...] = ()
+
+
+# ---- finding them ----
+
+
+def find(
+    kernel: ops.Function, plan: guards.AxisPlan, known: Mapping[ops.Value, bool]
+) -> Form | None:
+    """The parts of a kernel of this form.  `known`: conditions of the loops outside."""
+    knowledge = Knowledge.of(plan, known)
+    rest, before = list(reversed(kernel.body.ops)), list[ops.SimpleOp]()
+    while rest:
+        op = rest.pop()
+        match op:
+            case ops.If(results, condition, then, otherwise) if not rest and not results:
+                truth = knowledge.truth(condition)
+                if not isinstance(truth, bool):
+                    return None
+                rest = list(reversed((then if truth else otherwise).ops))
+            case ops.For():
+                form = Form(tuple(before), op, ops.Region(tuple(reversed(rest))))
+                degrees = _Degrees(plan)
+                if not degrees.fit(form):
+                    return None
+                return replace(form, alike=tuple(degrees.alike(op.body)))
+            case _ if without_effect(op):
+                knowledge.note(op)
+                before.append(op)
+            case _:
+                return None
+    return None
+
+
+@dataclass(slots=True)
+class _Degrees:
+    """How values depend on the thread's number: 0, not at all; 1, they are a sum of it and what
+    does not depend on it; None, otherwise.  Parameters and the loop's index have 0.
+    """
+
+    plan: guards.AxisPlan
+    known: dict[ops.Value, int | None] = field(default_factory=dict)
+    ones: set[ops.Value] = field(default_factory=set)
+
+    def of(self, value: ops.Value) -> int | None:
+        """That of a value."""
+        return self.known.get(value, 0)
+
+    def fit(self, form: Form) -> bool:
+        """Whether the loop can run for many threads at once, and whether that is worth it."""
+        loop, loads = form.loop, list[int | None]()
+        self.known.update(dict.fromkeys(self.plan.fused, 1))
+        for op in form.before:
+            self.take(op, loads)
+        repeated = sum(self.of(op.result) != 0 for op in form.before)
+        steady = all(self.of(value) == 0 for value in (loop.start, loop.stop, loop.step))
+        booleans = any(dtype_of(value) is Boolean for value in loop.carried)
+        if not steady or booleans or not 0 < len(loop.carried) <= MOST_CARRIED:
+            return False
+        if repeated > MOST_REPEATED:
+            return False
+        self.known.update(dict.fromkeys(loop.carried))
+        for inner in all_ops(loop.body):
+            if isinstance(inner, ops.If):
+                self.known.update(dict.fromkeys(inner.results))
+            elif without_effect(inner):
+                self.take(inner, loads)
+            else:
+                return False
+        return None not in loads and 1 in loads
+
+    def alike(self, region: ops.Region) -> Iterator[ops.SimpleOp]:
+        """The ops of a region, not of those inside it, that are the same for all threads."""
+        for op in region.ops:
+            if without_effect(op) and self.of(op.result) == 0:
+                yield op
+
+    def take(self, op: ops.SimpleOp, loads: list[int | None]) -> None:
+        """Learns about an op's result; adds to `loads` how one goes through memory."""
+        operands = [self.of(operand) for operand in operands_of(op)]
+        degree = guards.coefficient(op, self.plan.axis, operands)
+        match op:
+            case ops.Load(_, tensor, indices):
+                loads.append(self.order(tensor, indices))
+            case ops.Constant(result, 1):
+                self.ones.add(result)
+            case ops.Binary(_, "mul", lhs, rhs) if not self.ones.isdisjoint((lhs, rhs)):
+                degree = self.of(rhs if lhs in self.ones else lhs)
+        self.known.setdefault(op.result, degree)
+
+    def order(self, tensor: ops.Value, indices: tuple[ops.Value, ...]) -> int | None:
+        """1 for elements side by side, 0 for one that all threads read, None for others."""
+        moving = [
+            (self.of(index), stride)
+            for index, stride in zip(indices, tensor.tensor.strides, strict=True)
+            if self.of(index) != 0
+        ]
+        if self.of(tensor) != 0 or moving not in ([], [(1, 1)]):
+            return None
+        return len(moving)
+
+
+# ---- emitting them ----
+
+
+def emit(
+    lowering: FunctionLowering, form: Form, first: ir.Value, end: ir.Value, threads: Threads
+) -> None:
+    """The kernel for the threads first <= i < end, of which there is one at least.
+
+    What is the same for all threads has its values already.
+    """
+    loop, width = form.loop, ir.Constant(I64, WIDTH)
+    carried = _Carried(lowering, loop)
+    more = lowering.b.sub(lowering.b.sub(end, first), ir.Constant(I64, 1))
+    strips = lowering.b.add(lowering.b.sdiv(more, width), ir.Constant(I64, 1))
+    with loops.counted(lowering.emitter, loops.ZERO, strips, "strip") as number:
+        low = lowering.b.add(first, lowering.b.mul(number, width))
+        high = intrinsic(lowering.b, "llvm.smin", lowering.b.add(low, width), end)
+        with _part(lowering, form, threads, low, high) as place:
+            carried.store(place, loop.initial)
+        with _iterations(lowering, form), _part(lowering, form, threads, low, high) as place:
+            carried.load(place, loop.carried)
+            drive(lowering.region(loop.body))
+            carried.store(place, loop.body.yields)
+        with _part(lowering, form, threads, low, high) as place:
+            carried.load(place, loop.results)
+            drive(lowering.region(form.after))
+
+
+@contextmanager
+def _part(
+    lowering: FunctionLowering, form: Form, threads: Threads, low: ir.Value, high: ir.Value
+) -> Iterator[ir.Value]:
+    """A loop over the threads of a strip, of which each knows what is done before the kernel's
+    loop; gives a thread's place in the strip."""
+    with lowering.scope(), threads(low, high) as thread:
+        for op in form.before:
+            lowering.simple(op)
+        yield lowering.b.sub(thread, low)
+
+
+@contextmanager
+def _iterations(lowering: FunctionLowering, form: Form) -> Iterator[None]:
+    """The kernel's loop, with its index and all that is the same for all threads."""
+    loop = form.loop
+    bounds = (lowering.as_i64(value) for value in (loop.start, loop.stop, loop.step))
+    limits = loops.python_range(lowering.b, dtype_of(loop.index), *bounds)
+    with loops.counted_by(lowering.emitter, limits, loop.index.hint) as counter:
+        with lowering.scope():
+            lowering.define_integer(loop.index, limits.index(lowering.b, counter))
+            for op in form.alike:
+                lowering.simple(op)
+            yield
+
+
+class _Carried:
+    """What the threads of a strip carry through the loop, an array for each value."""
+
+    def __init__(self, lowering: FunctionLowering, loop: ops.For) -> None:
+        self.lowering = lowering
+        kinds = [value_type(dtype_of(value)) for value in loop.carried]
+        self.arrays = [lowering.emitter.alloca(kind, WIDTH, name="carried") for kind in kinds]
+        self.kinds = kinds
+
+    def store(self, place: ir.Value, values: tuple[ops.Value, ...]) -> None:
+        """Keeps these values of the thread at this place."""
+        for address, value in zip(self.addresses(place), values, strict=True):
+            self.mark(self.lowering.b.store(self.lowering.values[value], address))
+
+    def load(self, place: ir.Value, values: tuple[ops.Value, ...]) -> None:
+        """Gives these values what the thread at this place carries."""
+        for address, kind, value in zip(self.addresses(place), self.kinds, values, strict=True):
+            loaded = self.lowering.b.load(address, name=value.hint, typ=kind)
+            self.mark(loaded)
+            self.lowering.values[value] = loaded
+
+    def mark(self, access: ir.Instruction) -> None:
+        """Says of an access that other threads have places of their own."""
+        assert self.lowering.group is not None, "the threads of a kernel run in parallel"
+        hints.mark_access(access, self.lowering.group)
+
+    def addresses(self, place: ir.Value) -> Iterator[ir.Value]:
+        """Of the elements at a place."""
+        for array, kind in zip(self.arrays, self.kinds, strict=True):
+            yield self.lowering.b.gep(array, [place], source_etype=kind)

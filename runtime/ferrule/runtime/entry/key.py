@@ -1,0 +1,47 @@
+"""What the code of a direct entry depends on, and what a call needs of its surroundings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ferrule import specs
+from ferrule.runtime.entry.readers import Reader, readers_of
+from ferrule.runtime.results import holds_containers
+
+
+@dataclass(frozen=True, slots=True)
+class CallTraits:
+    """What can happen while a function runs; the defaults hold for every function.
+
+    `releases_gil`: other threads of Python may run meanwhile, which costs some tens of
+    nanoseconds. `uses_stream`: the wrapper can ask for the caller's current stream, `allocates`:
+    for its allocator; both are then those of the arguments' framework.
+    """
+
+    releases_gil: bool = True
+    uses_stream: bool = True
+    allocates: bool = True
+
+
+ANY_FUNCTION = CallTraits()
+"""What holds for a function of which nothing is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryKey:
+    """What the code of an entry depends on: functions with equal keys share it.
+
+    `unpacks`: a container that comes back becomes a tuple or list.
+    """
+
+    readers: tuple[Reader, ...]
+    traits: CallTraits
+    unpacks: bool
+
+
+def entry_key(signature: specs.Signature, traits: CallTraits) -> EntryKey | None:
+    """The key of a function's entry; None where an entry could not read some argument at all."""
+    readers = readers_of(signature.arguments)
+    if readers is None:
+        return None
+    return EntryKey(readers, traits, holds_containers(signature.result))

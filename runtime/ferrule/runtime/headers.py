@@ -1,0 +1,285 @@
+"""Headers that declare exported functions, for C and for C++.
+
+Both need `tvm/ffi/c_api.h` and nothing else of tvm-ffi, so that they suit every version. Each
+function comes as it is, through the packed ABI, and as a typed inline function that packs its
+arguments: tensors as `DLTensor*`, numbers as C's own, and what C has no type for as `TVMFFIAny`.
+What is known when a function is compiled, a constant or None, is no parameter of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from ferrule import specs
+from ferrule.runtime.abi import SYMBOL_PREFIX
+from ferrule.specs import params
+from ferrule.specs._version import __version__
+from ferrule.specs.text import kind_text
+
+Described: TypeAlias = "tuple[specs.Signature, str | None]"
+"""What headers and stubs say of a function: its signature and its docstring."""
+
+_KEYWORDS: Final = frozenset(
+    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl "
+    "concept const const_cast constexpr continue decltype default delete do double dynamic_cast "
+    "else enum explicit export extern false float for friend goto if inline int long mutable "
+    "namespace new noexcept not not_eq nullptr operator or or_eq private protected public register "
+    "reinterpret_cast requires restrict return short signed sizeof static static_assert "
+    "static_cast struct switch template this thread_local throw true try typedef typeid typename "
+    "typeof union unsigned using virtual void volatile wchar_t while xor xor_eq "
+    "args result status raised".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """One argument of the packed call: a parameter in C, if it has one, and what packs it."""
+
+    parameter: str
+    packing: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """What the typed function gives back: its C type, None for nothing; how to read it."""
+
+    type: str | None
+    read: str = ""
+
+
+def c_header(stem: str, functions: Sequence[Described]) -> str:
+    """The C header; it can be included in C++ as well."""
+    parts = [
+        _head(stem, ["stdbool.h", "stdint.h", "string.h"]),
+        '#ifdef __cplusplus\nextern "C" {\n#endif\n',
+        *(_c_function(*described) for described in functions),
+        "#ifdef __cplusplus\n}\n#endif\n",
+        f"#endif /* {_guard(stem, 'H')} */\n",
+    ]
+    return "\n".join(parts)
+
+
+def cpp_header(stem: str, functions: Sequence[Described]) -> str:
+    """The C++ header, for C++11 and later: errors are exceptions."""
+    parts = [
+        _head(stem, ["cstdint", "cstring", "stdexcept", "string"], "HPP"),
+        _ERROR,
+        *(_cpp_function(*described) for described in functions),
+        f"#endif  // {_guard(stem, 'HPP')}\n",
+    ]
+    return "\n".join(parts)
+
+
+def _guard(stem: str, suffix: str) -> str:
+    word = re.sub(r"[^A-Za-z0-9]", "_", stem).upper()
+    return f"FERRULE_EXPORT_{word}_{suffix}"
+
+
+def _head(stem: str, includes: Sequence[str], suffix: str = "H") -> str:
+    guard = _guard(stem, suffix)
+    lines = [
+        f"/* Made by ferrule {__version__}. It needs tvm/ffi/c_api.h, and libtvm_ffi to link. */",
+        f"#ifndef {guard}",
+        f"#define {guard}",
+        "",
+        *(f"#include <{name}>" for name in includes),
+        "",
+        "#include <tvm/ffi/c_api.h>",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _declaration(name: str) -> str:
+    return (
+        f"int32_t {SYMBOL_PREFIX}{name}(void* handle, const TVMFFIAny* args, int32_t num_args,\n"
+        f"    TVMFFIAny* result);\n"
+    )
+
+
+def _c_function(signature: specs.Signature, doc: str | None) -> str:
+    slots, result = _slots(signature), _result(signature)
+    parameters = [slot.parameter for slot in slots if slot.parameter]
+    if result.type is not None:
+        parameters.append(f"{result.type}* result")
+    lines = [
+        f"/* {signature.name} through TVM-FFI's packed ABI. */",
+        _declaration(signature.name),
+        _comment(
+            signature,
+            doc,
+            "Returns 0, or -1 after an error was set: TVMFFIErrorMoveFromRaised gives it.",
+        ),
+        f"static inline int {_function_name(signature)}({', '.join(parameters) or 'void'}) {{",
+        *_packed(signature.name, slots),
+    ]
+    if result.type is not None:
+        lines.append(f"  if (status == 0) *result = {result.read.format('returned')};")
+    return "\n".join([*lines, "  return status;", "}", ""])
+
+
+def _cpp_function(signature: specs.Signature, doc: str | None) -> str:
+    slots, result = _slots(signature), _result(signature)
+    parameters = ", ".join(slot.parameter for slot in slots if slot.parameter)
+    lines = [
+        f'extern "C" {_declaration(signature.name)}',
+        _comment(signature, doc, "Throws ferrule::Error."),
+        f"inline {result.type or 'void'} {_function_name(signature)}({parameters}) {{",
+        *_packed(signature.name, slots),
+        "  if (status != 0) throw ferrule::Error::raised();",
+    ]
+    if result.type is not None:
+        lines.append(f"  return {result.read.format('returned')};")
+    return "\n".join([*lines, "}", ""])
+
+
+def _packed(name: str, slots: Sequence[_Slot]) -> list[str]:
+    """The call of the wrapper."""
+    count = len(slots)
+    return [
+        f"  TVMFFIAny args[{max(1, count)}];",
+        "  TVMFFIAny returned;",
+        "  int status;",
+        "  memset(args, 0, sizeof args);",
+        "  memset(&returned, 0, sizeof returned);",
+        *(
+            f"  {line.format(arg=f'args[{i}]')}"
+            for i, slot in enumerate(slots)
+            for line in slot.packing
+        ),
+        f"  status = {SYMBOL_PREFIX}{name}(NULL, args, {count}, &returned);",
+    ]
+
+
+def _slots(signature: specs.Signature) -> list[_Slot]:
+    return [
+        _slot(param, name)
+        for param, name in zip(signature.arguments, _names(signature), strict=True)
+    ]
+
+
+def _names(signature: specs.Signature) -> list[str]:
+    """The names of the arguments in C: those of the parameters where C can have them."""
+    names: list[str] = []
+    for i, param in enumerate(signature.arguments):
+        name = param.name if param.name.isascii() else f"arg{i}"
+        while name in _KEYWORDS or name in names or name == signature.name:
+            name += "_"
+        names.append(name)
+    return names
+
+
+def _function_name(signature: specs.Signature) -> str:
+    """The name of the typed function: the function's, unless C has another use for it."""
+    return f"{signature.name}_" if signature.name in _KEYWORDS else signature.name
+
+
+def _slot(param: params.Param, name: str) -> _Slot:
+    match param:
+        case params.Tensor(owning=False):
+            return _value(f"DLTensor* {name}", "kTVMFFIDLTensorPtr", f"v_ptr = {name}")
+        case params.Optional(item=params.Tensor(owning=False)):
+            packing = f"if ({name} != NULL) {{{{ {{arg}}.type_index = kTVMFFIDLTensorPtr; "
+            return _Slot(f"DLTensor* {name}", (f"{packing}{{arg}}.v_ptr = {name}; }}}}",))
+        case params.Scalar(dtype=dtype):
+            return _number(dtype, name)
+        case params.Pointer() | params.Stream():
+            return _value(f"void* {name}", "kTVMFFIOpaquePtr", f"v_ptr = {name}")
+        case params.String():
+            return _value(f"const char* {name}", "kTVMFFIRawStr", f"v_c_str = {name}")
+        case params.DataType():
+            return _value(f"DLDataType {name}", "kTVMFFIDataType", f"v_dtype = {name}")
+        case params.Device():
+            return _value(f"DLDevice {name}", "kTVMFFIDevice", f"v_device = {name}")
+        case params.NoneValue():
+            return _Slot("", ("{arg}.type_index = kTVMFFINone;",))
+        case params.Constant(value=bool(value)):
+            return _value("", "kTVMFFIBool", f"v_int64 = {int(value)}")
+        case params.Constant(value=int(value)) if value > -(1 << 63):
+            return _value("", "kTVMFFIInt", f"v_int64 = INT64_C({value})")
+    return _Slot(f"TVMFFIAny {name}", (f"{{arg}} = {name};",))
+
+
+def _value(parameter: str, index: str, field: str) -> _Slot:
+    return _Slot(parameter, (f"{{arg}}.type_index = {index};", f"{{arg}}.{field};"))
+
+
+def _number(dtype: specs.DType, name: str) -> _Slot:
+    if dtype.kind == "float":
+        return _value(f"{_c_type(dtype)} {name}", "kTVMFFIFloat", f"v_float64 = {name}")
+    if dtype.kind == "bool":
+        return _value(f"bool {name}", "kTVMFFIBool", f"v_int64 = {name}")
+    if dtype is specs.Uint64:
+        # tvm-ffi has no unsigned integers: what int64 cannot hold, C cannot give.
+        return _value(f"int64_t {name}", "kTVMFFIInt", f"v_int64 = {name}")
+    return _value(f"{_c_type(dtype)} {name}", "kTVMFFIInt", f"v_int64 = {name}")
+
+
+def _result(signature: specs.Signature) -> _Result:
+    match signature.result:
+        case None | params.NoneValue():
+            return _Result(None)
+        case params.Scalar(dtype=dtype) if dtype is not specs.Uint64:
+            field = "v_float64" if dtype.kind == "float" else "v_int64"
+            return _Result(_c_type(dtype), f"({_c_type(dtype)}){{0}}.{field}")
+    return _Result("TVMFFIAny", "{0}")
+
+
+def _c_type(dtype: specs.DType) -> str:
+    match dtype.kind:
+        case "bool":
+            return "bool"
+        case "float":
+            return "double" if dtype.bits == 64 else "float"
+        case kind:
+            return f"{kind}{dtype.bits}_t"
+
+
+def _comment(signature: specs.Signature, doc: str | None, outcome: str) -> str:
+    names = _names(signature)
+    described = [
+        f"{name}: {kind_text(param, signature.symbols, full=True)}"
+        for param, name in zip(signature.arguments, names, strict=True)
+    ]
+    if signature.result is not None:
+        kind = kind_text(signature.result, signature.names, full=True)
+        owned = ", to be released by the caller" if _result(signature).type == "TVMFFIAny" else ""
+        described.append(f"result: {kind}{owned}")
+    lines = [str(signature), *(doc or "").splitlines(), "", *described, "", outcome]
+    body = "\n".join(f" * {line}".rstrip() for line in "\n".join(lines).split("\n"))
+    return "/*" + body.replace("*/", "* /").replace("/*", "/ *")[2:] + "\n */"
+
+
+_ERROR: Final = """\
+#ifndef FERRULE_ERROR
+#define FERRULE_ERROR
+namespace ferrule {
+/* An error that a function raised: what() is its message, kind() the name of its class. */
+class Error : public std::runtime_error {
+ public:
+  Error(const std::string& kind, const std::string& message)
+      : std::runtime_error(message), kind_(kind) {}
+  const std::string& kind() const { return kind_; }
+
+  /* The error that this thread has raised, which is raised no longer. */
+  static Error raised() {
+    TVMFFIObjectHandle handle = NULL;
+    TVMFFIErrorMoveFromRaised(&handle);
+    if (handle == NULL) return Error("RuntimeError", "a call failed without an error");
+    const TVMFFIErrorCell* cell = reinterpret_cast<const TVMFFIErrorCell*>(
+        reinterpret_cast<const char*>(handle) + sizeof(TVMFFIObject));
+    Error error(std::string(cell->kind.data, cell->kind.size),
+                std::string(cell->message.data, cell->message.size));
+    TVMFFIObjectDecRef(handle);
+    return error;
+  }
+
+ private:
+  std::string kind_;
+};
+}  // namespace ferrule
+#endif  // FERRULE_ERROR
+"""

@@ -1,0 +1,84 @@
+"""Stubs (`.pyi`) of modules that have exported functions: what type checkers and editors show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ferrule import specs
+from ferrule.runtime.headers import Described
+from ferrule.specs import params
+from ferrule.specs._version import __version__
+from ferrule.specs.literals import literal_text
+
+_PLAIN: dict[type[params.Plain], str] = {
+    params.Bytes: "bytes",
+    params.String: "str",
+    params.NoneValue: "None",
+    params.Function: "Callable[..., Any]",
+}
+
+
+def stub(functions: Sequence[Described]) -> str:
+    """The text of the stub."""
+    parts = [
+        f"# Made by ferrule {__version__}.",
+        "from collections.abc import Callable, Sequence",
+        "from typing import Any",
+        "",
+        *(_function(*described) for described in functions),
+    ]
+    return "\n".join(parts)
+
+
+def _function(signature: specs.Signature, doc: str | None) -> str:
+    result = "None" if signature.result is None else _result(signature.result)
+    said = f"{signature}\n\n{doc}" if doc else str(signature)
+    quoted = said.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    lines = [f'"""{line}' if i == 0 else line for i, line in enumerate(quoted.splitlines())]
+    if len(lines) == 1:
+        lines[0] += '"""'
+    else:
+        lines.append('"""')
+    body = "\n".join(f"    {line}".rstrip() for line in lines)
+    return f"def {signature.name}({', '.join(_parameters(signature))}) -> {result}:\n{body}\n"
+
+
+def _parameters(signature: specs.Signature) -> Iterator[str]:
+    """The parameters; behind one with a default those without are keywords, as in the callable."""
+    had_default = keyword_only = False
+    for param in signature.arguments:
+        required = param.default is specs.REQUIRED
+        if required and had_default and not keyword_only:
+            keyword_only = True
+            yield "*"
+        had_default = had_default or not required
+        tail = "" if required else f" = {literal_text(param.default)}"
+        yield f"{param.name}: {_kind(param)}{tail}"
+
+
+def _kind(param: params.Param) -> str:
+    """The Python type of what a parameter takes; Any for whatever has DLPack or a protocol."""
+    match param:
+        case params.Scalar(dtype=dtype):
+            return {"float": "float", "bool": "bool"}.get(dtype.kind, "int")
+        case params.Shape():
+            return "Sequence[int]"
+        case params.Tuple(items=items):
+            return f"tuple[{', '.join(map(_kind, items)) or '()'}]"
+        case params.Optional(item=item):
+            kind = _kind(item)
+            return kind if kind == "Any" else f"{kind} | None"
+        case params.Union(members=members):
+            kinds = list(dict.fromkeys(map(_kind, members)))
+            return "Any" if "Any" in kinds else " | ".join(kinds)
+        case params.Constant(value=value):
+            return type(value).__name__
+        case params.Plain():
+            return _PLAIN.get(type(param), "Any")
+    return "Any"
+
+
+def _result(param: params.Param) -> str:
+    if isinstance(param, params.Shape):
+        return "Any"
+    return _kind(param)
