@@ -119,7 +119,7 @@ def launching() -> Engine:
     with emitter.define("ferrule_body", I32, [PTR], names=["values"]) as function:
         (values,) = function.args
         one, zero = emitter.const_i64(1), emitter.const_i32(0)
-        entered, token = launcher.enter(zero, values)
+        entered, token, _ = launcher.enter(zero, values)
         with emitter.if_then(emitter.icmp("ne", entered, zero), likely=False):
             emitter.ret(entered)
         parameters = [emitter.alloca(I64, 2, name="parameter") for _ in range(3)]

@@ -13,7 +13,8 @@ from ptxas import ARCHS, assemble
 from ferrule import specs
 from ferrule.compiler.cuda import archs
 from ferrule.compiler.errors import CompileError
-from ferrule.language.codegen.device import lower_device
+from ferrule.language.codegen.device import entry_names, lower_device
+from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.codegen.parameters import TensorParameter, kernel_parameters
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
@@ -180,12 +181,68 @@ def test_registers_suffice_for_the_largest_block_that_may_come() -> None:
     assert ".maxntid 1024" in lower_device(launched(block, 0), "sm_80").ptx
 
 
-def test_names_that_ptx_does_not_have_are_spelled_out(tmp_path: Path) -> None:
-    def copied(name: str) -> ops.Function:
-        return kernel(name, Int32, Int32, lambda _, x, __: x)
+def copies(*names: str) -> ops.Program:
+    """Kernels that copy, with these names."""
+    return program(*(kernel(name, Int32, Int32, lambda _, x, __: x) for name in names))
 
-    code = lower_device(program(*(copied(name) for name in ("_", "WARP_SZ", "größe"))), "sm_80")
-    assert code.kernels == ("kernel__", "kernel_WARP_SZ", "gr$uf6$udfe")
+
+def test_names_that_ptx_does_not_have_are_spelled_out() -> None:
+    code = lower_device(copies("_", "", "WARP_SZ", "größe"), "sm_80")
+    assert code.kernels == ("kernel__", "kernel_", "kernel_WARP_SZ", "gr$uf6$udfe")
+
+
+def test_names_that_would_be_spelled_the_same_are_numbered() -> None:
+    names = ("kernel__", "_", "gr$uf6$udfe", "größe", "a.foo", "a\u02efoo")
+    spelled = entry_names(copies(*names))
+    assert len(set(spelled.values())) == len(names)
+    assert spelled["_"] == "kernel___1"
+
+
+def wide(count: int) -> ops.Program:
+    """A kernel with so many tensors of 40 bytes of parameters."""
+    n, m = sym_int64(symbol="n"), sym_int64(symbol="m")
+    kind = TensorType(Int32, (n, m), (2 * m, m * n), 4)
+    params = tuple(ops.Value(kind, f"a{i}") for i in range(count))
+    return ops.Program(
+        "p", (ops.Function("k", "kernel", params, ops.Region()),), program().host, {}
+    )
+
+
+@pytest.mark.needs_ptxas
+@pytest.mark.parametrize(
+    ("arch", "count", "version"),
+    [("sm_80", 102, "7.0"), ("sm_80", 103, "8.1"), ("sm_80", 819, "8.1"), ("sm_120", 819, "8.7")],
+)
+def test_many_parameters_need_a_newer_version_of_ptx(
+    arch: str, count: int, version: str, tmp_path: Path
+) -> None:
+    code = lower_device(wide(count), arch)
+    assert f".version {version}\n" in code.ptx
+    assert f".param .align 8 .b8 k_param_{count - 1}[40]" in code.ptx
+    assemble(code.ptx, arch, tmp_path)
+
+
+@pytest.mark.parametrize(("arch", "count", "limit"), [("sm_80", 820, 32764), ("sm_60", 103, 4096)])
+def test_parameters_beyond_the_limit_are_refused(arch: str, count: int, limit: int) -> None:
+    message = f"kernel k take {40 * count} bytes, but the target has room for {limit}: pass fewer"
+    with pytest.raises(CodegenError, match=message):
+        lower_device(wide(count), arch)
+
+
+def test_a_kernel_that_prints_is_refused() -> None:
+    builder = Builder()
+    with builder.region() as region:
+        builder.append(ops.Print("hello", ()))
+    speaking = ops.Function("k", "kernel", (), region.freeze())
+    with pytest.raises(CodegenError, match="printing in a kernel is not supported"):
+        lower_device(program(speaking), "sm_80")
+
+
+@pytest.mark.parametrize("size", [0, 1025, 4096])
+def test_a_constant_block_that_no_launch_accepts_is_not_required(size: int) -> None:
+    # The call raises LaunchError before there is a launch.
+    ptx = lower_device(launched(None, size), "sm_80").ptx
+    assert ".reqntid" not in ptx
 
 
 @pytest.mark.needs_ptxas
@@ -196,10 +253,25 @@ def test_ptxas_takes_spelled_out_names(tmp_path: Path) -> None:
 
 
 def test_an_unknown_architecture_is_refused() -> None:
-    with pytest.raises(CompileError, match="--gpu-arch is 'sm_91', which LLVM") as caught:
+    with pytest.raises(CompileError, match="--gpu-arch is 'sm_91', but LLVM") as caught:
         archs.check_arch("sm_91", "--gpu-arch")
-    assert caught.value.diagnostic.hint == "did you mean sm_90?"
     assert "sm_90a" in str(caught.value.diagnostic.expected)
+
+
+@pytest.mark.parametrize(
+    ("arch", "hint"),
+    [
+        *((arch, "did you mean sm_90a?") for arch in ("90a", "SM_90a", "compute_90a", " sm_90a")),
+        *((arch, "did you mean sm_90?") for arch in ("sm_91", "sm_90b", "sm_90f")),
+        ("sm_35", "the oldest that can be used is sm_50"),
+        ("sm_999", f"PTX for {archs.arch_of(99, 0)} runs on newer GPUs as well"),
+        ("hopper", None),
+    ],
+)
+def test_an_unknown_architecture_has_a_hint(arch: str, hint: str | None) -> None:
+    with pytest.raises(CompileError) as caught:
+        archs.check_arch(arch, "--gpu-arch")
+    assert caught.value.diagnostic.hint == hint
 
 
 def test_llvm_knows_every_architecture_of_the_table() -> None:

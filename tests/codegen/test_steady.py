@@ -112,6 +112,15 @@ def test_nothing_is_read_where_no_thread_runs() -> None:
     function(np.empty((3, 0), np.float32), table, np.empty((60_000, 0), np.float32))
 
 
+def test_each_side_of_a_branch_makes_its_own_loads() -> None:
+    """LLVM may move them back, so that running it would not tell."""
+    text = rows(choose).inspect_llvm().partition('"kernel_device_choose"')[2]
+    before = text.partition("thread.x.head:")[0].partition("threads:")[2]
+    blocks = {part.partition(":")[0].split("\n")[-1]: part for part in before.split("\n  br ")}
+    loads = [part.count("= load ") for part in blocks.values()]
+    assert sum(loads) == 4 and max(loads) == 1
+
+
 @pytest.mark.parametrize("width", [1, 31, 100])
 def test_a_side_of_a_branch_reads_only_where_it_is_taken(width: int) -> None:
     """The entries of a side that is not taken are far outside of the table."""

@@ -117,8 +117,8 @@ def test_elements_beside_the_thread_s_own_still_lie_side_by_side() -> None:
 def device_prefix(x: fe.Tensor, y: fe.Tensor):
     i = fe.arch.thread_idx()[0]
     total = 0.0
-    for k in range(i):
-        total += x[k]
+    for k in range(i % 5):
+        total += x[k, i]
     y[i] = total
 
 
@@ -159,12 +159,39 @@ def in_place(x: fe.Tensor, y: fe.Tensor):
 def test_other_loops_stay_with_their_thread() -> None:
     """Bounds of a thread's own, rows of a thread's own, writes in the loop."""
     for function, arguments in (
-        (prefix, (floats(64), floats(64))),
+        (prefix, (floats(4, 64), floats(64))),
         (row_sums, (floats(33, 5), floats(33))),
         (in_place, (floats(4, 33), floats(4, 33))),
     ):
         run_all_ways(function, arguments)
         assert not is_in_strips(function, *arguments)
+
+
+@fe.kernel
+def device_few(x: fe.Tensor, y: fe.Tensor):
+    i = fe.arch.thread_idx()[0]
+    total = 0.0
+    for k in range(x.shape[0]):
+        total += x[k, i]
+    y[fe.arch.block_idx()[0], i] = total
+
+
+@fe.jit
+def four_columns(x: fe.Tensor, y: fe.Tensor):
+    device_few(x, y).launch(grid=(y.shape[0],), block=(4,))
+
+
+@fe.jit
+def eight_columns(x: fe.Tensor, y: fe.Tensor):
+    device_few(x, y).launch(grid=(y.shape[0],), block=(8,))
+
+
+def test_few_threads_keep_their_loops() -> None:
+    arguments = (floats(5, 8), np.zeros((2, 8), np.float32))
+    assert not is_in_strips(four_columns, *arguments)
+    assert is_in_strips(eight_columns, *arguments)
+    for function in (four_columns, eight_columns):
+        run_all_ways(function, arguments)
 
 
 @fe.kernel

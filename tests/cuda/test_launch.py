@@ -73,6 +73,18 @@ def test_the_env_stream_is_that_of_the_device(fake_cuda: FakeCuda, launches: Lau
     assert [launch.stream for launch in fake_cuda.launches()] == streams
 
 
+@pytest.mark.parametrize("current", [-1, 0, 1])
+def test_the_env_stream_of_any_device_is_that_of_the_one_that_is_used(
+    fake_cuda: FakeCuda, launches: Launches, current: int
+) -> None:
+    fake_cuda.set_current(current)
+    used = max(0, current)
+    stream = fake_cuda.stream(used)
+    with tvm_ffi.use_raw_stream(tvm_ffi.device(f"cuda:{used}"), stream):
+        launches(device=ANY_DEVICE, stream=ENV_STREAM)
+    assert [launch.stream for launch in fake_cuda.launches()] == [stream]
+
+
 # ---- the device ----
 
 

@@ -15,9 +15,9 @@ import pytest
 import tvm_ffi
 from exported import ADDED, DOUBLED, applied, compiled_add_one, compiled_scale, run_python
 
-import ferrule as fe
 from ferrule.runtime import Function, ObjectFileError, StageError, cpus, load_module
 from ferrule.runtime import loading as loading_module
+from ferrule.runtime.elf import Machine
 
 KINDS = {".o": "object", ".a": "archive", ".so": "library"}
 
@@ -125,9 +125,7 @@ def test_a_file_that_was_replaced_is_read_again(tmp_path: Path) -> None:
 
 
 @every_file
-def test_loading_again_and_again_takes_no_more_memory(
-    files: dict[str, Path], suffix: str
-) -> None:
+def test_loading_again_and_again_takes_no_more_memory(files: dict[str, Path], suffix: str) -> None:
     data = files[suffix].read_bytes()
 
     def load(times: int) -> int:
@@ -203,9 +201,9 @@ def test_a_file_that_was_cut_off_is_refused(
 )
 def test_junk_is_refused(tmp_path: Path, data: bytes, message: str) -> None:
     (tmp_path / "junk").write_bytes(data)
-    with pytest.raises(ObjectFileError, match=f"junk: {message}"):
+    with pytest.raises(ObjectFileError, match=f"junk: .*{message}"):
         load_module(tmp_path / "junk")
-    with pytest.raises(ObjectFileError, match=f"^{message}"):
+    with pytest.raises(ObjectFileError, match=message):
         load_module(data)
 
 
@@ -213,10 +211,8 @@ def test_junk_is_refused(tmp_path: Path, data: bytes, message: str) -> None:
 def test_code_for_another_machine_is_refused(
     files: dict[str, Path], suffix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    others = {".o": "aarch64", ".so": "aarch64", ".a": "aarch64"}
-    other = loading_module.host_machine().__class__[others[suffix].upper()]
-    if other is loading_module.host_machine():
-        other = type(other).X86_64
+    here = Machine[cpus.host_architecture().upper()]
+    other = Machine.AARCH64 if here is Machine.X86_64 else Machine.X86_64
     monkeypatch.setattr(loading_module, "host_machine", lambda: other)
     with pytest.raises(ObjectFileError, match=f"k{suffix}: wanted code for {other.name.lower()}"):
         load_module(files[suffix])
@@ -285,12 +281,13 @@ def test_a_loaded_object_can_be_written_again(files: dict[str, Path], tmp_path: 
 
 
 WITHOUT_LLVM = """
-import sys
-class Refusing:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("llvmlite", "ferrule.compiler"):
-            raise ModuleNotFoundError(name)
-sys.meta_path.insert(0, Refusing())
+import importlib.machinery, sys
+class Lean(importlib.machinery.PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        hidden = name == "llvmlite" or name.startswith(("ferrule.compiler", "ferrule.language"))
+        return None if hidden else super().find_spec(name, path, target)
+sys.meta_path = [Lean if f is importlib.machinery.PathFinder else f for f in sys.meta_path]
 import numpy as np
 from ferrule.runtime import load_module
 a, b = np.ones(3, np.float32), np.zeros(3, np.float32)

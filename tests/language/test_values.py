@@ -197,3 +197,26 @@ def folds(a, out):
 
 def test_functions_of_several_values() -> None:
     run_all_ways(folds, (i32(5, 3, -7), zeros(4, dtype=np.int32)))
+
+
+def test_operators_on_typed_constants_keep_the_dtype() -> None:
+    @fe.jit
+    def constants(a: fe.Tensor, x: fe.Int32):
+        a[0] = fe.Int64(fe.Uint8(200) + 100)
+        low = fe.Int8(100)
+        if x > 0:
+            low = low + low
+        a[1] = fe.Int64(low)
+        a[2] = fe.Int64(-fe.Int8(-128))
+        a[3] = fe.Int64(~fe.Uint16(1))
+        a[4] = fe.Int64(fe.Float32(0.1) + 0.2 == fe.Float32(0.3))
+        a[5] = fe.Int64(fe.Int32(1) << 40)
+        a[6] = fe.Int64(fe.Int8(-4) >> 1)
+        for i in fe.range_constexpr(fe.Int32(2) * 2):
+            a[7] = i
+
+    example = fe.make_fake_tensor(fe.Int64, (8,), (1,))
+    found = np.zeros(8, np.int64)
+    fe.compile(constants, example, fe.Int32, options="--target cpu")(found, 1)
+    same = np.float32(0.1) + np.float32(0.2) == np.float32(0.3)
+    assert found.tolist() == [44, -56, -128, 65534, int(same), 0, -2, 3]

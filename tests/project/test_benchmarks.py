@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-BENCHMARKS = ("call_overhead", "checks", "compile_time", "elementwise", "kernels", "maths")
+BENCHMARKS = ("call_overhead", "checks", "compile_time", "elementwise", "kernels", "maths", "results")
 VERDICTS = {"met", "missed", "not measured"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -18,7 +19,12 @@ def run(folder: Path, root: Path, test: str, *options: str) -> subprocess.Comple
     (folder / "test_it.py").write_text(test)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", str(folder)]
     return subprocess.run(
-        [*command, *options, str(folder)], cwd=folder, capture_output=True, text=True, check=False
+        [*command, *options, str(folder)],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 

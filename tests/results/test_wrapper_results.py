@@ -167,10 +167,12 @@ def test_every_kind_of_result_is_sound_llvm() -> None:
     verified(made.module.wrapper)
 
 
-def test_calls_without_containers_do_not_meet_python(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_and_tuples_of_them_do_not_meet_python() -> None:
     calls = []
     made = function(scalar("int32"), "4")
-    tuples = function(P.Tuple("result", [scalar("int32")]), "4")
+    numbers = [scalar(kind) for kind in ("int32", "float64", "bool")]
+    tuples = function(P.Tuple("result", [*numbers, P.NoneValue("3")]), "4", "2.0", "1")
+    nested = function(P.Tuple("result", [P.Tuple("0", ())]))
 
     def profile(frame: object, event: str, argument: object) -> None:
         calls.append(event)
@@ -184,5 +186,6 @@ def test_calls_without_containers_do_not_meet_python(monkeypatch: pytest.MonkeyP
             sys.setprofile(None)
         return calls.count("call")
 
-    assert events(made) == 0
-    assert events(tuples) >= 1
+    assert (made(), tuples()) == (4, (4, 2.0, True, None))
+    assert (events(made), events(tuples)) == (0, 0)
+    assert events(nested) >= 1

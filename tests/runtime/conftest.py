@@ -9,6 +9,7 @@ from llvmlite import binding
 
 from ferrule import specs
 from ferrule.runtime import Function, ObjectCode, Stage, StageError, load_function
+from ferrule.runtime.artefacts import ExportForm
 from ferrule.runtime.engine import host_triple, initialize_llvm
 
 COUNT = """
@@ -107,6 +108,11 @@ class TextOrigin:
 
     def emit(self, name: str, cpu: str, triple: str) -> ObjectCode:
         return compile_text(self.llvm(name), name, triple, cpu)
+
+    def export(self, name: str, form: ExportForm) -> bytes:
+        if form != ".o":
+            raise StageError(form, [".o"], "it was written in LLVM assembly")
+        return compile_text(self.llvm(name), name).data
 
     def text(self, stage: Stage) -> str:
         if stage != "llvm":

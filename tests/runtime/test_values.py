@@ -92,7 +92,7 @@ def every_kind() -> dict[str, specs.Param]:
     return {
         type(param).__name__: param
         for param in (
-            tensor(),
+            tensor(owning=True),
             scalar("a"),
             specs.Shape("a", (N, 4)),
             specs.Pointer("a", F32),
@@ -281,7 +281,7 @@ def test_defaults(make: Maker) -> None:
     parameters = inspect.signature(function).parameters
     assert parameters["a"].default is None
     assert str(parameters["b"].annotation) == "str"
-    late = make.echo(specs.Scalar("k", I32, 3), tensor("t"))
+    late = make.echo(specs.Scalar("k", I32, 3), tensor("t", owning=True))
     assert inspect.signature(late).parameters["t"].kind is inspect.Parameter.KEYWORD_ONLY
     assert np.from_dlpack(late(t=ARRAY))[1] == 1
 
@@ -362,7 +362,7 @@ def test_fakes_are_no_arguments(make: Maker) -> None:
 
 def test_arrays_that_cannot_be_written(make: Maker) -> None:
     np.testing.assert_array_equal(
-        np.from_dlpack(make.echo(tensor(read_only=True))(frozen())), frozen()
+        np.from_dlpack(make.echo(tensor(read_only=True, owning=True))(frozen())), frozen()
     )
     for value in (frozen(), from_dlpack(frozen())):
         assert message(lambda value=value: make.index(tensor())(value), BufferError) == (
@@ -387,7 +387,7 @@ def test_arrays_that_cannot_be_written(make: Maker) -> None:
 def test_read_only_memory_is_passed_and_not_copied(
     make: Maker, array: np.ndarray[Any, Any]
 ) -> None:
-    came = np.from_dlpack(make.echo(tensor(read_only=True))(array))
+    came = np.from_dlpack(make.echo(tensor(read_only=True, owning=True))(array))
     np.testing.assert_array_equal(came, array)
     assert came.ctypes.data == array.ctypes.data
     held = sys.getrefcount(array)
@@ -456,7 +456,8 @@ def test_an_error_of_the_value_itself_is_kept(make: Maker) -> None:
 
 
 def test_unions_ask_each_member(make: Maker) -> None:
-    members = (tensor(read_only=True), scalar("a"), specs.Pointer("a"), specs.DataType("a"))
+    kept = tensor(read_only=True, owning=True)
+    members = (kept, scalar("a"), specs.Pointer("a"), specs.DataType("a"))
     union = specs.Union("a", members)
     index = make.index(union)
     wanted = [TypeIndex.TENSOR, TypeIndex.INT, TypeIndex.OPAQUE_PTR, TypeIndex.DATA_TYPE]

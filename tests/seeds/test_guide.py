@@ -1,8 +1,7 @@
 """Programs as the guide of CuTe DSL to TVM-FFI shows them, run by ferrule.
 
 They differ from what a user of CuTe would have written in the import, in `device="cpu"`, and in
-streams that are not torch's, which needs a GPU for its own.  `find_runtime_libraries` and
-`load_module` are not in ferrule yet: an object needs no library to be linked, and tvm-ffi loads it.
+streams that are not torch's, which needs a GPU for its own.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import Any, Tuple  # noqa: UP035
 
 import pytest
-import tvm_ffi
 
 import ferrule as cute
 
@@ -307,11 +305,13 @@ def test_export_and_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     compiled_add_one = cute.compile(add_one, a_cute, b_cute, options="--enable-tvm-ffi")
     # export the compiled module to object file
     compiled_add_one.export_to_c("./add_one.o", function_name="add_one")
+    # obtain necessary runtime libs for loading the shared library
+    runtime_libs = cute.runtime.find_runtime_libraries(enable_tvm_ffi=True)
     # compile the object file to a shared library
-    cmd = ["gcc", "-shared", "-o", "./add_one.so", "./add_one.o"]
+    cmd = ["gcc", "-shared", "-o", "./add_one.so", "./add_one.o", *runtime_libs]
     subprocess.run(cmd, check=True)
 
-    mod = tvm_ffi.load_module("./add_one.so")
+    mod = cute.runtime.load_module("./add_one.so")
     a_torch = torch.arange(10, dtype=torch.float32, device="cpu")
     b_torch = torch.empty(10, dtype=torch.float32, device="cpu")
     mod.add_one(a_torch, b_torch)

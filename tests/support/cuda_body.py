@@ -69,13 +69,13 @@ def body(image: bytes = IMAGE, kernels: Sequence[str] = KERNELS) -> Body:
     launcher = Launcher(e, image, kernels)
     with e.define("ferrule_body", I32, types, names=names) as function:
         given = dict(zip(names, function.args, strict=True))
-        entered, token = launcher.enter(given["device"], given["values"])
+        entered, token, device = launcher.enter(given["device"], given["values"])
         with e.if_then(e.icmp("ne", entered, e.const_i32(0)), likely=False):
             e.ret(entered)
         stream = e.alloca(PTR, name="stream")
         e.store(e.builder.inttoptr(given["stream"], PTR), stream)
         with e.if_then(e.icmp("eq", given["stream"], e.const_i64(ENV_STREAM))):
-            e.store(launcher.current_stream(given["device"]), stream)
+            e.store(launcher.current_stream(device), stream)
         status = _launch(e, launcher, given, e.load(stream, PTR))
         with e.if_then(e.icmp("ne", status, e.const_i32(0)), likely=False):
             launcher.leave(token)

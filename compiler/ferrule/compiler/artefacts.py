@@ -110,9 +110,14 @@ class Body:
     takes_device: bool = False
 
     def placed(self, location: Location | None) -> Body:
-        """The same body with the place that its function comes from; without any place for None."""
+        """The same body with the place that its function comes from, which is also that of faults
+        without one; without any place for None."""
         if location is not None:
-            return replace(self, location=location)
+            faults = tuple(
+                fault if fault.location is not None else replace(fault, location=location)
+                for fault in self.faults
+            )
+            return replace(self, location=location, faults=faults)
         faults = tuple(replace(fault, location=None) for fault in self.faults)
         relations = tuple(replace(relation, location=None) for relation in self.relations)
         return replace(self, location=None, faults=faults, relations=relations)

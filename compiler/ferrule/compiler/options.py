@@ -14,6 +14,9 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 Target = Literal["cpu", "cuda"]
 TARGETS: Final[tuple[Target, ...]] = ("cpu", "cuda")
 
+GilPolicy = bool | Literal["auto"]
+"""Whether calls release the GIL; "auto": where the code can take long or block."""
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -24,6 +27,7 @@ class Options:
     `opt_level`: LLVM's, 0 to 3, for the body.  `strip_paths` leaves paths of source files out of
     the object, and so out of the tracebacks of its errors.  `host_cpu` and `host_target` are what
     is exported for: "baseline", "native" or "x86-64-v2" to "x86-64-v4", and a triple.
+    `release_gil`: whether calls from Python release the GIL; "auto" where the body can be long.
     `enable_tvm_ffi` is accepted for CuTe's
     sake: every function is a TVM-FFI function.
     """
@@ -35,6 +39,7 @@ class Options:
     strip_paths: bool = False
     host_cpu: str | None = None
     host_target: str | None = None
+    release_gil: GilPolicy = "auto"
 
     def __post_init__(self) -> None:
         if self.target is not None and self.target not in TARGETS:
@@ -47,6 +52,10 @@ class Options:
             value = getattr(self, name)
             if not isinstance(value, str | None):
                 raise CompileError(f"{name} must be a str, but got {value!r}")
+        if self.release_gil != "auto" and not isinstance(self.release_gil, bool):
+            raise CompileError(
+                f"release_gil must be True, False or 'auto', but got {self.release_gil!r}"
+            )
         if self.opt_level not in (0, 1, 2, 3) or isinstance(self.opt_level, bool):
             raise CompileError(f"opt_level must be 0, 1, 2 or 3, but got {self.opt_level!r}")
 
@@ -65,6 +74,13 @@ def _set_opt_level(options: Options, value: str) -> Options:
     if value not in ("0", "1", "2", "3"):
         raise CompileError(f"--opt-level must be 0, 1, 2 or 3, but got {value!r}")
     return replace(options, opt_level=int(value))
+
+
+def _set_release_gil(options: Options, value: str) -> Options:
+    chosen: dict[str, GilPolicy] = {"auto": "auto", "true": True, "false": False}
+    if value not in chosen:
+        raise CompileError(f"--release-gil must be auto, true or false, but got {value!r}")
+    return replace(options, release_gil=chosen[value])
 
 
 def _set_gpu_arch(options: Options, value: str) -> Options:
@@ -88,6 +104,7 @@ _SETTINGS: Final[Mapping[str, Callable[[Options, str], Options]]] = {
     "--gpu-arch": _set_gpu_arch,
     "--host-cpu": _set_host_cpu,
     "--host-target": _set_host_target,
+    "--release-gil": _set_release_gil,
     "--opt-level": _set_opt_level,
 }
 

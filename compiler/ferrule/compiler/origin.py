@@ -16,6 +16,7 @@ from ferrule.compiler.describe import describe
 from ferrule.compiler.exports import ExportTarget, export_target
 from ferrule.compiler.wrapper.builder import build_wrapper
 from ferrule.runtime.artefacts import ExportForm, ObjectCode, Stage
+from ferrule.runtime.entry.key import ANY_FUNCTION, CallTraits
 from ferrule.runtime.errors import StageError
 from ferrule.runtime.metadata import DeviceImage, Metadata
 from ferrule.specs import Signature
@@ -43,7 +44,7 @@ class CompiledOrigin:
     Any number of threads may ask; an object is made at most once for a name, CPU and triple.
     """
 
-    __slots__ = ("_doc", "_files", "_ir", "_lock", "_module", "_objects", "_target")
+    __slots__ = ("_doc", "_files", "_ir", "_lock", "_module", "_objects", "_target", "_traits")
 
     def __init__(
         self,
@@ -52,14 +53,16 @@ class CompiledOrigin:
         *,
         doc: str | None = None,
         target: ExportTarget | None = None,
+        traits: CallTraits = ANY_FUNCTION,
     ) -> None:
         """`target` is what `export` makes code for, the baseline CPU of this machine's platform by
-        default; `doc` is the docstring that goes into what is exported.
+        default; `doc` and `traits` are the docstring and the traits of what is exported.
         """
         self._module: Final = module
         self._ir: Final = ir
         self._doc: Final = doc
         self._target: Final = target
+        self._traits: Final = traits
         self._files: Final[dict[tuple[str, ExportForm], bytes]] = {}
         self._objects: Final[dict[tuple[str, str, str], ObjectCode]] = {}
         self._lock: Final = Lock()
@@ -92,7 +95,9 @@ class CompiledOrigin:
         module, target = self._named(name), chosen.target
         code = module.body.device_code
         images = () if code is None else (DeviceImage("ptx", code.arch, code.kernels),)
-        metadata = Metadata(module.signature, target.triple, target.cpu, chosen.needs, images)
+        metadata = Metadata(
+            module.signature, target.triple, target.cpu, chosen.needs, images, traits=self._traits
+        )
         text = describe(name, metadata.text(), self._doc, target.triple)
         return assemble.export(module, target, text, form)
 

@@ -195,6 +195,7 @@ def build(job: Job) -> Function:
     from ferrule.language.ir.printer import print_program
     from ferrule.language.ir.verifier import verify
     from ferrule.language.lowering.program import lower_program
+    from ferrule.language.traits import traits_of
     from ferrule.runtime import Engine, make_function
 
     examples = job.examples
@@ -217,7 +218,10 @@ def build(job: Job) -> Function:
     module = host_module(signature, body, opt_level=job.options.opt_level)
     doc = inspect.getdoc(job.function)
     exported = export_target(job.options.host_target, job.options.host_cpu)
-    origin = CompiledOrigin(module, print_program(program), doc=doc, target=exported)
+    on_gpu = job.options.gpu_arch is not None
+    traits = traits_of(program, signature, on_gpu=on_gpu, release_gil=job.options.release_gil)
+    text = print_program(program)
+    origin = CompiledOrigin(module, text, doc=doc, target=exported, traits=traits)
     host = targets.host()
     name = signature.name
     engine = Engine.load(origin.emit(name, host.cpu, host.triple))
@@ -227,4 +231,5 @@ def build(job: Job) -> Function:
         origin,
         owner=engine,
         doc=doc,
+        traits=traits,
     )

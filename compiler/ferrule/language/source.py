@@ -7,7 +7,7 @@ import inspect
 import os
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ferrule.compiler.artefacts import Location
@@ -19,7 +19,8 @@ class Source:
     """A function's AST, whose lines are those of its file.
 
     `outer` holds the names that it takes from around it (closure, globals), `defaults` the
-    parameters' defaults, made where the function was.  `lines` begin with `first_line`.
+    parameters' defaults, made where the function was, and `annotations` what Python knows of the
+    parameters' annotations already.  `lines` begin with `first_line`.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Source:
     file: str
     lines: tuple[str, ...]
     first_line: int
+    annotations: Mapping[str, Any] = field(default_factory=dict)
 
     def span(self, node: ast.AST) -> Span:
         """The place of a node, cut to its first line."""
@@ -88,6 +90,7 @@ def read_source(function: Callable[..., Any]) -> Source:
         place.file,
         tuple(line.rstrip("\r\n") for line in lines),
         first_line,
+        {name: it for name, it in function.__annotations__.items() if not isinstance(it, str)},
     )
 
 

@@ -27,6 +27,7 @@ from ferrule import specs
 from ferrule.runtime.artefacts import ObjectCode, Origin
 from ferrule.runtime.callpath import prepare_call
 from ferrule.runtime.engine import Engine
+from ferrule.runtime.entry.key import ANY_FUNCTION, CallTraits, entry_key
 from ferrule.runtime.errors import StageError
 from ferrule.runtime.export import (
     check_export_name,
@@ -247,12 +248,14 @@ def make_function(
     owner: object,
     doc: str | None = None,
     kind: type[Function] = Function,
+    traits: CallTraits = ANY_FUNCTION,
 ) -> Function:
     """A function whose code is at `address`, valid as long as `owner` (the engine) lives.
 
     `kind` is the type to make, `Function` or a subclass of it.
     """
-    gate, plan = _shared_gate(), make_plan(signature.arguments)
+    gate = _shared_gate()
+    plan = make_plan(signature.arguments, address, entry_key(signature, traits))
     lifeline = _Lifeline(owner, plan, gate)
     function: Function = kind.__new__(kind)
     function.__move_handle_from__(
@@ -260,8 +263,9 @@ def make_function(
     )
     said = inspect.cleandoc(doc) if doc else None
     function.__dict__.update(_attributes(_State(signature, origin, plan, said)))
+    function.release_gil = traits.releases_gil
     if gate is not None:
-        gate.install(function, plan, unpacks=holds_containers(signature.result))
+        gate.install(function, plan)
     return function
 
 
@@ -303,7 +307,7 @@ def _make_gate() -> Gate:
     from ferrule.runtime.gate import Gate
 
     assert HEAP is not None
-    return Gate(HEAP, prepare_call, unpack)
+    return Gate(HEAP, prepare_call)
 
 
 def _shared_gate() -> Gate | None:

@@ -1,7 +1,7 @@
-"""The gate: the C function in the vectorcall slot of every `Function`.
+"""The gate: the way of a call that the direct entry does not take.
 
 One function for the process, driven by the call plan of the instance; and another one like it for
-functions that return containers, which hands the result to `unpack`. If there is no keyword, the
+functions that return containers, which makes tuples of them. If there is no keyword, the
 number of arguments is right and each argument's type is one that its parameter takes as it stands,
 it makes tvm-ffi's generic call, and no Python code runs. Otherwise it hands all the values to the
 slow path, before anything has run, and calls with what comes back. It never tries a refused call
@@ -12,28 +12,29 @@ The gate references Python's C API. It is never exported.
 
 from __future__ import annotations
 
-import ctypes
-import sys
 from typing import Any, Final
 
-import tvm_ffi
 from llvmlite import ir
 
+from ferrule.runtime import results
 from ferrule.runtime.engine import Engine, host_triple
+from ferrule.runtime.entry.entries import Entries
+from ferrule.runtime.entry.key import EntryKey
+from ferrule.runtime.entry.python import (
+    API,
+    GENERIC_CALL,
+    NONE,
+    decref,
+    incref,
+    near,
+    new_tuple,
+    python,
+    python_symbols,
+)
+from ferrule.runtime.entry.structs import ACCEPT, PLAN, instance_layout
 from ferrule.runtime.heaptype import HeapType
 from ferrule.runtime.llvm.emitter import COLD, LIKELY, UNLIKELY, Emitter
-from ferrule.runtime.llvm.layouts import (
-    I8,
-    I32,
-    I64,
-    PTR,
-    PY_ARRAY,
-    PY_ARRAY_DESCR,
-    PY_OBJECT,
-    VOID,
-    Field,
-    Layout,
-)
+from ferrule.runtime.llvm.layouts import I64, PTR, PY_ARRAY, PY_ARRAY_DESCR, PY_OBJECT, Layout
 from ferrule.runtime.llvm.native import compile_native
 from ferrule.runtime.plan import (
     NUMPY_DESCR_OFFSET,
@@ -42,90 +43,64 @@ from ferrule.runtime.plan import (
     NUMPY_WRITEABLE,
     CallPlan,
 )
+from ferrule.runtime.tuples import ARRAY_TYPE, ITEM, PYTHON, UNPACK, define_unpack
 from ferrule.runtime.views import NUMPY_TYPES
 
 GATE_NAME: Final = "gate"
 UNPACKING_GATE_NAME: Final = "unpacking_gate"
-
-PLAN = Layout("CallPlan", [Field("count", I64), Field("accepted", PTR)])  # as many as `count`
-ACCEPT = Layout("Accepted", [Field("array", PTR), Field("types", PTR)])  # up to a null
+FIRST_CALL_NAME: Final = "first_call"
+UNPACK_NAME: Final = "unpack"
 
 _CALL: Final = "PyObject_CallFunctionObjArgs"
-_GENERIC_CALL: Final = "tvm_ffi_generic_call"
-
-_PYTHON: Final = {
-    "Py_IncRef": ir.FunctionType(VOID, [PTR]),
-    "_Py_Dealloc": ir.FunctionType(VOID, [PTR]),
-    "Py_DecRef": ir.FunctionType(VOID, [PTR]),
-    "PyTuple_New": ir.FunctionType(PTR, [I64]),
-    "PyTuple_Size": ir.FunctionType(I64, [PTR]),
-    _CALL: ir.FunctionType(PTR, [PTR], var_arg=True),
-    _GENERIC_CALL: ir.FunctionType(PTR, [PTR, PTR, PTR]),
-}
 _SLOW_PATH: Final = "ferrule_slow_path"
-_UNPACK: Final = "ferrule_unpack"
-_NONE: Final = "_Py_NoneStruct"
-
-_TP_CALL: Final = 50
+_FIRST_CALL: Final = "ferrule_first_call"
 
 
 class Gate:
-    """The gate's machine code; whoever uses the address holds the gate."""
+    """The gate's machine code and the direct entries; whoever uses an address holds the gate."""
 
-    __slots__ = ("_engine", "_helpers", "address", "heap", "unpacking_address")
+    __slots__ = ("_engine", "_entries", "_gates", "_helpers", "heap")
 
-    def __init__(self, heap: HeapType, slow_path: Any, unpack: Any) -> None:
+    def __init__(self, heap: HeapType, slow_path: Any) -> None:
         self.heap = heap
-        self._helpers = (slow_path, unpack)
-        code = compile_native(GATE_NAME, gate_text(heap))
-        self._engine = Engine.load(code, _symbols(slow_path, unpack))
-        self.address = self._engine.address(code.symbol)
-        self.unpacking_address = self._engine.address(f"__tvm_ffi_{UNPACKING_GATE_NAME}")
+        self._helpers = (slow_path, self._first_call)
+        code = compile_native(GATE_NAME, gate_text(heap), optimize=False)
+        self._engine = Engine.load(code, _symbols(*self._helpers))
+        names = {False: GATE_NAME, True: UNPACKING_GATE_NAME}
+        gates = {unpacks: self._address(name) for unpacks, name in names.items()}
+        self._gates = gates
+        self._entries = Entries(heap, gates, self._address(UNPACK_NAME))
 
-    def install(self, instance: object, plan: CallPlan, *, unpacks: bool = False) -> None:
-        """Put the gate into an instance; gate and plan must live as long as it does."""
-        gate = self.unpacking_address if unpacks else self.address
-        self.heap.install(instance, gate, plan.address)
+    def install(self, instance: object, plan: CallPlan) -> None:
+        """Make an instance callable; gate and plan must live as long as its handle does.
+
+        The direct entry comes with the first call: many a function is never called from here.
+        """
+        self.heap.install(instance, self._address(FIRST_CALL_NAME), plan.address)
+
+    def _first_call(self, instance: object, key: EntryKey) -> None:
+        entry = self._entries.address(key) or self._gates[key.unpacks]
+        self.heap.replace(instance, entry)
+
+    def _address(self, name: str) -> int:
+        return self._engine.address(f"__tvm_ffi_{name}")
 
 
 def gate_text(heap: HeapType) -> str:
     """The gate as LLVM IR, for instances of this type."""
     emitter = Emitter("ferrule.gate", host_triple())
-    instance = _instance_layout(heap)
-    for name, unpacks in ((GATE_NAME, False), (UNPACKING_GATE_NAME, True)):
-        slow = _emit_slow(emitter, f"slow_{name}", unpacks)
-        _emit_gate(emitter, name, instance, slow, unpacks)
+    instance = instance_layout(heap)
+    unpack = define_unpack(emitter, results.array_handle_offset())
+    for name, last in ((GATE_NAME, None), (UNPACKING_GATE_NAME, unpack)):
+        slow = _emit_slow(emitter, f"slow_{name}", last)
+        _emit_gate(emitter, name, instance, slow, last)
+    _emit_first_call(emitter, instance)
+    with emitter.define(f"__tvm_ffi_{UNPACK_NAME}", PTR, [PTR], names=("value",)) as function:
+        emitter.ret(emitter.call(unpack, function.args))
     return emitter.text()
 
 
-def _instance_layout(heap: HeapType) -> Layout:
-    before = ir.ArrayType(I8, heap.handle_offset)
-    between = ir.ArrayType(I8, heap.base_size - heap.handle_offset - 8)
-    return Layout(
-        "Function",
-        [
-            Field("head", before),
-            Field("handle", PTR),
-            Field("base", between),
-            Field("vectorcall", PTR),
-            Field("plan", PTR),
-            Field("weaklist", PTR),
-        ],
-    )
-
-
-def _python(e: Emitter, name: str, *arguments: ir.Value) -> ir.Value:
-    return e.call(_near(e, name, _PYTHON[name]), arguments)
-
-
-def _near(e: Emitter, name: str, kind: ir.FunctionType) -> ir.Function:
-    """A function called through its address in memory: a stub between costs a jump each call."""
-    function = e.symbol(name, kind)
-    function.attributes.add("nonlazybind")
-    return function
-
-
-def _emit_slow(e: Emitter, name: str, unpacks: bool) -> ir.Function:
+def _emit_slow(e: Emitter, name: str, unpack: ir.Function | None) -> ir.Function:
     """A function that makes the generic call with what Python's slow path makes of the values.
 
     It asks `slow_path(self, values, keyword names or None)` for a tuple. The call itself is made
@@ -140,28 +115,45 @@ def _emit_slow(e: Emitter, name: str, unpacks: bool) -> ir.Function:
         total = e.alloca(I64, name="total")
         keywords = e.alloca(PTR, name="keywords")
         e.store(count, total)
-        e.store(e.external(_NONE), keywords)
+        e.store(e.external(NONE), keywords)
         with e.if_then(e.builder.not_(e.is_null(kwnames))):
-            size = _python(e, "PyTuple_Size", kwnames)
+            size = python(e, "PyTuple_Size", kwnames)
             e.store(e.builder.add(count, size), total)
             e.store(kwnames, keywords)
-        values, items = _emit_tuple(e, e.load(total, I64))
+        values, items = new_tuple(e, e.load(total, I64))
         with e.loop(e.load(total, I64)) as i:
             value = e.load(e.index(args, PTR, i), PTR)
-            _python(e, "Py_IncRef", value)
+            python(e, "Py_IncRef", value)
             e.store(value, e.index(items, PTR, i))
-        slow_path = _near(e, _CALL, _PYTHON[_CALL])
+        slow_path = near(e, _CALL, API[_CALL])
         arguments = [e.external(_SLOW_PATH), self, values, e.load(keywords, PTR), e.null()]
         prepared = e.call(slow_path, arguments)
-        _emit_decref(e, values)
+        decref(e, values)
         with e.if_then(e.is_null(prepared), likely=False):
             e.ret(e.null())
-        _emit_generic_call(e, self, prepared, unpacks)
+        _emit_generic_call(e, self, prepared, unpack)
     return function
 
 
+def _emit_first_call(e: Emitter, instance: Layout) -> None:
+    """What stands in the slot at first: put the entry there, then call that."""
+    arguments = [PTR, PTR, I64, PTR]
+    names = ("self", "args", "nargsf", "kwnames")
+    name = f"__tvm_ffi_{FIRST_CALL_NAME}"
+    with e.define(name, PTR, arguments, names=names) as function:
+        self, *rest = function.args
+        key = e.load_field(e.load_field(self, instance, "plan"), PLAN, "key")
+        given = [e.external(_FIRST_CALL), self, key, e.null()]
+        done = e.call(near(e, _CALL, API[_CALL]), given)
+        with e.if_then(e.is_null(done), likely=False):
+            e.ret(e.null())
+        decref(e, done)
+        entry = e.load_field(self, instance, "vectorcall")
+        e.ret(e.call_pointer(entry, function.ftype, [self, *rest]))
+
+
 def _emit_gate(
-    e: Emitter, name: str, instance: Layout, slow: ir.Function, unpacks: bool
+    e: Emitter, name: str, instance: Layout, slow: ir.Function, unpack: ir.Function | None
 ) -> None:
     arguments = [PTR, PTR, I64, PTR]
     names = ("self", "args", "nargsf", "kwnames")
@@ -171,77 +163,42 @@ def _emit_gate(
         count = e.builder.and_(nargsf, e.const_i64((1 << 63) - 1), name="count")
         # Somebody may have moved the function object away, and the plan's memory with it.
         handle = e.load_field(self, instance, "handle")
-        gone = e.builder.or_(e.is_null(handle), e.builder.not_(e.is_null(kwnames)))
+        moved = e.icmp("ne", handle, e.load_field(self, instance, "owner"))
+        gone = e.builder.or_(moved, e.builder.not_(e.is_null(kwnames)))
         with e.if_then(gone, likely=False):
             e.ret(e.call(slow, [self, args, count, kwnames]))
         plan = e.load_field(self, instance, "plan")
         wanted = e.load_field(plan, PLAN, "count", name="wanted")
         with e.if_then(e.builder.icmp_unsigned("!=", count, wanted), likely=False):
             e.ret(e.call(slow, [self, args, count, kwnames]))
-        values, items = _emit_tuple(e, count)
+        values, items = new_tuple(e, count)
         refused = e.block("refused")
         with e.within(refused):
-            _python(e, "Py_DecRef", values)
+            python(e, "Py_DecRef", values)
             e.ret(e.call(slow, [self, args, count, kwnames]))
         accepted = e.field_ptr(plan, PLAN, "accepted")
         with e.loop(count) as i:
             argument = e.load(e.index(args, PTR, i), PTR, name="argument")
             table = e.load(e.index(accepted, PTR, i), PTR, name="table")
             _emit_type_check(e, argument, table, refused)
-            _emit_incref(e, argument)
+            incref(e, argument)
             e.store(argument, e.index(items, PTR, i))
-        _emit_generic_call(e, self, values, unpacks)
+        _emit_generic_call(e, self, values, unpack)
 
 
-def _emit_tuple(e: Emitter, count: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """A tuple of nulls, to be filled or dropped, and the address of its items."""
-    made = _python(e, "PyTuple_New", count)
-    with e.if_then(e.is_null(made), likely=False):
-        e.ret(e.null())
-    # A tuple's items begin where its fixed part ends, in every version of CPython.
-    return made, e.index(made, I8, tuple.__basicsize__)
-
-
-def _emit_generic_call(e: Emitter, self: ir.Value, values: ir.Value, unpacks: bool) -> None:
+def _emit_generic_call(
+    e: Emitter, self: ir.Value, values: ir.Value, unpack: ir.Function | None
+) -> None:
     """Return what tvm-ffi's call gives, unpacked where that is wanted; let go of the tuple."""
-    result = _python(e, _GENERIC_CALL, self, values, e.null())
-    _emit_decref(e, values)
-    if unpacks:
+    result = python(e, GENERIC_CALL, self, values, e.null())
+    decref(e, values)
+    if unpack is not None:
         with e.if_then(e.is_null(result), likely=False):
             e.ret(e.null())
-        function = _near(e, _CALL, _PYTHON[_CALL])
         packed = result
-        result = e.call(function, [e.external(_UNPACK), packed, e.null()])
-        _emit_decref(e, packed)
+        result = e.call(unpack, [packed])
+        decref(e, packed)
     e.ret(result)
-
-
-def _emit_incref(e: Emitter, value: ir.Value) -> None:
-    """Own a reference: as this version of CPython does it, by its own function if unknown."""
-    if sys.version_info < (3, 12):
-        count = e.load_field(value, PY_OBJECT, "ob_refcnt")
-        e.store_field(value, PY_OBJECT, "ob_refcnt", e.builder.add(count, e.const_i64(1)))
-    elif sys.version_info < (3, 14):
-        # The lower half counts; all ones is an immortal object, whose count stays.
-        count = e.builder.add(e.load(value, I32), e.const_i32(1))
-        with e.if_then(e.builder.icmp_unsigned("!=", count, e.const_i32(0))):
-            e.store(count, value)
-    else:
-        _python(e, "Py_IncRef", value)
-
-
-def _emit_decref(e: Emitter, value: ir.Value) -> None:
-    """Give a reference up, likewise."""
-    if sys.version_info >= (3, 14):
-        _python(e, "Py_DecRef", value)
-        return
-    left = e.builder.sub(e.load_field(value, PY_OBJECT, "ob_refcnt"), e.const_i64(1))
-    # Before 3.12 nothing is immortal, and no count has bit 31 set.
-    mortal = e.builder.icmp_signed(">=", e.load(value, I32), e.const_i32(0))
-    with e.if_then(mortal):
-        e.store_field(value, PY_OBJECT, "ob_refcnt", left)
-        with e.if_then(e.builder.icmp_unsigned("==", left, e.const_i64(0))):
-            _python(e, "_Py_Dealloc", value)
 
 
 def _emit_type_check(e: Emitter, argument: ir.Value, table: ir.Value, refused: ir.Block) -> None:
@@ -277,27 +234,11 @@ def _emit_type_check(e: Emitter, argument: ir.Value, table: ir.Value, refused: i
     e.at(taken)
 
 
-def _symbols(slow_path: object, unpack: object) -> dict[str, int]:
+def _symbols(slow_path: object, first_call: object) -> dict[str, int]:
     places = [PY_ARRAY.offset(name) for name in ("flags", "descr")]
     places.append(PY_ARRAY_DESCR.offset("type_num"))
     if places != [NUMPY_FLAGS_OFFSET, NUMPY_DESCR_OFFSET, NUMPY_TYPE_NUM_OFFSET]:
         raise RuntimeError("the layout of numpy's arrays and the call plan disagree")
-    names = [*_PYTHON.keys() - {_GENERIC_CALL}, _NONE]
-    symbols = {name: _python_address(name) for name in names}
-    symbols[_SLOW_PATH], symbols[_UNPACK] = id(slow_path), id(unpack)
-    symbols[_GENERIC_CALL] = _slot_of(tvm_ffi.Function, _TP_CALL)
-    return symbols
-
-
-def _python_address(name: str) -> int:
-    if name == _NONE:
-        return id(None)
-    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
-
-
-def _slot_of(kind: type[Any], slot: int) -> int:
-    get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_int)(
-        ("PyType_GetSlot", ctypes.pythonapi)
-    )
-    address: int = get(kind, slot)
-    return address
+    objects = {_SLOW_PATH: slow_path, _FIRST_CALL: first_call}
+    objects |= {ARRAY_TYPE: results.ARRAY, UNPACK: results.unpack, ITEM: results.item_of}
+    return python_symbols(PYTHON) | {name: id(each) for name, each in objects.items()}

@@ -2,8 +2,9 @@
 
 CPython calls an object through its vectorcall pointer without making a tuple or looking anything
 up. A class statement cannot give a type such a pointer, so the type is made with
-`PyType_FromSpecWithBases`. Its instances are the base's, with three words behind: the vectorcall
-pointer, the pointer to the call plan, and the list of weak references.
+`PyType_FromSpecWithBases`. Its instances are the base's, with four words behind: the vectorcall
+pointer, the pointer to the call plan, the function object that keeps the plan, and the list of
+weak references.
 
 What is assumed of the interpreter and of the base is read or tried here, never hard-coded; where
 an assumption fails, `make_heap_type` returns None and the caller makes an ordinary subclass.
@@ -31,6 +32,7 @@ _T_PYSSIZET: Final = 19
 _READONLY: Final = 1
 
 _WORD: Final = 8
+_OWN_WORDS: Final = 4
 
 
 class _Member(ctypes.Structure):
@@ -68,7 +70,7 @@ class HeapType:
 
     @property
     def vectorcall_offset(self) -> int:
-        """Where the pointer to the gate lies."""
+        """Where the pointer to the code of a call lies."""
         return self.base_size
 
     @property
@@ -77,15 +79,26 @@ class HeapType:
         return self.base_size + _WORD
 
     @property
+    def owner_offset(self) -> int:
+        """Where the function object is noted that keeps the plan."""
+        return self.base_size + 2 * _WORD
+
+    @property
     def size(self) -> int:
         """Bytes of an instance."""
-        return self.base_size + 3 * _WORD
+        return self.base_size + _OWN_WORDS * _WORD
 
-    def install(self, instance: object, gate: int, plan: int) -> None:
-        """Make `instance` callable: the addresses must stay valid as long as it lives."""
-        # The plan first: with the gate in place a call reads the plan.
-        ctypes.c_void_p.from_address(id(instance) + self.plan_offset).value = plan
-        ctypes.c_void_p.from_address(id(instance) + self.vectorcall_offset).value = gate
+    def install(self, instance: object, entry: int, plan: int) -> None:
+        """Make `instance` callable: the addresses must stay valid as long as its handle does."""
+        handle = ctypes.c_uint64.from_address(id(instance) + self.handle_offset).value
+        words = {self.plan_offset: plan, self.owner_offset: handle, self.vectorcall_offset: entry}
+        # The entry last: with it in place a call reads the others.
+        for offset, word in words.items():
+            ctypes.c_uint64.from_address(id(instance) + offset).value = word
+
+    def replace(self, instance: object, entry: int) -> None:
+        """Let calls go to another function."""
+        ctypes.c_uint64.from_address(id(instance) + self.vectorcall_offset).value = entry
 
 
 def make_heap_type(name: str, doc: str) -> HeapType | None:
@@ -96,7 +109,7 @@ def make_heap_type(name: str, doc: str) -> HeapType | None:
     size = -(-tvm_ffi.Function.__basicsize__ // _WORD) * _WORD
     members = (_Member * 3)(
         _Member(b"__vectorcalloffset__", _T_PYSSIZET, size, _READONLY, None),
-        _Member(b"__weaklistoffset__", _T_PYSSIZET, size + 2 * _WORD, _READONLY, None),
+        _Member(b"__weaklistoffset__", _T_PYSSIZET, size + 3 * _WORD, _READONLY, None),
         _Member(),
     )
     call = ctypes.cast(ctypes.pythonapi.PyVectorcall_Call, ctypes.c_void_p).value
@@ -108,7 +121,7 @@ def make_heap_type(name: str, doc: str) -> HeapType | None:
         _Slot(),
     )
     flags = _FLAG_BASETYPE | _FLAG_HAVE_VECTORCALL | _FLAG_HAVE_VERSION_TAG
-    spec = _Spec(name.encode(), size + 3 * _WORD, 0, flags, slots)
+    spec = _Spec(name.encode(), size + _OWN_WORDS * _WORD, 0, flags, slots)
     kept = (members, doc_buffer, slots, spec)
     return HeapType(_from_spec(spec), size, handle_offset, kept)
 

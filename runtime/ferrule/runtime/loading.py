@@ -164,7 +164,9 @@ def _makers(
             return tvm_ffi.Function.__from_extern_c__(at, keep_alive_object=owner)
         said = _DOC_PREFIX + name
         doc = _text(address(said), owner) if said in defined else None
-        return make_function(at, metadata.signature, origin, owner=owner, doc=doc)
+        return make_function(
+            at, metadata.signature, origin, owner=owner, doc=doc, traits=metadata.traits
+        )
 
     return {name: partial(make, name) for name in names}
 

@@ -9,9 +9,11 @@ before anything of the file runs, and behind `__tvm_ffi__metadata_<name>`, which
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from ferrule.runtime.entry.key import ANY_FUNCTION, CallTraits
 from ferrule.runtime.typeschema import type_schema
 from ferrule.specs import Signature, parse_signature
 from ferrule.specs._version import __version__
@@ -45,7 +47,7 @@ class Metadata:
 
     `cpu` and `features` are LLVM's names of the processor that the code is for and of what that
     must have beyond the baseline.  `abi` is the least version of tvm-ffi's C API that the code
-    needs.  `version` is ferrule's, that made it.
+    needs.  `version` is ferrule's, that made it.  `traits` are what a call from Python needs.
     """
 
     signature: Signature
@@ -55,6 +57,7 @@ class Metadata:
     images: tuple[DeviceImage, ...] = ()
     abi: tuple[int, int, int] = _ABI
     version: str = __version__
+    traits: CallTraits = ANY_FUNCTION
 
     @property
     def name(self) -> str:
@@ -77,6 +80,7 @@ class Metadata:
                 "features": list(self.features),
                 "images": images,
             },
+            "call": asdict(self.traits),
             "abi": list(self.abi),
             "version": self.version,
         }
@@ -116,4 +120,11 @@ def _read(ours: dict[str, Any]) -> Metadata:
         images,
         (major, minor, patch),
         str(ours["version"]),
+        _read_traits(ours.get("call", {})),
     )
+
+
+def _read_traits(given: Mapping[str, object]) -> CallTraits:
+    """What is not told holds as it does for every function."""
+    known = asdict(ANY_FUNCTION)
+    return CallTraits(**{name: bool(given.get(name, known[name])) for name in known})

@@ -1,7 +1,7 @@
-"""The call plan of a function: which Python types each parameter takes as they stand.
+"""The call plan of a function: code, names, defaults, and the types that it takes as they stand.
 
-The gate (`gate.py`) reads the plan as C memory; `PLAN` and `ACCEPT` of `gate.py` are its layouts. A
-plan is immutable and holds the types that it names, so an address in it is never reused.
+Gate and direct entry read the plan as C memory; `PLAN` and `ACCEPT` of `entry/structs.py` are its
+layouts. A plan is immutable and holds what it names, so an address in it is never reused.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
@@ -21,6 +21,7 @@ import tvm_ffi
 from typing_extensions import assert_never
 
 from ferrule import specs
+from ferrule.runtime.entry.key import EntryKey
 from ferrule.runtime.foreign import has_big_ints
 from ferrule.runtime.views import NUMPY_TYPES
 
@@ -62,14 +63,27 @@ class CallPlan:
     memory: tuple[Any, ...]
 
 
-def make_plan(params: Sequence[specs.Param]) -> CallPlan:
-    """The plan for these parameters, with the frameworks that the process has imported by now."""
+def make_plan(params: Sequence[specs.Param], code: int, key: EntryKey | None = None) -> CallPlan:
+    """The plan for these parameters and the wrapper at the address `code`.
+
+    It knows the frameworks that the process has imported by now. `key` is that of the direct entry.
+    """
     accepted = tuple(accepted_types(param) for param in params)
     tables = {entry: _table(entry) for entry in accepted}
-    addresses = [ctypes.addressof(tables[entry]) for entry in accepted]
-    plan = (ctypes.c_uint64 * (1 + len(accepted)))(len(accepted), *addresses)
-    places = MappingProxyType({param.name: i for i, param in enumerate(params)})
-    return CallPlan(accepted, places, ctypes.addressof(plan), (plan, *tables.values()))
+    texts = tuple(sys.intern(param.name) for param in params)
+    values = tuple(param.default for param in params)
+    names = _words(map(id, texts))
+    defaults = _words(0 if value is specs.REQUIRED else id(value) for value in values)
+    first = (len(params), code, ctypes.addressof(names), ctypes.addressof(defaults), id(key))
+    plan = _words([*first, *(ctypes.addressof(tables[entry]) for entry in accepted)])
+    places = MappingProxyType({name: i for i, name in enumerate(texts)})
+    kept = (plan, names, defaults, texts, values, key, *tables.values())
+    return CallPlan(accepted, places, ctypes.addressof(plan), kept)
+
+
+def _words(values: Iterable[int]) -> ctypes.Array[ctypes.c_uint64]:
+    listed = list(values)
+    return (ctypes.c_uint64 * len(listed))(*listed)
 
 
 def accepted_types(param: specs.Param) -> Accepted:
@@ -170,9 +184,8 @@ def _torch_stream() -> tuple[type[Any], ...]:
 
 def _table(entry: Accepted) -> ctypes.Array[ctypes.c_uint64]:
     """`array` or null, the types, null."""
-    kinds = [id(kind) for kind in entry.types]
     array = 0 if entry.array is None else id(entry.array)
-    return (ctypes.c_uint64 * (len(kinds) + 2))(array, *kinds, 0)
+    return _words([array, *map(id, entry.types), 0])
 
 
 @cache

@@ -108,6 +108,11 @@ class Numeric(metaclass=DType):
     def __int__(self) -> int:
         return int(self.value)
 
+    def __index__(self) -> int:
+        if not isinstance(self.value, int):
+            raise TypeError(f"{self!r} is no integer")
+        return int(self.value)
+
     def __float__(self) -> float:
         return float(self.value)
 

@@ -31,17 +31,19 @@ cuda.ask:
   %"cuCtxGetDevice" = load ptr, ptr %"cuCtxGetDevice.at"
   %"cuCtxGetDevice.result" = call i32 %"cuCtxGetDevice"(ptr %"current")
   %".20" = icmp eq i32 %"cuCtxGetDevice.result", 0
-  %".21" = load i32, ptr %"current"
-  %".22" = icmp eq i32 %".21", %"device"
-  %".23" = icmp slt i32 %"device", 0
-  %".24" = or i1 %".22", %".23"
-  %".25" = and i1 %".20", %".24"
-  br i1 %".25", label %"cuda.entered", label %"cuda.change", !prof !0
+  %"found" = load i32, ptr %"current"
+  %".21" = icmp eq i32 %"found", %"device"
+  %".22" = icmp slt i32 %"device", 0
+  %".23" = or i1 %".21", %".22"
+  %".24" = and i1 %".20", %".23"
+  br i1 %".24", label %"cuda.entered", label %"cuda.change", !prof !0
 cuda.change:
-  %".27" = call i32 @"ferrule_cuda_push"(ptr @"cuda.state", i32 %"device", i32 %"cuCtxGetDevice.result", ptr %"values")
+  %".26" = call i32 @"ferrule_cuda_push"(ptr @"cuda.state", i32 %"device", i32 %"cuCtxGetDevice.result", ptr %"values")
+  %".27" = select  i1 %".22", i32 0, i32 %"device"
   br label %"cuda.entered"
 cuda.entered:
-  %"entered" = phi  i32 [%".17", %"cuda.open"], [0, %"cuda.ask"], [%".27", %"cuda.change"]
+  %"entered" = phi  i32 [%".17", %"cuda.open"], [0, %"cuda.ask"], [%".26", %"cuda.change"]
+  %"used" = phi  i32 [%"device", %"cuda.open"], [%"found", %"cuda.ask"], [%".27", %"cuda.change"]
   %".29" = icmp eq i32 %"entered", -1
   %".30" = select  i1 %".29", i32 0, i32 %"entered"
   %".31" = icmp ne i32 %".30", 0
@@ -54,7 +56,7 @@ cuda.entered.endif:
   %".36" = icmp eq i64 %"stream", -1
   br i1 %".36", label %"cuda.entered.endif.if", label %"cuda.entered.endif.endif"
 cuda.entered.endif.if:
-  %"stream.2" = call ptr @"TVMFFIEnvGetStream"(i32 2, i32 %"device")
+  %"stream.2" = call ptr @"TVMFFIEnvGetStream"(i32 2, i32 %"used")
   store ptr %"stream.2", ptr %"stream.1"
   br label %"cuda.entered.endif.endif"
 cuda.entered.endif.endif:

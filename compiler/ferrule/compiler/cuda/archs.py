@@ -8,6 +8,7 @@ here, with the first LLVM that has them.  Below sm_50 there is none: the drivers
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
@@ -46,18 +47,36 @@ def _order(arch: str) -> tuple[int, str]:
 
 
 def check_arch(arch: str, where: str) -> str:
-    """The architecture, if this LLVM knows it.  Raises CompileError; `where` says who named it."""
+    """The architecture, if PTX can be made for it.  Raises CompileError; `where` says who named
+    it."""
     known = known_archs()
     if arch in known:
         return arch
-    near = difflib.get_close_matches(arch, known, n=1)
     raise CompileError(
         Diagnostic(
-            f"{where} is {arch!r}, which LLVM {llvm.llvm_version_info[0]} does not know",
+            f"{where} is {arch!r}, but LLVM {llvm.llvm_version_info[0]} makes no PTX for that",
             expected=", ".join(known),
-            hint=f"did you mean {near[0]}?" if near else None,
+            hint=_advice(arch),
         )
     )
+
+
+def _advice(arch: str) -> str | None:
+    """What to say about an architecture that is not known."""
+    known = known_archs()
+    found = re.fullmatch(r"(?:sm|compute)?[_-]?(\d+)([af]?)", arch.strip().lower())
+    if found is None:
+        near = difflib.get_close_matches(arch, known, n=1)
+        return f"did you mean {near[0]}?" if near else None
+    number, same = int(found[1]), f"sm_{found[1]}{found[2]}"
+    plain = [each for each in known if each[-1].isdigit()]
+    oldest, newest = plain[0], plain[-1]
+    if number < _order(oldest)[0]:
+        return f"the oldest that can be used is {oldest}"
+    if number > _order(newest)[0]:
+        return f"PTX for {newest} runs on newer GPUs as well"
+    older = [each for each in plain if _order(each)[0] <= number]
+    return f"did you mean {same if same in known else older[-1]}?"
 
 
 def choose_arch(
@@ -65,7 +84,7 @@ def choose_arch(
 ) -> str:
     """The architecture: the option; else `FERRULE_GPU_ARCH`; else that of the first GPU.
 
-    Raises CompileError for one that LLVM does not know, and where there is none to choose.
+    Raises CompileError for one that LLVM makes no PTX for, and where there is none to choose.
     """
     if named is not None:
         return check_arch(named, "--gpu-arch")
@@ -78,7 +97,7 @@ def choose_arch(
             Diagnostic(
                 "the target cuda needs an architecture: this machine has no GPU to take it from",
                 expected="--gpu-arch with one of " + ", ".join(known_archs()),
-                hint='pass options="--target cuda --gpu-arch sm_90a"',
+                hint='pass options="--target cuda --gpu-arch sm_90a", or set FERRULE_GPU_ARCH',
             )
         )
     return arch_of(*found[0])

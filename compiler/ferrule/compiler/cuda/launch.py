@@ -1,7 +1,7 @@
 """The hot half of launching: code that stands where the kernels are launched.
 
     launcher = Launcher(emitter, image, ["add_one"])
-    entered, token = launcher.enter(device, values)
+    entered, token, device = launcher.enter(device, values)
     …                                                 # only where entered is 0
     launched = launcher.launch("add_one", grid, block, smem, stream, [parameter], values)
     left = launcher.leave(token, values)
@@ -67,8 +67,8 @@ class Launcher:
         self._image: Final = emitter.bytes_constant(image + b"\0", align=16)
         self._state: Final = _state(emitter, STATE.size + _SLOT * len(kernels))
 
-    def enter(self, device: ir.Value, values: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """Make a device current: status and token.
+    def enter(self, device: ir.Value, values: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
+        """Make a device current: status, token, and the ordinal of the device.
 
         `device` is an i32, the ordinal, or -1 for whatever is current, device 0 where nothing is.
         libcuda is found and the image loaded on the first call.  The token is for `leave`; where
@@ -91,13 +91,15 @@ class Launcher:
         e.at(asking)
         result = call_driver(e, self._state, "cuCtxGetDevice", [current])
         known = e.icmp("eq", result, e.const_i32(Result.SUCCESS))
-        same = e.icmp("eq", e.load(current, I32), device)
+        found = e.load(current, I32, name="found")
+        same = e.icmp("eq", found, device)
         any_will_do = e.icmp("slt", device, e.const_i32(0))
         fits = e.binary("and", known, e.binary("or", same, any_will_do))
         e.cond_branch(fits, entered, changing, LIKELY)
 
         e.at(changing)
         changed = self._cold(PUSH, self._state, device, result, values)
+        pushed = e.select(any_will_do, e.const_i32(0), device)
         e.branch(entered)
 
         e.at(entered)
@@ -105,8 +107,11 @@ class Launcher:
         came.add_incoming(opened, opening)
         came.add_incoming(status(Status.DONE), asking)
         came.add_incoming(changed, changing)
+        used = e.builder.phi(I32, name="used")
+        for value, block in ((device, opening), (found, asking), (pushed, changing)):
+            used.add_incoming(value, block)
         token = e.icmp("eq", came, status(Status.PUSHED))
-        return e.select(token, status(Status.DONE), came), token
+        return e.select(token, status(Status.DONE), came), token, used
 
     def leave(self, token: ir.Value, values: ir.Value | None = None) -> ir.Value:
         """Make current what was before `enter`: a status.
@@ -127,15 +132,6 @@ class Launcher:
         came.add_incoming(status(Status.DONE), start)
         came.add_incoming(popped, popping)
         return came
-
-    def current_device(self, device: ir.Value) -> ir.Value:
-        """The ordinal of the device that is current behind `enter`, which was given `device`."""
-        e = self._emitter
-        place = e.alloca(I32, name="ordinal")
-        e.store(device, place)
-        with e.if_then(e.icmp("slt", device, e.const_i32(0)), likely=False):
-            call_driver(e, self._state, "cuCtxGetDevice", [place])
-        return e.load(place, I32, name="ordinal")
 
     def current_stream(self, device: ir.Value) -> ir.Value:
         """The caller's current stream on a device, whose ordinal is an i32."""

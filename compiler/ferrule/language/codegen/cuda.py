@@ -140,9 +140,9 @@ class _Module:
 
     def entered(self, host: ir.Function, arguments: Sequence[ir.Value], values: ir.Value) -> None:
         """The call of the host function on the call's device."""
-        status, token = self.launcher.enter(arguments[-1], values)
-        self.require(status, "before the first launch", None)
-        result = self.emitter.call(host, arguments, name="result")
+        status, token, device = self.launcher.enter(arguments[-1], values)
+        self.require(status, f"at the start of {self.program.name}", None)
+        result = self.emitter.call(host, [*arguments[:-1], device], name="result")
         self.leave(result, token, values)
 
     def host(self, arguments: Sequence[ir.Value], *, framed: bool) -> None:
@@ -151,10 +151,7 @@ class _Module:
         if self.uses_current_stream():
             self.stream = self.launcher.current_stream(self.device)
         if framed:
-            index = self.device
-            if tensor_count(self.program):
-                index = self.launcher.current_device(self.device)
-            self.allocator = Allocator(arguments[0], DeviceType.CUDA, index)
+            self.allocator = Allocator(arguments[0], DeviceType.CUDA, self.device)
             arguments = arguments[1:]
         emit_host(self.program, self.emitter, self.faults, arguments[:-1], self.host_op)
 
@@ -162,7 +159,7 @@ class _Module:
         """Those of the host function."""
         ops_ = all_ops(self.program.host.body)
         repeats = any(isinstance(op, ops.For | ops.While) for op in ops_)
-        return ("nounwind",) if repeats else ("nounwind", *_STRAIGHT)
+        return ("nounwind",) if repeats else ("nounwind", "alwaysinline")
 
     def leave(self, result: ir.Value, token: ir.Value, values: ir.Value) -> None:
         """Ends the body with the host function's result; an error of its own goes first."""
@@ -174,7 +171,7 @@ class _Module:
         e.ret(result)
         e.at(done)
         status = self.launcher.leave(token, values)
-        self.require(status, "behind the last launch", None)
+        self.require(status, f"at the end of {self.program.name}", None)
         e.ret(ir.Constant(I32, 0))
 
     def uses_current_stream(self) -> bool:

@@ -41,7 +41,7 @@ _REGISTERS: Final[dict[ops.Register, str]] = {
     "grid_dim": "nctaid",
 }
 _MAX_THREADS: Final = 1024
-_WORDS: Final = ("_", "WARP_SZ")
+_WORDS: Final = ("", "_", "WARP_SZ")
 """What PTX does not take as a name."""
 
 

@@ -118,7 +118,8 @@ def _innermost(
             with threads(piece.first, piece.end):
                 drive(lowering.region(kernel.body))
             return
-        form = strips.find(kernel, plan, steady.conditions(lowering))
+        many = bool(plan.fused) or shape.launched.block[plan.axis][1] >= strips.FEWEST
+        form = strips.find(kernel, plan, steady.conditions(lowering)) if many else None
         limits = (piece.first, piece.end)
         with steady.before_loop(lowering, kernel, plan, *limits, needed=form is not None):
             if form is not None:

@@ -38,6 +38,9 @@ from ferrule.specs import Boolean
 WIDTH: Final = 256
 """Threads of a strip: many enough for vectors, and what they carry stays in the first cache."""
 
+FEWEST: Final = 8
+"""Threads of a block below which there is nothing to gain."""
+
 MOST_CARRIED: Final = 8
 """How many values a thread may carry through its loop."""
 

@@ -239,13 +239,12 @@ def _signature(low: Lowering, source: Source) -> inspect.Signature:
 
 
 def _parameter(low: Lowering, arg: ast.arg, kind: Any) -> inspect.Parameter:
-    empty = inspect.Parameter.empty
-    return inspect.Parameter(
-        arg.arg,
-        kind,
-        default=low.frame.source.defaults.get(arg.arg, empty),
-        annotation=empty if arg.annotation is None else annotation_of(low, arg.annotation),
-    )
+    empty, source = inspect.Parameter.empty, low.frame.source
+    annotation = source.annotations.get(arg.arg, empty)
+    if annotation is empty and arg.annotation is not None:
+        annotation = annotation_of(low, arg.annotation)
+    default = source.defaults.get(arg.arg, empty)
+    return inspect.Parameter(arg.arg, kind, default=default, annotation=annotation)
 
 
 def annotation_of(low: Lowering, node: ast.expr) -> Any:

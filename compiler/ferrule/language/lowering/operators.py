@@ -12,6 +12,7 @@ from typing import Any
 
 from ferrule.compiler.artefacts import Fault
 from ferrule.language.ir import ops
+from ferrule.language.lowering import typed
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.tables import (
     BITWISE,
@@ -110,7 +111,13 @@ def common(low: Lowering, left: Any, right: Any, sign: str, node: ast.AST) -> tu
 def binary(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST) -> Any:
     """`left op right`."""
     sign, python = PYTHON_BINARY[type(op)]
-    if not isinstance(left, RUN_TIME) and not isinstance(right, RUN_TIME):
+    if typed.is_typed(op, left, right):
+        known = at_compile_time(low, node, lambda: typed.folded(op, left, right))
+        if known is not None:
+            return known
+        left = as_number(low, left, node) if isinstance(left, Numeric) else left
+        right = as_number(low, right, node) if isinstance(right, Numeric) else right
+    elif not isinstance(left, RUN_TIME) and not isinstance(right, RUN_TIME):
         return at_compile_time(low, node, lambda: python(*untyped(left, right)))
     if isinstance(left, PointerView) or isinstance(right, PointerView):
         from ferrule.language.lowering import views
@@ -300,9 +307,12 @@ def unary(low: Lowering, op: ast.unaryop, value: Any, node: ast.AST) -> Any:
     """`op value`."""
     if isinstance(op, ast.Not):
         return negate(low, value, node)
-    if not isinstance(value, RUN_TIME):
-        raw = value.value if isinstance(value, Numeric) else value
-        return at_compile_time(low, node, lambda: PYTHON_UNARY[type(op)](raw))
+    if isinstance(value, Numeric):
+        known = typed.negated(op, value)
+        if known is not None:
+            return known
+    elif not isinstance(value, RUN_TIME):
+        return at_compile_time(low, node, lambda: PYTHON_UNARY[type(op)](value))
     return lift(low, (value,), node, lambda x: _unary_number(low, op, x, node))
 
 

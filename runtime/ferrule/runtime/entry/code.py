@@ -29,6 +29,7 @@ GATE: Final = "ferrule_gate"
 """The gate that the entry hands other calls to."""
 
 UNPACK: Final = "ferrule_unpack"
+"""`ptr (container)`: a tuple or list of it, a new reference."""
 
 SET_ALLOCATOR: Final = "TVMFFIEnvSetDLPackManagedTensorAllocator"
 
@@ -36,19 +37,23 @@ _VECTORCALL: Final = ir.FunctionType(PTR, [PTR, PTR, I64, PTR])
 _WRAPPER: Final = ir.FunctionType(I32, [PTR, PTR, I32, PTR])
 
 
-def entry_text(key: EntryKey, instance: Layout, triple: str) -> str:
-    """The entry as LLVM IR; `instance` is the layout of the callable."""
+def entry_text(readers: Sequence[Reader], key: EntryKey, instance: Layout, triple: str) -> str:
+    """The entry as LLVM IR, which reads its arguments with `readers`.
+
+    `instance` is the layout of the callable.
+    """
     e = Emitter("ferrule.entry", triple)
     names = ("self", "args", "nargsf", "kwnames")
     entry = e.declare(SYMBOL_PREFIX + ENTRY_NAME, PTR, _VECTORCALL.args, names=names)
     with e.body(entry):
-        _Entry(e, key, instance).emit(*entry.args)
+        _Entry(e, readers, key, instance).emit(*entry.args)
     return e.text()
 
 
 @dataclass(slots=True)
 class _Entry:
     e: Emitter
+    readers: Sequence[Reader]
     key: EntryKey
     instance: Layout
 
@@ -61,7 +66,7 @@ class _Entry:
         e.store_field(state, STATE, "framework", e.null())
         device = NO_DEVICE if self.key.traits.uses_stream else UNUSED_DEVICE
         e.store_field(state, STATE, "device", e.const_i64(device))
-        frame = Frame(e, self.instance, state, refused, self.function_types, self._tensors_function)
+        frame = Frame(e, self.instance, state, refused)
         packed = self._read(frame, values)
         result = e.alloca(ANY, name="result")
         e.store_field(result, ANY, "head", e.const_i64(TypeIndex.NONE))
@@ -93,7 +98,7 @@ class _Entry:
         early: ir.Block,
     ) -> ir.Value:
         """The address of the arguments in the order of the parameters, borrowed."""
-        e, count = self.e, len(self.key.readers)
+        e, count = self.e, len(self.readers)
         # The highest bit is a flag of the vectorcall protocol, not a part of the number.
         given = e.binary("and", nargsf, e.const_i64((1 << 63) - 1))
         all_given = e.icmp("eq", given, e.const_i64(count))
@@ -114,9 +119,9 @@ class _Entry:
     # ---- arguments ----
 
     def _read(self, frame: Frame, values: ir.Value) -> ir.Value:
-        e, count = self.e, len(self.key.readers)
+        e, count = self.e, len(self.readers)
         packed = e.alloca(ANY, max(1, count), name="packed")
-        for reader, first, number in _runs(self.key.readers):
+        for reader, first, number in _runs(self.readers):
             args, outs = e.index(values, PTR, first), e.index(packed, ANY, first)
             if number > 1:
                 read_tensors(frame, reader, args, outs, number)
@@ -130,7 +135,7 @@ class _Entry:
         self, plan: ir.Value, packed: ir.Value, state: ir.Value, result: ir.Value
     ) -> ir.Value:
         """Call the wrapper, with the surroundings that it can ask for; its status."""
-        e, count = self.e, len(self.key.readers)
+        e, count = self.e, len(self.readers)
         code = e.load_field(plan, PLAN, "code")
         self._enter(state)
         thread = python(e, "PyEval_SaveThread") if self.key.traits.releases_gil else None
@@ -143,7 +148,7 @@ class _Entry:
 
     @property
     def _knows_torch(self) -> bool:
-        return any(map(_reads_torch, self.key.readers))
+        return any(map(_reads_torch, self.readers))
 
     def _enter(self, state: ir.Value) -> None:
         """The framework's stream and allocator become those of the thread.
@@ -231,9 +236,7 @@ class _Entry:
         e = self.e
         with e.if_then(e.is_null(packed), likely=False):
             e.ret(e.null())
-        name = "PyObject_CallFunctionObjArgs"
-        function = near(e, name, ir.FunctionType(PTR, [PTR], var_arg=True))
-        found = e.call(function, [e.external(UNPACK), packed, e.null()])
+        found = e.call(near(e, UNPACK, ir.FunctionType(PTR, [PTR])), [packed])
         python(e, "Py_DecRef", packed)
         return found
 
@@ -255,7 +258,7 @@ def _runs(readers: Sequence[Reader]) -> Iterator[tuple[Reader, int, int]]:
     first = 0
     for reader, group in groupby(readers):
         number = len(list(group))
-        if reader.borrows and len(reader.forms) <= 3:
+        if reader.borrows_only:
             yield reader, first, number
         else:
             yield from ((reader, first + i, 1) for i in range(number))

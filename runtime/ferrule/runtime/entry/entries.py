@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from threading import Lock
@@ -53,7 +53,7 @@ class Support:
     __slots__ = ("_engines", "_functions", "symbols")
 
     def __init__(self, surroundings: Surroundings, instance: Layout) -> None:
-        packed = Engine.load(compile_native("packed", packed_text(host_triple())))
+        packed = Engine.load(compile_native("packed", packed_text(host_triple()), optimize=False))
         self._functions = [_function(packed, name) for name in (TAKE, FAIL)]
         array = tvm_ffi.get_global_func("ffi.Array")
         self._functions.append(array)
@@ -63,7 +63,7 @@ class Support:
         if (allocator := _set_allocator()) is not None:
             symbols[SET_ALLOCATOR] = allocator
         text = support_text(host_triple(), surroundings, instance)
-        shared = Engine.load(compile_native("support", text), symbols)
+        shared = Engine.load(compile_native("support", text, optimize=False), symbols)
         self._engines = (packed, shared)
         symbols.update({name: shared.address(name) for name in _SHARED})
         self.symbols: Final[Mapping[str, int]] = symbols
@@ -88,7 +88,7 @@ class Entries:
     later than an entry was made, such as torch, is read by those that are made from then on.
     """
 
-    def __init__(self, heap: HeapType, gates: Mapping[bool, int], unpack: object) -> None:
+    def __init__(self, heap: HeapType, gates: Mapping[bool, int], unpack: int) -> None:
         self._heap: Final = heap
         self._instance: Final = instance_layout(heap)
         self._gates: Final = gates
@@ -99,6 +99,8 @@ class Entries:
 
     def address(self, key: EntryKey) -> int | None:
         """The entry of this key; None where it would read no argument of some parameter."""
+        if key.readers is None:
+            return None
         with self._lock:
             torch = torch_is_there()
             surroundings, support = self._support(torch)
@@ -108,7 +110,7 @@ class Entries:
             known = replace(key, readers=readers)
             engine = self._engines.get((torch, known))
             if engine is None:
-                engine = self._engines[torch, known] = self._load(known, support)
+                engine = self._engines[torch, known] = self._load(readers, known, support)
             return engine.address(f"__tvm_ffi_{ENTRY_NAME}")
 
     def _support(self, torch: bool) -> tuple[Surroundings, Support]:
@@ -117,9 +119,9 @@ class Entries:
             self._supports[torch] = (found, Support(found, self._instance))
         return self._supports[torch]
 
-    def _load(self, key: EntryKey, support: Support) -> Engine:
-        text = entry_text(key, self._instance, host_triple())
-        own = {GATE: self._gates[key.unpacks], UNPACK: id(self._unpack)}
+    def _load(self, readers: Sequence[Reader], key: EntryKey, support: Support) -> Engine:
+        text = entry_text(readers, key, self._instance, host_triple())
+        own = {GATE: self._gates[key.unpacks], UNPACK: self._unpack}
         code = compile_native(ENTRY_NAME, text, optimize=False)
         return Engine.load(code, {**support.symbols, **own})
 

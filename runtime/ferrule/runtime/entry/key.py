@@ -31,17 +31,15 @@ ANY_FUNCTION = CallTraits()
 class EntryKey:
     """What the code of an entry depends on: functions with equal keys share it.
 
-    `unpacks`: a container that comes back becomes a tuple or list.
+    `readers` is None where an entry could not read some argument at all. `unpacks`: a container
+    that comes back becomes a tuple or list.
     """
 
-    readers: tuple[Reader, ...]
+    readers: tuple[Reader, ...] | None
     traits: CallTraits
     unpacks: bool
 
 
-def entry_key(signature: specs.Signature, traits: CallTraits) -> EntryKey | None:
-    """The key of a function's entry; None where an entry could not read some argument at all."""
-    readers = readers_of(signature.arguments)
-    if readers is None:
-        return None
-    return EntryKey(readers, traits, holds_containers(signature.result))
+def entry_key(signature: specs.Signature, traits: CallTraits) -> EntryKey:
+    """The key of a function's entry."""
+    return EntryKey(readers_of(signature.arguments), traits, holds_containers(signature.result))

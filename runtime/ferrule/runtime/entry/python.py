@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -48,9 +48,9 @@ _OBJECTS: Final[Mapping[str, object]] = MappingProxyType({NONE: None, TRUE: True
 _TP_CALL: Final = 50
 
 
-def python_symbols() -> dict[str, int]:
-    """The addresses of the C API and of Python's constants in this process."""
-    names = [name for name in API if name != GENERIC_CALL]
+def python_symbols(more: Iterable[str] = ()) -> dict[str, int]:
+    """The addresses of the C API, also of `more` of it, and of Python's constants."""
+    names = [*(name for name in API if name != GENERIC_CALL), *more]
     symbols = {name: _address(name) for name in names}
     symbols.update({name: id(value) for name, value in _OBJECTS.items()})
     symbols[GENERIC_CALL] = slot_of(tvm_ffi.Function, _TP_CALL)

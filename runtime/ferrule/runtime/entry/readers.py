@@ -51,6 +51,11 @@ class Reader:
         """Whether it reads tensors whose memory the call borrows."""
         return not BORROWED.isdisjoint(self.forms)
 
+    @property
+    def borrows_only(self) -> bool:
+        """Whether it reads nothing but tensors, borrowed ones among them."""
+        return self.borrows and (BORROWED | {Form.TENSOR}).issuperset(self.forms)
+
 
 def readers_of(params: Sequence[specs.Param]) -> tuple[Reader, ...] | None:
     """A reader for each parameter; None where an argument could not be read at all."""

@@ -8,8 +8,11 @@ from ferrule.runtime.artefacts import ObjectCode
 from ferrule.runtime.engine import host_triple, initialize_llvm
 
 
-def compile_native(name: str, text: str) -> ObjectCode:
-    """The object of a module that defines `__tvm_ffi_<name>`, for this process's processor."""
+def compile_native(name: str, text: str, *, optimize: bool = True) -> ObjectCode:
+    """The object of a module that defines `__tvm_ffi_<name>`, for this process's processor.
+
+    Without `optimize` it is compiled as it stands, in a third of the time.
+    """
     initialize_llvm()
     module = binding.parse_assembly(text)
     module.verify()
@@ -17,7 +20,10 @@ def compile_native(name: str, text: str) -> ObjectCode:
     machine = binding.Target.from_triple(triple).create_target_machine(
         opt=2, reloc="pic", codemodel="default"
     )
-    options = binding.create_pipeline_tuning_options(speed_level=2)
-    builder = binding.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
+    if optimize:
+        options = binding.create_pipeline_tuning_options(speed_level=2)
+        # Its loops are over a handful of dims or arguments.
+        options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
+        builder = binding.create_pass_builder(machine, options)
+        builder.getModulePassManager().run(module, builder)
     return ObjectCode(name, bytes(machine.emit_object(module)), triple, "")

@@ -1,0 +1,29 @@
+"""What a program needs while it runs: read off its ops, for calls from Python."""
+
+from __future__ import annotations
+
+from ferrule.compiler.options import GilPolicy
+from ferrule.language.ir import ops
+from ferrule.language.ir.walk import all_ops
+from ferrule.runtime.entry.key import CallTraits
+from ferrule.specs import Signature
+from ferrule.specs.params import EnvStream
+
+_LONG = ops.For | ops.While | ops.Parallel | ops.Launch | ops.Alloc | ops.Print
+
+
+def traits_of(
+    program: ops.Program, signature: Signature, *, on_gpu: bool, release_gil: GilPolicy = "auto"
+) -> CallTraits:
+    """The traits of a program; `on_gpu`: its kernels are launched with the CUDA driver.
+
+    Straight-line code keeps the GIL unless `release_gil` says otherwise: loops, launches, new
+    tensors and output release it.
+    """
+    host = list(all_ops(program.host.body))
+    long = any(isinstance(op, _LONG) for op in host)
+    return CallTraits(
+        releases_gil=long if release_gil == "auto" else release_gil,
+        uses_stream=on_gpu or any(isinstance(param, EnvStream) for param in signature.params),
+        allocates=any(isinstance(op, ops.Alloc) for op in host),
+    )

@@ -1,0 +1,129 @@
+"""Code that makes a Python tuple of an Array of tvm-ffi, which it reads as C memory.
+
+Numbers and None become Python's at once; whatever else is in the Array is left to Python.  The code
+references Python's C API, and is never exported.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Final
+
+from llvmlite import ir
+
+from ferrule.runtime.abi import TypeIndex
+from ferrule.runtime.llvm.emitter import Emitter
+from ferrule.runtime.llvm.layouts import (
+    ANY,
+    F64,
+    I8,
+    I32,
+    I64,
+    OBJECT,
+    PTR,
+    PY_OBJECT,
+    SEQ,
+    VOID,
+)
+
+PYTHON: Final = MappingProxyType(
+    {
+        "PyBool_FromLong": ir.FunctionType(PTR, [I64]),
+        "PyFloat_FromDouble": ir.FunctionType(PTR, [F64]),
+        "PyLong_FromLongLong": ir.FunctionType(PTR, [I64]),
+        "PyObject_CallFunctionObjArgs": ir.FunctionType(PTR, [PTR], var_arg=True),
+        "PyTuple_New": ir.FunctionType(PTR, [I64]),
+        "Py_DecRef": ir.FunctionType(VOID, [PTR]),
+        "Py_IncRef": ir.FunctionType(VOID, [PTR]),
+    }
+)
+"""What the code calls."""
+
+ARRAY_TYPE: Final = "ferrule_array_type"
+UNPACK: Final = "ferrule_unpack"
+ITEM: Final = "ferrule_item"
+NONE: Final = "_Py_NoneStruct"
+"""The objects that it uses, by the names of their symbols: the class Array, `results.unpack`,
+`results.item_of`, and None."""
+
+
+def define_unpack(e: Emitter, handle_offset: int | None) -> ir.Function:
+    """`PyObject* unpacked(PyObject* value)`: what `results.unpack` gives, a new reference.
+
+    `handle_offset`: where an Array has its handle; None leaves all to Python.
+    """
+    with e.define("unpacked", PTR, [PTR], names=("value",), linkage="internal") as function:
+        (value,) = function.args
+        if handle_offset is not None:
+            kind = e.load_field(value, PY_OBJECT, "ob_type")
+            with e.if_then(e.icmp("eq", kind, e.external(ARRAY_TYPE)), likely=True):
+                _tuple(e, value, e.load(e.index(value, I8, handle_offset), PTR))
+        e.ret(_call(e, UNPACK, value))
+    return function
+
+
+def _python(e: Emitter, name: str, *arguments: ir.Value) -> ir.Value:
+    function = e.symbol(name, PYTHON[name])
+    function.attributes.add("nonlazybind")
+    return e.call(function, arguments)
+
+
+def _call(e: Emitter, name: str, *arguments: ir.Value) -> ir.Value:
+    return _python(e, "PyObject_CallFunctionObjArgs", e.external(name), *arguments, e.null())
+
+
+def _tuple(e: Emitter, array: ir.Value, handle: ir.Value) -> None:
+    """Return the items of an Array as a tuple."""
+    cell = e.index(handle, I8, OBJECT.size)
+    data, size = (e.load_field(cell, SEQ, name) for name in ("data", "size"))
+    made = _python(e, "PyTuple_New", size)
+    with e.if_then(e.is_null(made), likely=False):
+        e.ret(made)
+    items = e.index(made, I8, tuple.__basicsize__)
+    with e.loop(size) as i:
+        item = _item(e, array, e.index(data, ANY, i), i)
+        with e.if_then(e.is_null(item), likely=False):
+            _python(e, "Py_DecRef", made)
+            e.ret(item)
+        e.store(item, e.index(items, PTR, i))
+    e.ret(made)
+
+
+def _item(e: Emitter, array: ir.Value, place: ir.Value, position: ir.Value) -> ir.Value:
+    """One item, a new reference; null where it failed."""
+    other, end = e.block("other"), e.block("item")
+    switch = e.builder.switch(e.load_field(place, ANY, "type_index"), other)
+    made = []
+    for kind in _PLAIN:
+        block = e.block(kind.name.lower())
+        switch.add_case(ir.Constant(I32, int(kind)), block)
+        e.at(block)
+        made.append((_plain(e, kind, place), e.builder.block))
+        e.branch(end)
+    e.at(other)
+    number = _python(e, "PyLong_FromLongLong", position)
+    made.append((_call(e, ITEM, array, number), e.builder.block))
+    _python(e, "Py_DecRef", number)
+    e.branch(end)
+    e.at(end)
+    item = e.builder.phi(PTR, name="item")
+    for value, block in made:
+        item.add_incoming(value, block)
+    return item
+
+
+_PLAIN: Final = (TypeIndex.NONE, TypeIndex.INT, TypeIndex.BOOL, TypeIndex.FLOAT)
+
+
+def _plain(e: Emitter, kind: TypeIndex, place: ir.Value) -> ir.Value:
+    """A value that is no object of tvm-ffi, a new reference."""
+    match kind:
+        case TypeIndex.INT:
+            return _python(e, "PyLong_FromLongLong", e.load_field(place, ANY, "v_int64"))
+        case TypeIndex.BOOL:
+            return _python(e, "PyBool_FromLong", e.load_field(place, ANY, "v_int64"))
+        case TypeIndex.FLOAT:
+            return _python(e, "PyFloat_FromDouble", e.load_field(place, ANY, "v_float64"))
+    none = e.external(NONE)
+    _python(e, "Py_IncRef", none)
+    return none
