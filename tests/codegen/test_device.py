@@ -203,9 +203,7 @@ def wide(count: int) -> ops.Program:
     n, m = sym_int64(symbol="n"), sym_int64(symbol="m")
     kind = TensorType(Int32, (n, m), (2 * m, m * n), 4)
     params = tuple(ops.Value(kind, f"a{i}") for i in range(count))
-    return ops.Program(
-        "p", (ops.Function("k", "kernel", params, ops.Region()),), program().host, {}
-    )
+    return program(ops.Function("k", "kernel", params, ops.Region()))
 
 
 @pytest.mark.needs_ptxas

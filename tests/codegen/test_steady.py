@@ -118,7 +118,7 @@ def test_each_side_of_a_branch_makes_its_own_loads() -> None:
     before = text.partition("thread.x.head:")[0].partition("threads:")[2]
     blocks = {part.partition(":")[0].split("\n")[-1]: part for part in before.split("\n  br ")}
     loads = [part.count("= load ") for part in blocks.values()]
-    assert sum(loads) == 4 and max(loads) == 1
+    assert sum(loads) == 3 and max(loads) == 1
 
 
 @pytest.mark.parametrize("width", [1, 31, 100])

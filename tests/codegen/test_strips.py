@@ -31,7 +31,7 @@ def device_product(a: fe.Tensor, b: fe.Tensor, c: fe.Tensor):
     bx, row, _ = fe.arch.block_idx()
     tid, _, _ = fe.arch.thread_idx()
     column = bx * BLOCK + tid
-    if column < c.shape[1]:
+    if row < c.shape[0] and column < c.shape[1]:
         total = c[row, column]
         for k in range(a.shape[1]):
             total += a[row, k] * b[k, column]
@@ -41,7 +41,7 @@ def device_product(a: fe.Tensor, b: fe.Tensor, c: fe.Tensor):
 @fe.jit
 def product(a: fe.Tensor, b: fe.Tensor, c: fe.Tensor):
     m, n = c.shape
-    device_product(a, b, c).launch(grid=((n + BLOCK - 1) // BLOCK, m), block=(BLOCK,))
+    device_product(a, b, c).launch(grid=((n + BLOCK - 1) // BLOCK, m + 1), block=(BLOCK,))
 
 
 @pytest.mark.parametrize("n", [1, 17, WIDTH - 1, WIDTH, WIDTH + 1])

@@ -125,7 +125,7 @@ class FakeCuda:
 class _CCall(ctypes.Structure):
     _fields_ = [
         ("name", ctypes.c_char * 32),
-        ("kernel", ctypes.c_char * 128),
+        ("kernel", ctypes.c_char * 512),
         ("result", ctypes.c_int),
         ("device", ctypes.c_int),
         ("num_numbers", ctypes.c_int),

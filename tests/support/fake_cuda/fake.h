@@ -34,8 +34,8 @@ enum {
 #define COUNT(array) (int)(sizeof(array) / sizeof *(array))
 #define NUMBER(value) (long long)(intptr_t)(value)
 
-enum { MAX_CALLS = 8192, MAX_DEVICES = 2, MAX_LIBRARIES = 64, MAX_KERNELS = 16, MAX_STREAMS = 16,
-       MAX_PARAMETERS = 32, MAX_DEPTH = 16, MAX_FAILURES = 64, MAX_NAME = 128 };
+enum { MAX_CALLS = 8192, MAX_DEVICES = 2, MAX_LIBRARIES = 64, MAX_KERNELS = 64, MAX_STREAMS = 16,
+       MAX_PARAMETERS = 32, MAX_DEPTH = 16, MAX_FAILURES = 64, MAX_NAME = 512 };
 
 /* ---- what there is ---- */
 

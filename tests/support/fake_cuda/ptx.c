@@ -44,7 +44,7 @@ bool read_ptx(struct library *library, const char *text)
     while (text && (text = strstr(text, ".entry")) && library->num_kernels < MAX_KERNELS) {
         struct kernel *kernel = &library->kernels[library->num_kernels++];
         int length = 0;
-        sscanf(text + 6, " %127[A-Za-z0-9_$]%n", kernel->name, &length);
+        sscanf(text + 6, " %511[A-Za-z0-9_$]%n", kernel->name, &length);
         const char *behind = text + 6 + length + strspn(text + 6 + length, " \t\n");
         text = *behind == '(' ? read_parameters(kernel, behind) : behind;
     }

@@ -121,12 +121,11 @@ def _innermost(
         many = bool(plan.fused) or shape.launched.block[plan.axis][1] >= strips.FEWEST
         form = strips.find(kernel, plan, steady.conditions(lowering)) if many else None
         limits = (piece.first, piece.end)
-        with steady.before_loop(lowering, kernel, plan, *limits, needed=form is not None):
-            if form is not None:
-                strips.emit(lowering, form, *limits, threads)
-                return
-            with threads(*limits):
-                drive(lowering.region(kernel.body))
+        if form is not None:
+            strips.emit(lowering, form, *limits, threads)
+            return
+        with steady.before_loop(lowering, kernel, plan, *limits), threads(*limits):
+            drive(lowering.region(kernel.body))
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeGuard
 
 from llvmlite import ir
@@ -34,11 +34,13 @@ MAX_BRANCHES: Final = 8
 class Steady:
     """What a region begins with: the ops that are alike in all threads of a loop, in order.
 
-    If then a branch on `condition`, alike too, ends what is known, `sides` are what its sides begin
-    with: where it holds and where not.
+    `known` are conditions that are the same for all of them.  If then a branch on `condition`,
+    which is alike too, ends what is known, `sides` are what its sides begin with: where it holds
+    and where not.
     """
 
     prefix: tuple[ops.SimpleOp, ...] = ()
+    known: Mapping[ops.Value, bool] = field(default_factory=dict)
     condition: ops.Value | None = None
     sides: tuple[Steady, ...] = ()
 
@@ -58,17 +60,16 @@ def find(kernel: ops.Function, plan: AxisPlan, known: Mapping[ops.Value, bool]) 
 
 @dataclass(slots=True)
 class Knowledge:
-    """What depends on the thread, and what conditions are in the loop: known, or another one."""
+    """What depends on the thread, and which conditions are known in the loop."""
 
     plan: AxisPlan
     varying: set[ops.Value]
-    truths: dict[ops.Value, bool | ops.Value]
+    truths: dict[ops.Value, bool]
 
     @classmethod
     def of(cls, plan: AxisPlan, known: Mapping[ops.Value, bool]) -> Knowledge:
         """What is known where a kernel begins."""
-        truths: dict[ops.Value, bool | ops.Value] = {**known}
-        truths |= {bound.result: bound.holds for bound in plan.bounds}
+        truths = {**known, **{bound.result: bound.holds for bound in plan.bounds}}
         return cls(plan, set(plan.fused), truths)
 
     def copy(self) -> Knowledge:
@@ -76,29 +77,27 @@ class Knowledge:
         return Knowledge(self.plan, set(self.varying), dict(self.truths))
 
     def note(self, op: ops.SimpleOp) -> bool:
-        """Learns about an op's result; gives whether it is alike in all threads."""
-        match op:
-            case ops.Binary(result, "and" | "or" as name, lhs, rhs):
-                self.note_pair(result, name == "or", self.truth(lhs), self.truth(rhs))
-            case ops.Unary(result, "not", operand) if isinstance(self.truth(operand), bool):
-                self.truths[result] = not self.truth(operand)
-        varies = self.varies(op)
-        if varies:
+        """Learns about a result; gives whether it must be computed and is alike in all threads."""
+        truth = self.truths.get(op.result, self.truth(op))
+        if truth is not None:
+            self.truths[op.result] = truth
+        elif self.varies(op):
             self.varying.add(op.result)
-        return not varies
+        else:
+            return True
+        return False
 
-    def note_pair(
-        self, result: ops.Value, decides: bool, lhs: bool | ops.Value, rhs: bool | ops.Value
-    ) -> None:
-        """Of `and` and `or`: one operand decides if it is `decides`, else it is the other's."""
-        if decides in (lhs, rhs):
-            self.truths[result] = decides
-        elif isinstance(lhs, bool) or isinstance(rhs, bool):
-            self.truths[result] = rhs if isinstance(lhs, bool) else lhs
-
-    def truth(self, condition: ops.Value) -> bool | ops.Value:
-        """What a condition is: known, or the same as this value."""
-        return self.truths.get(condition, condition)
+    def truth(self, op: ops.SimpleOp) -> bool | None:
+        """What a condition is by those that it is made of, if that is known."""
+        known = [self.truths.get(operand) for operand in operands_of(op)]
+        match op:
+            case ops.Binary(_, "and"):
+                return False if False in known else None if None in known else True
+            case ops.Binary(_, "or"):
+                return True if True in known else None if None in known else False
+            case ops.Unary(_, "not") if known[0] is not None:
+                return not known[0]
+        return None
 
     def varies(self, op: ops.SimpleOp) -> bool:
         """Whether the result of an op depends on the thread."""
@@ -116,15 +115,15 @@ def _find(region: ops.Region, known: Knowledge, depth: int) -> Steady:
         op = rest.pop()
         match op:
             case ops.If():
-                truth = known.truth(op.condition)
-                if isinstance(truth, bool):
+                truth = known.truths.get(op.condition)
+                if truth is not None:
                     rest = list(reversed((op.then if truth else op.otherwise).ops))
-                elif not depth or truth in known.varying:
+                elif not depth or op.condition in known.varying:
                     break
                 else:
                     sides = (op.then, op.otherwise)
                     inside = tuple(_find(side, known.copy(), depth - 1) for side in sides)
-                    return Steady(tuple(found), truth, inside)
+                    return Steady(tuple(found), known.truths, op.condition, inside)
             case ops.Store(tensor) if tensor.tensor.is_own:
                 pass
             case ops.Fragment(result):
@@ -133,7 +132,7 @@ def _find(region: ops.Region, known: Knowledge, depth: int) -> Steady:
                 break
             case _ if known.note(op):
                 found.append(op)
-    return Steady(tuple(found))
+    return Steady(tuple(found), known.truths)
 
 
 def without_effect(op: ops.Op) -> TypeGuard[ops.SimpleOp]:
@@ -153,15 +152,13 @@ def before_loop(
     plan: AxisPlan,
     first: ir.Value,
     end: ir.Value,
-    *,
-    needed: bool = False,
 ) -> Iterator[None]:
     """Emits what is alike before a loop over first <= i < end, which is emitted inside.
 
-    Where there is no such load, nothing, unless it is `needed`.
+    Where there is no such load, it emits nothing.
     """
     found = find(kernel, plan, conditions(lowering))
-    if not needed and not found.loads():
+    if not found.loads():
         yield
         return
     e = lowering.emitter
@@ -183,8 +180,15 @@ def conditions(lowering: FunctionLowering) -> dict[ops.Value, bool]:
     return {value: bool(known.constant) for value, known in constants if known.type == I1}
 
 
+def define(lowering: FunctionLowering, known: Mapping[ops.Value, bool]) -> None:
+    """Gives conditions that are known their value."""
+    for condition, truth in known.items():
+        lowering.values.setdefault(condition, ir.Constant(I1, int(truth)))
+
+
 def _emit(lowering: FunctionLowering, found: Steady) -> None:
     """Defines the values of these ops; of ops in a branch, those of its loads."""
+    define(lowering, found.known)
     for op in found.prefix:
         lowering.simple(op)
     if found.condition is None or not any(side.loads() for side in found.sides):

@@ -13,14 +13,15 @@ and do not see each other; each still does the same operations in the same order
 `find` looks for kernels of this form: after the guards some ops without effect, then one loop
 without effect whose bounds are the same for all threads, then anything.  What is read up to the end
 of the loop must be the same for all threads or lie side by side: a thread that sums a row of a
-matrix is better left alone.  The ops before the loop are computed again in each part.
+matrix is better left alone.  The ops before the loop are computed again in each part, but for those
+that are the same for all threads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from llvmlite import ir
@@ -29,7 +30,7 @@ from ferrule.language.codegen import guards, hints, loops
 from ferrule.language.codegen.arithmetic import intrinsic
 from ferrule.language.codegen.functions import FunctionLowering
 from ferrule.language.codegen.scalars import dtype_of, value_type
-from ferrule.language.codegen.steady import Knowledge, without_effect
+from ferrule.language.codegen.steady import Knowledge, define, without_effect
 from ferrule.language.ir import ops
 from ferrule.language.ir.walk import all_ops, drive, operands_of
 from ferrule.runtime.llvm.layouts import I64
@@ -52,16 +53,27 @@ Threads = Callable[[ir.Value, ir.Value], "AbstractContextManager[ir.Value]"]
 
 
 @dataclass(frozen=True, slots=True)
+class Guard:
+    """A condition that is the same for all threads, and lets them on if it is `holds`."""
+
+    condition: ops.Value
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Form:
     """The parts of a kernel: what is done before its loop, the loop, and what is done after it.
 
-    `alike` are ops of an iteration that are the same for all threads.
+    Of the ops before, `alike` are the same for all threads, with the guards between them, and `own`
+    are not; `known` are conditions.  `each` are ops of an iteration that are the same for all.
     """
 
-    before: tuple[ops.SimpleOp, ...]
+    alike: tuple[ops.SimpleOp | Guard, ...]
+    own: tuple[ops.SimpleOp, ...]
+    known: Mapping[ops.Value, bool]
     loop: ops.For
     after: ops.Region
-    alike: tuple[ops.SimpleOp, ...] = ()
+    each: tuple[ops.SimpleOp, ...]
 
 
 # ---- finding them ----
@@ -72,27 +84,35 @@ def find(
 ) -> Form | None:
     """The parts of a kernel of this form.  `known`: conditions of the loops outside."""
     knowledge = Knowledge.of(plan, known)
-    rest, before = list(reversed(kernel.body.ops)), list[ops.SimpleOp]()
+    alike, own = list[ops.SimpleOp | Guard](), list[ops.SimpleOp]()
+    rest = list(reversed(kernel.body.ops))
     while rest:
         op = rest.pop()
         match op:
-            case ops.If(results, condition, then, otherwise) if not rest and not results:
-                truth = knowledge.truth(condition)
-                if not isinstance(truth, bool):
-                    return None
-                rest = list(reversed((then if truth else otherwise).ops))
+            case ops.If(results=()) if not rest and (holds := _passes(op, knowledge)) is not None:
+                if op.condition not in knowledge.truths:
+                    alike.append(Guard(op.condition, holds))
+                rest = list(reversed((op.then if holds else op.otherwise).ops))
             case ops.For():
-                form = Form(tuple(before), op, ops.Region(tuple(reversed(rest))))
-                degrees = _Degrees(plan)
-                if not degrees.fit(form):
+                degrees, after = _Degrees(plan), ops.Region(tuple(reversed(rest)))
+                alike_ops = (op for op in alike if not isinstance(op, Guard))
+                if not degrees.fit((*alike_ops, *own), op):
                     return None
-                return replace(form, alike=tuple(degrees.alike(op.body)))
-            case _ if without_effect(op):
-                knowledge.note(op)
-                before.append(op)
-            case _:
+                each = tuple(degrees.alike(op.body))
+                return Form(tuple(alike), tuple(own), knowledge.truths, op, after, each)
+            case _ if not without_effect(op):
                 return None
+            case _:
+                (alike if knowledge.note(op) else own).append(op)
     return None
+
+
+def _passes(op: ops.If, knowledge: Knowledge) -> bool | None:
+    """On which side of a guard the kernel goes on; None where it is no guard for all threads."""
+    truth = knowledge.truths.get(op.condition)
+    if truth is not None or op.condition in knowledge.varying:
+        return truth
+    return None if bool(op.then.ops) == bool(op.otherwise.ops) else bool(op.then.ops)
 
 
 @dataclass(slots=True)
@@ -109,13 +129,13 @@ class _Degrees:
         """That of a value."""
         return self.known.get(value, 0)
 
-    def fit(self, form: Form) -> bool:
+    def fit(self, before: Sequence[ops.SimpleOp], loop: ops.For) -> bool:
         """Whether the loop can run for many threads at once, and whether that is worth it."""
-        loop, loads = form.loop, list[int | None]()
+        loads = list[int | None]()
         self.known.update(dict.fromkeys(self.plan.fused, 1))
-        for op in form.before:
+        for op in before:
             self.take(op, loads)
-        repeated = sum(self.of(op.result) != 0 for op in form.before)
+        repeated = sum(self.of(op.result) != 0 for op in before)
         steady = all(self.of(value) == 0 for value in (loop.start, loop.stop, loop.step))
         booleans = any(dtype_of(value) is Boolean for value in loop.carried)
         if not steady or booleans or not 0 < len(loop.carried) <= MOST_CARRIED:
@@ -169,10 +189,38 @@ class _Degrees:
 def emit(
     lowering: FunctionLowering, form: Form, first: ir.Value, end: ir.Value, threads: Threads
 ) -> None:
-    """The kernel for the threads first <= i < end, of which there is one at least.
+    """The kernel for the threads first <= i < end."""
+    e, done = lowering.emitter, lowering.emitter.block("threads.none")
+    some = e.block("threads")
+    e.cond_branch(lowering.b.icmp_signed("<", first, end), some, done)
+    e.at(some)
+    with lowering.scope():
+        _begin(lowering, form, done)
+        _emit_strips(lowering, form, first, end, threads)
+    e.branch(done)
+    e.at(done)
 
-    What is the same for all threads has its values already.
-    """
+
+def _begin(lowering: FunctionLowering, form: Form, done: ir.Block) -> None:
+    """What is the same for all threads, up to the loop; on to `done` where a guard fails."""
+    group, lowering.group = lowering.group, None
+    define(lowering, form.known)
+    for op in form.alike:
+        match op:
+            case Guard(condition, holds):
+                on = lowering.emitter.block("guarded")
+                ways = (on, done) if holds else (done, on)
+                lowering.emitter.cond_branch(lowering.values[condition], *ways)
+                lowering.emitter.at(on)
+            case _:
+                lowering.simple(op)
+    lowering.group = group
+
+
+def _emit_strips(
+    lowering: FunctionLowering, form: Form, first: ir.Value, end: ir.Value, threads: Threads
+) -> None:
+    """The loop over strips, of which there is one at least."""
     loop, width = form.loop, ir.Constant(I64, WIDTH)
     carried = _Carried(lowering, loop)
     more = lowering.b.sub(lowering.b.sub(end, first), ir.Constant(I64, 1))
@@ -195,10 +243,9 @@ def emit(
 def _part(
     lowering: FunctionLowering, form: Form, threads: Threads, low: ir.Value, high: ir.Value
 ) -> Iterator[ir.Value]:
-    """A loop over the threads of a strip, of which each knows what is done before the kernel's
-    loop; gives a thread's place in the strip."""
+    """A loop over the threads of a strip; gives a thread's place in it."""
     with lowering.scope(), threads(low, high) as thread:
-        for op in form.before:
+        for op in form.own:
             lowering.simple(op)
         yield lowering.b.sub(thread, low)
 
@@ -212,7 +259,7 @@ def _iterations(lowering: FunctionLowering, form: Form) -> Iterator[None]:
     with loops.counted_by(lowering.emitter, limits, loop.index.hint) as counter:
         with lowering.scope():
             lowering.define_integer(loop.index, limits.index(lowering.b, counter))
-            for op in form.alike:
+            for op in form.each:
                 lowering.simple(op)
             yield
 
