@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from harness import (
     FULL,
     MS,
     QUICK,
+    Effort,
     Facts,
     Goal,
     Result,
@@ -92,7 +93,9 @@ def size_facts(folder: Path) -> Facts:
         fe.export_library(folder / "size.a", {f"f{i}": function for i in range(MANY)})
         per_function = (folder / "size.a").stat().st_size // MANY
         lines.append((name, str((folder / "size.o").stat().st_size), str(per_function)))
-    return Facts("Sizes, bytes", ("function", "object", f"a function of {MANY} in an archive"), lines)
+    return Facts(
+        "Sizes, bytes", ("function", "object", f"a function of {MANY} in an archive"), lines
+    )
 
 
 def has_linker() -> bool:
@@ -120,9 +123,8 @@ def goals(rows: list[Row], sizes: Facts) -> list[Goal]:
     ]
 
 
-def main() -> None:
-    options = arguments(__doc__)
-    effort = (QUICK if options.quick else FULL).fewer(2)
+def run(effort: Effort) -> Result:
+    """Measure all of it."""
     library = has_linker()
     skipped = () if library else (Skipped(LOAD_LIBRARY, "no C compiler or linker"),)
     with tempfile.TemporaryDirectory() as name:
@@ -133,7 +135,13 @@ def main() -> None:
         ]
         sizes = size_facts(folder)
     tables = (Table("Files", MS, tuple(rows)), sizes)
-    finish("export", Result(tables, tuple(goals(rows, sizes)), skipped), options)
+    return Result(tables, tuple(goals(rows, sizes)), skipped)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure and show."""
+    given = arguments("What files cost", argv)
+    finish("export", run((QUICK if given.quick else FULL).fewer(2)), given)
 
 
 if __name__ == "__main__":

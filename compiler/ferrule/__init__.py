@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ferrule.language.allocation import empty as empty
     from ferrule.language.allocation import empty_like as empty_like
     from ferrule.language.allocation import zeros as zeros
+    from ferrule.language.calls import raise_error as raise_error
     from ferrule.language.compilation import compile as compile
     from ferrule.language.decorators import jit as jit
     from ferrule.language.decorators import kernel as kernel
@@ -178,6 +179,7 @@ _VECTORS = (
     "make_rmem_tensor ones_like where zeros_like"
 )
 _ALLOCATION = "empty empty_like zeros"
+_CALLS = "raise_error"
 _VIEWS = "domain_offset elem_less make_tensor recast_ptr recast_tensor"
 _ATTRIBUTES = {
     "__version__": ("ferrule.specs._version", "__version__"),
@@ -194,6 +196,7 @@ _ATTRIBUTES = {
     **{name: ("ferrule.language.reductions", name) for name in _REDUCTIONS.split()},
     **{name: ("ferrule.language.vectors", name) for name in _VECTORS.split()},
     **{name: ("ferrule.language.allocation", name) for name in _ALLOCATION.split()},
+    **{name: ("ferrule.language.calls", name) for name in _CALLS.split()},
     **{name: ("ferrule.language.views", name) for name in _VIEWS.split()},
     "compile": ("ferrule.language.compilation", "compile"),
     "jit": ("ferrule.language.decorators", "jit"),

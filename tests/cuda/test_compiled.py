@@ -267,6 +267,22 @@ def test_a_failed_launch_names_the_kernel_and_the_line(fake_cuda: FakeCuda) -> N
     assert len(lines) <= 4
 
 
+@pytest.mark.parametrize(
+    ("call", "where"),
+    [("cuInit", "at the start of add_one"), ("cuCtxPopCurrent_v2", "at the end of add_one")],
+)
+def test_a_failure_outside_of_the_launches_shows_the_definition(
+    fake_cuda: FakeCuda, call: str, where: str
+) -> None:
+    function = compiled()
+    fake_cuda.fail(call, 2)
+    with pytest.raises(fe.CudaError, match=rf"^{call} failed with .* {where}$") as caught:
+        function(floats(8), floats(8))
+    last = caught.traceback[-1]
+    assert (last.name, last.path.name) == ("add_one", "test_compiled.py")
+    assert len(caught.traceback) <= 4
+
+
 def test_an_error_of_host_code_restores_the_device(fake_cuda: FakeCuda) -> None:
     @fe.jit
     def launches_too_much(a: fe.Tensor, b: fe.Tensor, size: fe.Int32):

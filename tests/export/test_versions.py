@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from exported import WITHOUT_TORCH
 
 import ferrule as fe
 from ferrule.runtime import Function
@@ -75,7 +76,7 @@ def test_another_version(version: str, library: Path) -> None:
 
 def run(python: Path, library: Path) -> str:
     # By itself: neither ferrule nor this environment's packages are on its path.
-    command = [str(python), "-I", "-c", PROGRAM, str(library)]
+    command = [str(python), "-I", "-c", WITHOUT_TORCH + PROGRAM, str(library)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout

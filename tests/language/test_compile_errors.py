@@ -392,7 +392,7 @@ def test_options() -> None:
         fe.compile(nothing, a, options="--opt-level 9")
     with pytest.raises(fe.CompileError, match="--enable-tvm-ffi takes no value, but got '1'"):
         fe.compile(nothing, a, options="--enable-tvm-ffi=1")
-    with pytest.raises(fe.CompileError, match="--gpu-arch is 'sm_91', which LLVM"):
+    with pytest.raises(fe.CompileError, match="--gpu-arch is 'sm_91', but LLVM"):
         fe.compile(nothing, a, options="--target cuda --gpu-arch sm_91")
     with pytest.raises(
         fe.CompileError, match="gpu_arch must be a str such as 'sm_90a', but got 90"

@@ -11,7 +11,16 @@ from typing import Any
 
 import pytest
 
-BENCHMARKS = ("call_overhead", "checks", "compile_time", "elementwise", "kernels", "maths", "results")
+BENCHMARKS = (
+    "call_overhead",
+    "checks",
+    "compile_time",
+    "elementwise",
+    "export",
+    "kernels",
+    "maths",
+    "results",
+)
 VERDICTS = {"met", "missed", "not measured"}
 
 

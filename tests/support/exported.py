@@ -62,13 +62,18 @@ ADDED = [1.0, 2.0, 3.0]
 DOUBLED = [0.0, 2.0, 4.0]
 
 
-def run_python(code: str, *arguments: str | Path) -> str:
-    """What another interpreter prints, which has ferrule's sources on its path."""
+WITHOUT_TORCH = "import sys; sys.modules['torch'] = None\n"
+"""tvm_ffi imports PyTorch where it is installed, which takes longer than a test."""
+
+
+def run_python(code: str, *arguments: str | Path, folder: Path | None = None) -> str:
+    """What another interpreter prints, which has ferrule's sources on its path but no PyTorch."""
     done = subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)],
+        [sys.executable, "-c", WITHOUT_TORCH + code, *map(str, arguments)],
         capture_output=True,
         text=True,
         check=False,
+        cwd=folder,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
     assert done.returncode == 0, done.stderr

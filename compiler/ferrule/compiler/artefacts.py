@@ -30,8 +30,10 @@ class Fault:
 
     Each placeholder of the message stands for the next of the int64 values that come with it, at
     most `MAX_FAULT_VALUES`: `{}` for the number, `{text}` for the NUL-terminated UTF-8 text at that
-    address, nothing for a null pointer.  `{{` and `}}` stand for braces, see `literal`; any other
-    brace is what it is.
+    address, nothing for a null pointer.  Others show `{unsigned}` a number without a sign,
+    `{bool}` one as True or False, `{float}` the bits of a float64 as C's `%g`, `{dtype}` and
+    `{device}` the bits of one, and `{bytes}` the text at an address, whose length is the value
+    behind it.  `{{` and `}}` stand for braces, see `literal`; any other brace is what it is.
     """
 
     kind: str

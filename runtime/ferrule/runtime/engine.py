@@ -49,13 +49,20 @@ class Engine:
         self._addresses = {name: int(tracker[name]) for name in names}
 
     @classmethod
-    def load(cls, code: ObjectCode, symbols: Mapping[str, int] = _NO_SYMBOLS) -> Engine:
+    def load(
+        cls,
+        code: ObjectCode,
+        symbols: Mapping[str, int] = _NO_SYMBOLS,
+        *,
+        header: ObjectFile | None = None,
+    ) -> Engine:
         """Link an object into this process.
 
         `symbols` are addresses of symbols beyond the fixed table that this object may use. Bytes
         that are no object for this machine, and unknown symbols, are an `ObjectFileError`.
+        `header` is what `read_object` gave for these bytes, if they were read before.
         """
-        header = read_object(code.data)
+        header = read_object(code.data) if header is None else header
         _check_machine(header)
         imports = {name: _address_of(name, symbols) for name in _imported(header)}
         return cls(code, *_link(code.data, imports, header.defined), header.defined)

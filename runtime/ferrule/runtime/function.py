@@ -16,7 +16,7 @@ from __future__ import annotations
 import inspect
 import os
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -49,6 +49,9 @@ _DOC = "A compiled function: a `tvm_ffi.Function` with names, defaults, checks a
 
 _STATE = "_ferrule_state"
 
+_RELEASE_GIL: Any = vars(tvm_ffi.Function)["release_gil"]
+"""The base's own attribute, which its generic call heeds."""
+
 _OF_CLASS_STATEMENT = frozenset(
     {"__slots__", "__doc__", "__module__", "__firstlineno__", "__static_attributes__"}
 )
@@ -60,6 +63,7 @@ class _State:
     origin: Origin
     plan: CallPlan
     doc: str | None = None
+    traits: CallTraits = ANY_FUNCTION
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +116,20 @@ class _Members:
     def call_plan(self) -> CallPlan:
         """Which Python types each parameter takes as they stand."""
         return _state_of(self).plan
+
+    @property
+    def release_gil(self) -> bool:
+        """Whether calls from Python release the GIL; it can be set."""
+        released: bool = _RELEASE_GIL.__get__(self)
+        return released
+
+    @release_gil.setter
+    def release_gil(self, value: bool) -> None:
+        state, gate = _state_of(self), _shared_gate()
+        _RELEASE_GIL.__set__(self, bool(value))
+        if gate is not None:
+            traits = replace(state.traits, releases_gil=bool(value))
+            gate.use_entry(self, entry_key(state.signature, traits))
 
     def inspect_ir(self) -> str:
         """The kernel IR as text."""
@@ -262,8 +280,8 @@ def make_function(
         tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=lifeline)
     )
     said = inspect.cleandoc(doc) if doc else None
-    function.__dict__.update(_attributes(_State(signature, origin, plan, said)))
-    function.release_gil = traits.releases_gil
+    function.__dict__.update(_attributes(_State(signature, origin, plan, said, traits)))
+    _RELEASE_GIL.__set__(function, traits.releases_gil)
     if gate is not None:
         gate.install(function, plan)
     return function

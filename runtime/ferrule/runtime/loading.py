@@ -83,7 +83,7 @@ def _object_makers(data: bytes, path: Path | None) -> dict[str, Callable[[], Any
     described = _described(header.machine, header.defined, header.notes)
     first = next(iter(described.values()), None)
     name, triple, cpu = (first.name, first.triple, first.cpu) if first else ("", "", "")
-    engine = Engine.load(ObjectCode(name, data, triple, cpu))
+    engine = Engine.load(ObjectCode(name, data, triple, cpu), header=header)
     origin = LoadedOrigin("an object" if path is None else str(path), data)
     return _makers(described, header.defined, engine.address, engine, origin)
 

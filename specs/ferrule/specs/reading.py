@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 from typing import Any, Final, get_args
 
@@ -36,6 +37,9 @@ _KINDS: Final[dict[str, Callable[..., Param]]] = {
 }
 
 
+_WHERE: Final = re.compile("(?= where )")
+
+
 def parse_signature(text: str) -> Signature:
     """The signature that has this full form.  Raises ValueError that says what cannot be read."""
     try:
@@ -56,7 +60,7 @@ def _parse(text: str) -> Signature:
 
 def _split(text: str) -> tuple[ast.FunctionDef, ast.arguments]:
     """The head and the symbols behind it.  A literal of the head can hold " where " as well."""
-    places = [i for i in range(len(text)) if text.startswith(" where ", i)]
+    places = [found.start() for found in _WHERE.finditer(text)]
     for end in (len(text), *reversed(places)):
         name, _, params = text[:end].partition("(")
         # Behind a bare * a parameter without a default may follow one with a default.

@@ -33,7 +33,7 @@ class Stopped(Exception):
     """A check ended the call with a fault."""
 
     def __init__(self, fault: Fault, values: Sequence[int] = ()) -> None:
-        super().__init__(fault.kind, fault.message.format(*map(int, values)))
+        super().__init__(fault.kind, _filled(fault.message, values))
         self.fault = fault
         self.kind: str = fault.kind
         self.message: str = self.args[1]

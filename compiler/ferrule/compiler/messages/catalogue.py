@@ -16,7 +16,16 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from ferrule.compiler.artefacts import Fault, Location
-from ferrule.compiler.messages.parts import CString, Message, Part, Text, Trace, Value
+from ferrule.compiler.messages.parts import (
+    CString,
+    Given,
+    Message,
+    Part,
+    Text,
+    Trace,
+    Unsigned,
+    Value,
+)
 
 Filling: TypeAlias = "str | int | Part | tuple[Part, ...]"
 """What a field of a template can be."""
@@ -85,12 +94,21 @@ def body_fault(fault: Fault) -> Message:
                 parts.append(Value(next(slots)))
             case "{text}":
                 parts.append(CString(next(slots)))
+            case "{unsigned}":
+                parts.append(Unsigned(next(slots)))
+            case "{bytes}":
+                parts.append(Given("bytes", next(slots)))
+                next(slots)
+            case "{bool}" | "{float}" | "{dtype}" | "{device}":
+                parts.append(Given(text[1:-1], next(slots)))
             case _:
                 parts.append(Text(_BRACES.get(text, text)))
     return Message("BODY", fault.kind, tuple(parts), trace_of(fault.location))
 
 
-_PLACEHOLDERS: Final = re.compile(r"(\{\{|\}\}|\{\}|\{text\})")
+_PLACEHOLDERS: Final = re.compile(
+    r"(\{\{|\}\}|\{(?:|text|unsigned|bytes|bool|float|dtype|device)\})"
+)
 _BRACES: Final = MappingProxyType({"{{": "{", "}}": "}"})
 
 

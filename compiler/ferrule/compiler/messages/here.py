@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 
+from ferrule.compiler.messages import given
 from ferrule.compiler.messages.context import MAX_LOOPS, PROGRAM, Order, PlaceKind
 from ferrule.compiler.messages.reader import SCRATCH, Reader
 from ferrule.runtime.abi import TypeIndex
@@ -132,27 +133,10 @@ def value(reader: Reader) -> None:
     index = emitter.load_field(any_value, ANY, "type_index")
     number = emitter.load_field(any_value, ANY, "v_int64")
     with emitter.if_then(_equal(reader, index, TypeIndex.FLOAT)):
-        _float(reader, emitter.load_field(any_value, ANY, "v_float64"))
+        given.show_float(reader, emitter.load_field(any_value, ANY, "v_float64"), "%.17g")
     with emitter.if_then(_equal(reader, index, TypeIndex.BOOL)):
-        words = [(emitter.cstring(str(flag)), len(str(flag))) for flag in (True, False)]
-        is_false = _equal(reader, number, 0)
-        data = emitter.builder.select(is_false, words[1][0], words[0][0])
-        size = emitter.builder.select(is_false, *map(emitter.const_i64, (5, 4)))
-        reader.show(data, size)
+        given.show_boolean(reader, number)
     reader.show_formatted("%lld", number)
-
-
-def _float(reader: Reader, number: ir.Value) -> None:
-    """Decimal, with a point wherever the locale has something else."""
-    emitter, build = reader.emitter, reader.emitter.builder
-    form, room = emitter.cstring("%.17g"), emitter.const_i64(SCRATCH)
-    size = emitter.call("snprintf", [reader.scratch, room, form, number])
-    with emitter.loop(size) as i:
-        at = emitter.index(reader.scratch, I8, build.sext(i, I64))
-        is_comma = _equal(reader, emitter.load(at, I8), ord(","))
-        with emitter.if_then(is_comma):
-            emitter.store(ir.Constant(I8, ord(".")), at)
-    reader.show(reader.scratch, build.sext(size, I64))
 
 
 def hint(reader: Reader) -> None:

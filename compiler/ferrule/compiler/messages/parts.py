@@ -7,7 +7,9 @@ stand in the messages of the checker alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
+
+GivenKind: TypeAlias = Literal["bool", "float", "dtype", "device", "bytes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,17 @@ class Hexadecimal:
 
 
 @dataclass(frozen=True, slots=True)
+class Given:
+    """A value of a kind in the buffer of values, as the placeholder `{kind}` of a `Fault` shows it.
+
+    Of `bytes` the next slot is the length.
+    """
+
+    kind: GivenKind
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
 class TypeHere:
     """The kind of the value that the checker is at."""
 
@@ -137,6 +150,7 @@ Part: TypeAlias = (
     | Owner
     | Unsigned
     | Hexadecimal
+    | Given
     | TypeHere
     | ValueHere
     | DTypeHere

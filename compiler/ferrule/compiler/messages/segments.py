@@ -13,7 +13,7 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.compiler.messages import here
+from ferrule.compiler.messages import given, here
 from ferrule.compiler.messages.names import Group, define_name
 from ferrule.compiler.messages.reader import (
     HEADER_LAYOUT,
@@ -120,25 +120,13 @@ def _type(reader: Reader) -> None:
 
 
 def _dtype(reader: Reader) -> None:
-    emitter, build, tensor = reader.emitter, reader.emitter.builder, reader.tensor()
-    with emitter.if_then(reader.find(Group.DTYPE, emitter.load_field(tensor, DLTENSOR, "dtype"))):
-        emitter.ret()
-    code, bits, lanes = (
-        build.zext(emitter.load_field(tensor, DLTENSOR, f"dtype_{name}"), I32)
-        for name in ("code", "bits", "lanes")
-    )
-    reader.show_formatted("(code %d, bits %d, lanes %d)", code, bits, lanes)
+    given.show_dtype(reader, reader.emitter.load_field(reader.tensor(), DLTENSOR, "dtype"))
 
 
 def _device(reader: Reader) -> None:
     emitter, tensor = reader.emitter, reader.tensor()
     kind = emitter.load_field(tensor, DLTENSOR, "device_type")
-    number = emitter.load_field(tensor, DLTENSOR, "device_id")
-    with emitter.if_then(reader.find(Group.DEVICE, kind)):
-        size = emitter.load_field(reader.out, BYTE_ARRAY, "size")
-        data = emitter.load_field(reader.out, BYTE_ARRAY, "data")
-        reader.show_formatted("%.*s:%d", emitter.builder.trunc(size, I32), data, number)
-    reader.show_formatted("(device type %d):%d", kind, number)
+    given.show_device(reader, kind, emitter.load_field(tensor, DLTENSOR, "device_id"))
 
 
 HANDLERS: Final[Mapping[Op, Callable[[Reader], None]]] = MappingProxyType(
@@ -164,5 +152,10 @@ HANDLERS: Final[Mapping[Op, Callable[[Reader], None]]] = MappingProxyType(
         Op.DEVICE: _device,
         Op.HINT: here.hint,
         Op.C_STRING: _c_string,
+        Op.GIVEN_BOOL: given.boolean,
+        Op.GIVEN_FLOAT: given.floating,
+        Op.GIVEN_DTYPE: given.dtype,
+        Op.GIVEN_DEVICE: given.device,
+        Op.GIVEN_BYTES: given.text,
     }
 )

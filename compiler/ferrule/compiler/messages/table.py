@@ -48,6 +48,11 @@ class Op(IntEnum):
     DEVICE = 18
     HINT = 19
     C_STRING = 20
+    GIVEN_BOOL = 21
+    GIVEN_FLOAT = 22
+    GIVEN_DTYPE = 23
+    GIVEN_DEVICE = 24
+    GIVEN_BYTES = 25
 
 
 class Table:
@@ -136,6 +141,7 @@ _Plain = (
     | parts.Owner
     | parts.Unsigned
     | parts.Hexadecimal
+    | parts.Given
     | parts.TypeHere
     | parts.DTypeHere
     | parts.DeviceHere
@@ -154,6 +160,8 @@ def _plain(part: _Plain) -> tuple[Op, int]:
             return Op.UNSIGNED, slot
         case parts.Hexadecimal(slot):
             return Op.HEXADECIMAL, slot
+        case parts.Given(kind, slot):
+            return Op[f"GIVEN_{kind.upper()}"], slot
         case parts.Name(nested):
             return Op.NAME, int(nested)
         case parts.Suffix(nested):

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import Any, Final
 
-from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Fault, literal
+from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Fault
 from ferrule.language.ir import ops
 from ferrule.language.lowering import exits, operators
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.faults import Message
 from ferrule.language.values import RUN_TIME, Number, is_run_time
 from ferrule.specs import Boolean
 
 _WHERE: Final = " in block ({}, {}, {}), thread ({}, {}, {})"
+_KIND: Final = re.compile(r"[^\W\d]\w*")
 _COORDINATES: Final[tuple[ops.Register, ...]] = ("block_idx", "thread_idx")
 
 
@@ -68,75 +71,73 @@ def _keywords(call: ast.expr | None) -> list[ast.keyword]:
     return call.keywords if isinstance(call, ast.Call) else []
 
 
-def _end_unless(
-    low: Lowering, condition: Number, kind: str, message: ast.expr, node: ast.stmt
+def raise_error_call(
+    low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
 ) -> None:
-    """Ends the call with an error if the condition is false; a kernel's names the thread."""
+    """`fe.raise_error("ValueError", "n is {}", n)`."""
+    if kwargs or len(args) < 2 or not isinstance(args[1], str):
+        low.fail(
+            node,
+            "raise_error takes the class of the error, a text, and the values of its fields",
+            expected='fe.raise_error("ValueError", "n must be positive, but it is {}", n)',
+        )
+    kind, template, *values = args
+    if isinstance(kind, type) and issubclass(kind, Exception):
+        kind = kind.__name__
+    if not isinstance(kind, str) or _KIND.fullmatch(kind) is None:
+        low.fail(
+            node,
+            f"the class of raise_error's error is {operators.describe(kind)}",
+            expected='a name such as "ValueError", or a class of Python',
+        )
+    message = Message(low, node)
+    message.template(template, values)
+    if not low.is_conditional():
+        low.fail(node, f"the function raises {kind} in every call: {template}")
+    _end(low, operators.as_number(low, False, node), kind, message, node)
+    exits.leave(low, exits.RETURN)
+
+
+def _end_unless(
+    low: Lowering, condition: Number, kind: str, text: ast.expr, node: ast.stmt
+) -> None:
+    """Ends the call with an error if the condition is false."""
+    message = Message(low, text)
+    message.expression(text)
+    _end(low, condition, kind, message, node)
+
+
+def _end(
+    low: Lowering, condition: Number, kind: str, message: Message, node: ast.stmt | ast.Call
+) -> None:
+    """The check; a kernel's names the thread."""
     if low.kind == "kernel" and low.state.target != "cpu":
         low.fail(
             node,
             f"{_word(node)} at run time is not supported in a kernel for a GPU yet",
             hint="check it in the host function, or write a flag to a tensor",
         )
-    text, values = _message(low, message)
+    text, values = message.text, message.values
+    room = MAX_FAULT_VALUES
     if low.kind == "kernel":
         text += _WHERE
+        room -= len(_COORDINATES) * len(ops.AXES)
+    if len(values) > room:
+        hint = "a string counts as two" if "{bytes}" in text else None
+        low.fail(node, f"the message shows more than {room} numbers", hint=hint)
+    if low.kind == "kernel":
         values += [
             low.builder.special(register, axis)
             for register in _COORDINATES
             for axis in range(len(ops.AXES))
         ]
-    if len(values) > MAX_FAULT_VALUES:
-        room = MAX_FAULT_VALUES - text.count("{}") + len(values)
-        low.fail(node, f"the message shows more than {room} numbers")
     low.builder.check(condition.value, Fault(kind, text, low.location(node)), *values)
 
 
-def _word(node: ast.stmt) -> str:
+def _word(node: ast.stmt | ast.Call) -> str:
+    if isinstance(node, ast.Call):
+        return "raise_error"
     return "assert" if isinstance(node, ast.Assert) else "raise"
-
-
-def _message(low: Lowering, message: ast.expr) -> tuple[str, list[ops.Value]]:
-    """The text of the error, with `{}` for each of the numbers that come with it."""
-    pieces = message.values if isinstance(message, ast.JoinedStr) else [message]
-    text, values = "", list[ops.Value]()
-    for piece in pieces:
-        value = low.evaluate(piece.value if isinstance(piece, ast.FormattedValue) else piece)
-        if isinstance(value, Number):
-            text += "{}"
-            values.append(_shown(low, value, piece, message))
-        elif is_run_time(value):
-            low.fail(message, f"{operators.describe(value)} cannot be shown in an error's message")
-        else:
-            text += literal(_formatted(low, piece, value))
-    return text, values
-
-
-def _shown(low: Lowering, number: Number, piece: ast.expr, node: ast.expr) -> ops.Value:
-    """A number of a message: errors show integers."""
-    if isinstance(piece, ast.FormattedValue) and (piece.format_spec or piece.conversion != -1):
-        low.fail(
-            node,
-            "a run-time number in an error's message takes no format",
-            hint="write {x} alone, or print it before with fe.printf",
-        )
-    if number.dtype.kind == "float":
-        low.fail(
-            node,
-            f"an error's message shows run-time integers, but this is a {number.dtype.name}",
-            hint="print it before with fe.printf, or show fe.Int64(x)",
-        )
-    return number.value
-
-
-def _formatted(low: Lowering, piece: ast.expr, value: Any) -> str:
-    """A piece of the message that is known at compile time."""
-    if not isinstance(piece, ast.FormattedValue):
-        return operators.describe(value, plain=True)
-    kept = ast.FormattedValue(ast.Name("value", ast.Load()), piece.conversion, piece.format_spec)
-    code = ast.fix_missing_locations(ast.Expression(ast.JoinedStr([kept])))
-    compiled = compile(code, "<message>", "eval")
-    return str(operators.at_compile_time(low, piece, lambda: eval(compiled, {"value": value})))
 
 
 def static_assert(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> None:

@@ -7,7 +7,7 @@ import builtins
 from collections.abc import Callable
 from typing import Any, Final
 
-from ferrule.language import arch, layouts, maths
+from ferrule.language import arch, calls, layouts, maths
 from ferrule.language.faces import (
     Pointer,
     Tensor,
@@ -198,6 +198,7 @@ _TABLE: Final[dict[Any, Intrinsic]] = {
     const_expr: assertions.const_expr,
     static_assert: assertions.static_assert,
     printf: printing.printf,
+    calls.raise_error: assertions.raise_error_call,
     **allocation.TABLE,
     **layout_functions.TABLE,
     **vectors.TABLE,

@@ -71,4 +71,5 @@ def _wrapped(dtype: DType, value: int) -> Numeric:
     if dtype is Boolean:
         return dtype(bool(value & 1))
     smallest, largest = dtype.range
-    return dtype((value - smallest) % (largest - smallest + 1) + smallest)
+    wrapped: Numeric = dtype((value - smallest) % (largest - smallest + 1) + smallest)
+    return wrapped

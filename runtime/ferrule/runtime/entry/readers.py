@@ -118,10 +118,15 @@ _ANYTHING = (
 
 
 def _joined(readers: Sequence[Reader | None]) -> Reader | None:
-    """What any of them reads; those that read nothing leave their values to the gate."""
+    """What any of them reads; those that read nothing leave their values to the gate.
+
+    A container among them takes tuples too, so then none is read here.
+    """
     found = [reader for reader in readers if reader is not None]
-    tuples = [reader for reader in found if reader.items or Form.TUPLE in reader.forms]
-    if not found or len(tuples) > 1:
-        return None
     forms = dict.fromkeys(form for reader in found for form in reader.forms)
-    return Reader(tuple(forms), tuples[0].items if tuples else ())
+    tuples = [reader for reader in found if Form.TUPLE in reader.forms]
+    if len(tuples) != 1 or len(found) < len(readers):
+        forms.pop(Form.TUPLE, None)
+    if not forms:
+        return None
+    return Reader(tuple(forms), tuples[0].items if Form.TUPLE in forms else ())

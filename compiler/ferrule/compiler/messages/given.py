@@ -1,0 +1,81 @@
+"""Handlers of values that a fault brings along: see `parts.Given`, and how values are shown."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from ferrule.compiler.messages.names import Group
+from ferrule.compiler.messages.reader import SCRATCH, Reader
+from ferrule.runtime.llvm.layouts import BYTE_ARRAY, I8, I32, I64, PTR
+
+
+def boolean(reader: Reader) -> None:
+    """0 as False, anything else as True."""
+    show_boolean(reader, reader.slot())
+
+
+def floating(reader: Reader) -> None:
+    """The bits of a float64."""
+    place = reader.emitter.index(reader.values, I64, reader.arg)
+    show_float(reader, reader.emitter.load(place, ir.DoubleType()), "%g")
+
+
+def dtype(reader: Reader) -> None:
+    """The 4 bytes of a dtype."""
+    show_dtype(reader, reader.emitter.builder.trunc(reader.slot(), I32))
+
+
+def device(reader: Reader) -> None:
+    """The 8 bytes of a device: its type, then its number."""
+    build, both = reader.emitter.builder, reader.slot()
+    number = build.trunc(build.lshr(both, ir.Constant(I64, 32)), I32)
+    show_device(reader, build.trunc(both, I32), number)
+
+
+def text(reader: Reader) -> None:
+    """Bytes at an address, as many as the next slot says."""
+    emitter = reader.emitter
+    behind = emitter.builder.add(reader.arg, emitter.const_i64(1))
+    size = emitter.load(emitter.index(reader.values, I64, behind), I64)
+    reader.show(emitter.builder.inttoptr(reader.slot(), PTR), size)
+
+
+def show_boolean(reader: Reader, number: ir.Value) -> None:
+    """End with True or False, of an i64."""
+    emitter, build = reader.emitter, reader.emitter.builder
+    is_false = build.icmp_signed("==", number, emitter.const_i64(0))
+    data = build.select(is_false, emitter.cstring("False"), emitter.cstring("True"))
+    reader.show(data, build.select(is_false, emitter.const_i64(5), emitter.const_i64(4)))
+
+
+def show_float(reader: Reader, number: ir.Value, form: str) -> None:
+    """End with a double in C's format, with a point wherever the locale has something else."""
+    emitter, build = reader.emitter, reader.emitter.builder
+    room = emitter.const_i64(SCRATCH)
+    size = emitter.call("snprintf", [reader.scratch, room, emitter.cstring(form), number])
+    with emitter.loop(size) as i:
+        at = emitter.index(reader.scratch, I8, build.sext(i, I64))
+        is_comma = build.icmp_signed("==", emitter.load(at, I8), ir.Constant(I8, ord(",")))
+        with emitter.if_then(is_comma):
+            emitter.store(ir.Constant(I8, ord(".")), at)
+    reader.show(reader.scratch, build.sext(size, I64))
+
+
+def show_dtype(reader: Reader, bits: ir.Value) -> None:
+    """End with the name of a dtype of 32 bits, or with its parts where it has none."""
+    emitter, build = reader.emitter, reader.emitter.builder
+    with emitter.if_then(reader.find(Group.DTYPE, bits)):
+        emitter.ret()
+    code, width = (build.and_(build.lshr(bits, bits.type(by)), bits.type(255)) for by in (0, 8))
+    lanes = build.lshr(bits, bits.type(16))
+    reader.show_formatted("(code %d, bits %d, lanes %d)", code, width, lanes)
+
+
+def show_device(reader: Reader, kind: ir.Value, number: ir.Value) -> None:
+    """End with a device such as `cuda:1`."""
+    emitter = reader.emitter
+    with emitter.if_then(reader.find(Group.DEVICE, kind)):
+        size = emitter.load_field(reader.out, BYTE_ARRAY, "size")
+        data = emitter.load_field(reader.out, BYTE_ARRAY, "data")
+        reader.show_formatted("%.*s:%d", emitter.builder.trunc(size, I32), data, number)
+    reader.show_formatted("(device type %d):%d", kind, number)

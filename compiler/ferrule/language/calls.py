@@ -1,0 +1,17 @@
+"""Functions that raise errors and call other functions; see `faces` for what a face is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ferrule.language.faces import outside
+
+
+def raise_error(kind: str | type[Exception], text: str, *values: Any) -> None:
+    """Ends the call with an error of this class, `raise_error("ValueError", "n is {}", n)`.
+
+    `kind`: the name of any class that is registered with tvm-ffi; one that the caller does not know
+    is a RuntimeError there.  Each `{}` of the text stands for a value: a number, a string, a dtype,
+    a device, or a tuple of these; floats are shown as C's `%g` does.
+    """
+    outside("raise_error")
