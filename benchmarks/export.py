@@ -84,17 +84,17 @@ def sides(compiled: Callable[[], Any], folder: Path, library: bool) -> list[Side
     return found
 
 
-def size_facts(folder: Path) -> Facts:
+def size_facts(folder: Path, many: int) -> Facts:
     """Bytes of each object, and of a library of many functions for each of them."""
     lines = []
     for name, compiled in SUBJECTS.items():
         function = compiled()
         function.export_to_c(folder / "size.o")
-        fe.export_library(folder / "size.a", {f"f{i}": function for i in range(MANY)})
-        per_function = (folder / "size.a").stat().st_size // MANY
+        fe.export_library(folder / "size.a", {f"f{i}": function for i in range(many)})
+        per_function = (folder / "size.a").stat().st_size // many
         lines.append((name, str((folder / "size.o").stat().st_size), str(per_function)))
     return Facts(
-        "Sizes, bytes", ("function", "object", f"a function of {MANY} in an archive"), lines
+        "Sizes, bytes", ("function", "object", f"a function of {many} in an archive"), lines
     )
 
 
@@ -133,7 +133,7 @@ def run(effort: Effort) -> Result:
             measure(subject, sides(compiled, folder, library), effort)
             for subject, compiled in SUBJECTS.items()
         ]
-        sizes = size_facts(folder)
+        sizes = size_facts(folder, MANY if effort.rounds > 1 else 2)
     tables = (Table("Files", MS, tuple(rows)), sizes)
     return Result(tables, tuple(goals(rows, sizes)), skipped)
 

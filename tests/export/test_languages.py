@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
 import subprocess
 import sys
@@ -9,10 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from exported import run_python
+from exported import DOUBLED, applied, double_matrix, run_python
 from tvm_ffi import libinfo
 
-from ferrule.runtime import find_runtime_libraries
+import ferrule as fe
+from ferrule.runtime import Function, find_runtime_libraries, load_module
 from ferrule.runtime.headers import c_header, cpp_header
 from ferrule.runtime.stubs import stub
 from ferrule.specs import parse_signature
@@ -104,6 +106,139 @@ def test_a_rust_program(folder: Path) -> None:
     rpath = ["-C", f"link-arg=-Wl,-rpath,{LIBRARY.parent}"]
     run("rustc", "-D", "warnings", "extern_c.rs", *link, *rpath, folder=folder)
     assert run("./extern_c", folder=folder) == WRONG_SIZE + SCALED
+
+
+AS_JULIA_CALLS = """
+#include <stdio.h>
+#include <string.h>
+#include <tvm/ffi/c_api.h>
+
+static TVMFFIAny text(const char* of) {
+  TVMFFIByteArray bytes = {of, strlen(of)};
+  TVMFFIAny made;
+  memset(&made, 0, sizeof made);
+  TVMFFIStringFromByteArray(&bytes, &made);
+  return made;
+}
+
+static TVMFFIAny call(TVMFFIObjectHandle function, TVMFFIAny* args, int count) {
+  TVMFFIAny result;
+  memset(&result, 0, sizeof result);
+  if (TVMFFIFunctionCall(function, args, count, &result) != 0) puts("failed");
+  return result;
+}
+
+int main(void) {
+  TVMFFIByteArray load = {"ffi.ModuleLoadFromFile", 22}, get = {"ffi.ModuleGetFunction", 21};
+  TVMFFIObjectHandle loader = NULL, getter = NULL;
+  if (TVMFFIFunctionGetGlobal(&load, &loader) != 0 || loader == NULL) return 1;
+  if (TVMFFIFunctionGetGlobal(&get, &getter) != 0 || getter == NULL) return 2;
+
+  TVMFFIAny args[3];
+  memset(args, 0, sizeof args);
+  args[0] = text("./matrix.so");
+  args[0] = call(loader, args, 1);
+  args[1] = text("double_matrix");
+  args[2].type_index = kTVMFFIBool; /* look into imports too */
+  args[2].v_int64 = 1;
+  TVMFFIAny function = call(getter, args, 3);
+  if (function.type_index != kTVMFFIFunction) return 3;
+
+  /* [1 2 3; 4 5 6] in columns */
+  float a[6] = {1, 4, 2, 5, 3, 6}, b[6] = {0};
+  int64_t shape[2] = {2, 3}, strides[2] = {1, 2};
+  DLTensor x = {a, {kDLCPU, 0}, 2, {kDLFloat, 32, 1}, shape, strides, 0}, y = x;
+  y.data = b;
+  memset(args, 0, sizeof args);
+  args[0].type_index = args[1].type_index = kTVMFFIDLTensorPtr;
+  args[0].v_ptr = &x;
+  args[1].v_ptr = &y;
+  call(function.v_obj, args, 2);
+  printf("%g %g %g %g %g %g\\n", b[0], b[1], b[2], b[3], b[4], b[5]);
+  return 0;
+}
+"""
+
+
+def test_a_program_that_calls_as_julia_does(tmp_path: Path) -> None:
+    """The C API as TVMFFI.jl uses it, with matrices in columns."""
+    need("gcc")
+    rows, columns = fe.sym_int(), fe.sym_int()
+    matrices = (fe.make_fake_compact_tensor(fe.Float32, (rows, columns)) for _ in range(2))
+    fe.compile(double_matrix, *matrices).export_library(tmp_path / "matrix.so")
+    (tmp_path / "main.c").write_text(AS_JULIA_CALLS)
+    run("gcc", *STRICT, *INCLUDE, "main.c", *LINKED, "-o", "main", folder=tmp_path)
+    assert run("./main", folder=tmp_path) == "2 8 4 10 6 12\n"
+
+
+def test_jax_calls_the_function(folder: Path) -> None:
+    if not all(importlib.util.find_spec(name) for name in ("jax", "jax_tvm_ffi")):
+        pytest.skip("jax and jax-tvm-ffi are not installed")
+    program = "import runpy; runpy.run_path('with_jax.py', run_name='__main__')"
+    said = run_python(program, folder=folder)
+    assert said.startswith("[ 2.5  5.   7.5 10. ]\nMismatched Tensor on argument #0 when calling: ")
+    assert said.endswith("expected dtype=float32, but got dtype=int32\n")
+
+
+IN_A_SYSTEM_LIBRARY = """
+#include <stdio.h>
+#include <string.h>
+#include <tvm/ffi/c_api.h>
+
+static TVMFFIAny call(const char* name, TVMFFIAny* args, int count) {
+  TVMFFIByteArray key = {name, strlen(name)};
+  TVMFFIObjectHandle function = NULL;
+  TVMFFIAny result;
+  memset(&result, 0, sizeof result);
+  if (TVMFFIFunctionGetGlobal(&key, &function) != 0) return result;
+  if (TVMFFIFunctionCall(function, args, count, &result) != 0) puts("failed");
+  return result;
+}
+
+int main(void) {
+  float a[4] = {0, 1, 2, 3}, b[4] = {0};
+  int64_t shape[1] = {4}, strides[1] = {1};
+  DLTensor x = {a, {kDLCPU, 0}, 1, {kDLFloat, 32, 1}, shape, strides, 0}, y = x;
+  TVMFFIAny args[3], result;
+  y.data = b;
+  memset(args, 0, sizeof args);
+  memset(&result, 0, sizeof result);
+  args[0].type_index = kTVMFFIRawStr;
+  args[0].v_c_str = "mine_";
+  args[0] = call("ffi.SystemLib", args, 1);
+  args[1].type_index = kTVMFFIRawStr;
+  args[1].v_c_str = "scale_host";
+  args[2].type_index = kTVMFFIBool;
+  TVMFFIAny documented = call("ffi.ModuleGetFunctionMetadata", args, 3);
+  TVMFFIAny function = call("ffi.ModuleGetFunction", args, 3);
+  args[0].type_index = args[1].type_index = kTVMFFIDLTensorPtr;
+  args[0].v_ptr = &x;
+  args[1].v_ptr = &y;
+  args[2].type_index = kTVMFFIFloat;
+  args[2].v_float64 = 2.5;
+  if (function.type_index != kTVMFFIFunction) return 2;
+  if (TVMFFIFunctionCall(function.v_obj, args, 3, &result) != 0) return 1;
+  printf("%d %g %g %g %g\\n", documented.type_index >= kTVMFFIStr, b[0], b[1], b[2], b[3]);
+  return 0;
+}
+"""
+
+
+def test_a_program_finds_what_is_linked_in_as_a_system_library(
+    scale: Function, tmp_path: Path
+) -> None:
+    need("gcc")
+    scale.export_to_c(tmp_path / "k.o", system_lib="mine_")
+    (tmp_path / "main.c").write_text(IN_A_SYSTEM_LIBRARY)
+    run("gcc", *INCLUDE, "main.c", "k.o", *LINKED, "-o", "main", folder=tmp_path)
+    assert run("./main", folder=tmp_path) == f"1 {SCALED}"
+
+
+def test_an_object_of_a_system_library_is_loaded_too(scale: Function, tmp_path: Path) -> None:
+    scale.export_to_c(tmp_path / "k.o", system_lib="")
+    assert applied(load_module(tmp_path / "k.o").scale_host) == DOUBLED
+    with pytest.raises(ValueError, match="system_lib must be letters, digits and _, but got 'a b'"):
+        scale.export_to_c(tmp_path / "k.o", system_lib="a b")
 
 
 EVERY_KIND = [

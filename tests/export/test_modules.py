@@ -105,6 +105,13 @@ def test_a_pickle_carries_the_code(add_one: Function, scale: Function) -> None:
     assert applied(pickle.loads(pickle.dumps(first)), factor=0) == [0, 0, 0]
 
 
+def test_a_module_can_be_pickled(add_one: Function, scale: Function) -> None:
+    module = fe.Module({"f": add_one}, imports=[fe.Module([scale])])
+    again = pickle.loads(pickle.dumps(module))
+    assert applied(again.f) == ADDED
+    assert applied(again.get_function("scale_host", query_imports=True)) == DOUBLED
+
+
 UNPICKLE = """
 import pickle, sys
 import numpy as np

@@ -367,8 +367,8 @@ def printf_of_a_character(a, n):
 
 
 @wrong
-def assert_shows_a_float(a, n):
-    assert a[0] > 0, f"got {a[0]}"
+def assert_shows_a_tensor(a, n):
+    assert a[0] > 0, f"got {a}"
 
 
 @wrong

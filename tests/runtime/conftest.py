@@ -109,7 +109,7 @@ class TextOrigin:
     def emit(self, name: str, cpu: str, triple: str) -> ObjectCode:
         return compile_text(self.llvm(name), name, triple, cpu)
 
-    def export(self, name: str, form: ExportForm) -> bytes:
+    def export(self, name: str, form: ExportForm, system_lib: str | None = None) -> bytes:
         if form != ".o":
             raise StageError(form, [".o"], "it was written in LLVM assembly")
         return compile_text(self.llvm(name), name).data

@@ -35,6 +35,11 @@ def scale_host(a: fe.Tensor, b: fe.Tensor, factor: fe.Float32 = 2.0):
     b[:] = a[:] * factor
 
 
+@fe.jit
+def double_matrix(a: fe.Tensor, b: fe.Tensor):
+    b[:, :] = a[:, :] + a[:, :]
+
+
 def vectors() -> tuple[fe.specs.params.Tensor, ...]:
     """Two float32 vectors of one symbolic size."""
     n = fe.sym_int()

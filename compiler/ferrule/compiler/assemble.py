@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import llvmlite.binding as llvm
 from typing_extensions import assert_never
@@ -32,6 +32,9 @@ from ferrule.compiler.support import (
 from ferrule.compiler.targets import HostTarget
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.artefacts import ExportForm, ObjectCode
+
+_VISIBLE: Final = (SYMBOL_PREFIX, "llvm.")
+"""What symbols begin with that keep their linkage: tvm-ffi's, and what means something to LLVM."""
 
 
 def assemble(module: HostModule, name: str, cpu: str, triple: str) -> ObjectCode:
@@ -122,7 +125,7 @@ def _internal(module: Any, entries: Sequence[str] = ()) -> Any:
     """The module, verified, with these symbols and tvm-ffi's visible alone."""
     for symbol in (*module.functions, *module.global_variables):
         name = symbol.name
-        if not (symbol.is_declaration or name.startswith(SYMBOL_PREFIX) or name in entries):
+        if not (symbol.is_declaration or name.startswith(_VISIBLE) or name in entries):
             symbol.linkage = llvm.Linkage.internal
     module.verify()
     return module

@@ -1,12 +1,15 @@
 """The functions that describe an exported one: LLVM text of its metadata and its docstring.
 
-`__tvm_ffi__metadata_<name>` and `__tvm_ffi__doc_<name>` take no arguments and return a string.
+`__tvm_ffi__metadata_<name>` and `__tvm_ffi__doc_<name>` take no arguments and return a string. On
+request there is a constructor too, which registers all three with tvm-ffi's system library.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
+from ferrule.runtime.abi import SYMBOL_PREFIX, system_lib_symbol
 from ferrule.runtime.llvm.writer import symbol_name
 from ferrule.runtime.metadata import NOTE_OWNER, NOTE_SECTION, NOTE_TYPE
 
@@ -23,8 +26,13 @@ define i32 {function}(ptr %handle, ptr %args, i32 %num_args, ptr %result) noinli
 """
 
 
-def describe(name: str, metadata: str, doc: str | None, triple: str) -> str:
-    """The LLVM module; the metadata's constant is a note of its object where that is ELF."""
+def describe(
+    name: str, metadata: str, doc: str | None, triple: str, system_lib: str | None = None
+) -> str:
+    """The LLVM module; the metadata's constant is a note of its object where that is ELF.
+
+    `system_lib` is the prefix to register the symbols under.
+    """
     text = metadata.encode()
     header = _note_header(len(text))
     padding = bytes(-len(text) % 4)
@@ -34,11 +42,18 @@ def describe(name: str, metadata: str, doc: str | None, triple: str) -> str:
         _constant("@.metadata", header + text + padding, f'section "{section}", align 4'),
         _function(f"__tvm_ffi__metadata_{name}", "@.metadata", len(header), len(text)),
     ]
+    symbols = [SYMBOL_PREFIX + name, f"__tvm_ffi__metadata_{name}"]
     if doc:
         said = doc.encode()
         parts += [
             _constant("@.doc", said + b"\0", "align 1"),
             _function(f"__tvm_ffi__doc_{name}", "@.doc", 0, len(said)),
+        ]
+        symbols.append(f"__tvm_ffi__doc_{name}")
+    if system_lib is not None:
+        parts += [
+            f"declare i32 {symbol_name(symbols[0])}(ptr, ptr, i32, ptr)\n",
+            _constructor(symbols, system_lib),
         ]
     return "".join(parts)
 
@@ -58,4 +73,25 @@ def _constant(name: str, data: bytes, attributes: str) -> str:
 def _function(symbol: str, constant: str, offset: int, length: int) -> str:
     return _STRING.format(
         function=symbol_name(symbol), constant=constant, offset=offset, length=length
+    )
+
+
+def _constructor(symbols: Sequence[str], prefix: str) -> str:
+    """The function that runs before a program does, and tells tvm-ffi of these symbols."""
+    lines = ["declare i32 @TVMFFIEnvModRegisterSystemLibSymbol(ptr, ptr)\n"]
+    calls = []
+    for i, symbol in enumerate(symbols):
+        key = system_lib_symbol(prefix, symbol).encode() + b"\0"
+        lines.append(_constant(f"@.key.{i}", key, "align 1"))
+        called = f"@TVMFFIEnvModRegisterSystemLibSymbol(ptr @.key.{i}, ptr {symbol_name(symbol)})"
+        calls.append(f"  call i32 {called}\n")
+    return "".join(
+        [
+            *lines,
+            "define internal void @.register() noinline optnone {\n",
+            *calls,
+            "  ret void\n}\n",
+            "@llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] "
+            "[{ i32, ptr, ptr } { i32 65535, ptr @.register, ptr null }]\n",
+        ]
     )

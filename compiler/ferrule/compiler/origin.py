@@ -63,7 +63,7 @@ class CompiledOrigin:
         self._doc: Final = doc
         self._target: Final = target
         self._traits: Final = traits
-        self._files: Final[dict[tuple[str, ExportForm], bytes]] = {}
+        self._files: Final[dict[tuple[str, ExportForm, str | None], bytes]] = {}
         self._objects: Final[dict[tuple[str, str, str], ObjectCode]] = {}
         self._lock: Final = Lock()
 
@@ -82,15 +82,19 @@ class CompiledOrigin:
                 code = self._objects[key] = assemble.assemble(module, name, cpu, triple)
             return code
 
-    def export(self, name: str, form: ExportForm) -> bytes:
-        """The code that exports `__tvm_ffi_<name>`, with its metadata and docstring."""
+    def export(self, name: str, form: ExportForm, system_lib: str | None = None) -> bytes:
+        """The code that exports `__tvm_ffi_<name>`, with its metadata and docstring.
+
+        With the prefix `system_lib` it has a constructor that registers them.
+        """
+        key = (name, form, system_lib)
         with self._lock:
-            data = self._files.get((name, form))
+            data = self._files.get(key)
             if data is None:
-                data = self._files[name, form] = self._export(name, form)
+                data = self._files[key] = self._export(*key)
             return data
 
-    def _export(self, name: str, form: ExportForm) -> bytes:
+    def _export(self, name: str, form: ExportForm, system_lib: str | None) -> bytes:
         chosen = export_target() if self._target is None else self._target
         module, target = self._named(name), chosen.target
         code = module.body.device_code
@@ -98,7 +102,7 @@ class CompiledOrigin:
         metadata = Metadata(
             module.signature, target.triple, target.cpu, chosen.needs, images, traits=self._traits
         )
-        text = describe(name, metadata.text(), self._doc, target.triple)
+        text = describe(name, metadata.text(), self._doc, target.triple, system_lib)
         return assemble.export(module, target, text, form)
 
     def text(self, stage: Stage) -> str:

@@ -147,7 +147,10 @@ def _placed(param: params.Param, target: str) -> params.Param:
             return changed(param, device=target)
         case params.Tensor(device=device) if device != target:
             raise CompileError(
-                f"the example for {param.name!r} lives on {device}, but the target is {target}"
+                Diagnostic(
+                    f"the example for {param.name!r} lives on {device}, but the target is {target}",
+                    hint=f"pass a tensor on {target}, or a fake tensor, which need not be anywhere",
+                )
             )
         case params.Tuple(items=items):
             return changed(param, items=tuple(_placed(item, target) for item in items))

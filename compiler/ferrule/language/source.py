@@ -90,7 +90,7 @@ def read_source(function: Callable[..., Any]) -> Source:
         place.file,
         tuple(line.rstrip("\r\n") for line in lines),
         first_line,
-        {name: it for name, it in function.__annotations__.items() if not isinstance(it, str)},
+        evaluated_annotations(function),
     )
 
 
@@ -155,6 +155,15 @@ def default_values(function: types.FunctionType) -> dict[str, Any]:
     code, values = function.__code__, function.__defaults__ or ()
     names = code.co_varnames[code.co_argcount - len(values) : code.co_argcount]
     return {**dict(zip(names, values, strict=True)), **(function.__kwdefaults__ or {})}
+
+
+def evaluated_annotations(function: types.FunctionType) -> dict[str, Any]:
+    """The annotations of a function that are no strings."""
+    try:
+        known = function.__annotations__
+    except Exception:  # since Python 3.14 they are evaluated here, and may be wrong
+        return {}
+    return {name: value for name, value in known.items() if not isinstance(value, str)}
 
 
 def refuse_kinds(function: Callable[..., Any], place: Span) -> None:

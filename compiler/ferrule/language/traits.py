@@ -9,7 +9,7 @@ from ferrule.runtime.entry.key import CallTraits
 from ferrule.specs import Signature
 from ferrule.specs.params import EnvStream
 
-_LONG = ops.For | ops.While | ops.Parallel | ops.Launch | ops.Alloc | ops.Print
+_LONG = ops.For | ops.While | ops.Parallel | ops.Launch | ops.Alloc | ops.Print | ops.Call
 
 
 def traits_of(
@@ -18,12 +18,12 @@ def traits_of(
     """The traits of a program; `on_gpu`: its kernels are launched with the CUDA driver.
 
     Straight-line code keeps the GIL unless `release_gil` says otherwise: loops, launches, new
-    tensors and output release it.
+    tensors, calls and output release it.
     """
     host = list(all_ops(program.host.body))
     long = any(isinstance(op, _LONG) for op in host)
     return CallTraits(
         releases_gil=long if release_gil == "auto" else release_gil,
         uses_stream=on_gpu or any(isinstance(param, EnvStream) for param in signature.params),
-        allocates=any(isinstance(op, ops.Alloc) for op in host),
+        allocates=any(isinstance(op, ops.Alloc | ops.Call) for op in host),
     )

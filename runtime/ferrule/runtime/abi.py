@@ -12,6 +12,12 @@ SYMBOL_PREFIX = "__tvm_ffi_"
 """What the C symbol of a TVM-FFI function begins with."""
 
 
+def system_lib_symbol(prefix: str, symbol: str) -> str:
+    """The name under which a symbol is registered for `tvm_ffi.system_lib(prefix)`."""
+    name = symbol.removeprefix(SYMBOL_PREFIX)
+    return f"{prefix}{symbol}" if name.startswith("_") else f"{SYMBOL_PREFIX}{prefix}{name}"
+
+
 class TypeIndex(IntEnum):
     """The tag of a `TVMFFIAny`; from `OBJECT` on the payload is a counted reference."""
 

@@ -41,9 +41,10 @@ class Origin(Protocol):
         """The object for this export name and this target; the same input gives the same bytes."""
         ...
 
-    def export(self, name: str, form: ExportForm) -> bytes:
+    def export(self, name: str, form: ExportForm, system_lib: str | None = None) -> bytes:
         """What a file holds that exports the function under this name, with its metadata.
 
+        With the prefix `system_lib` the code registers itself when a program with it starts.
         `StageError` where there is no such form; the same input gives the same bytes.
         """
         ...

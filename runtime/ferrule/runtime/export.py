@@ -32,18 +32,20 @@ _IDENTIFIER: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*|_[A-Za-z0-9_]*", re.ASCI
 _FORMS: Final[Mapping[str, ExportForm]] = {form: form for form in get_args(ExportForm)}
 
 
-def export_code(origin: Origin, name: str, path: StrPath) -> None:
+def export_code(origin: Origin, name: str, path: StrPath, system_lib: str | None = None) -> None:
     """Write the code that defines `__tvm_ffi_<name>` in the form that the suffix names.
 
     `.o` is an object, `.s` its assembly, `.ll` and `.bc` are LLVM's text and bitcode of it, and
-    `.ptx` is the PTX of the kernels alone.
+    `.ptx` is the PTX of the kernels alone. With the prefix `system_lib` the code registers itself.
     """
     check_export_name(name)
+    if system_lib is not None and not re.fullmatch(r"\w*", system_lib, re.ASCII):
+        raise ValueError(f"system_lib must be letters, digits and _, but got {system_lib!r}")
     target = _target(path, (*_FORMS, ".ptx"), "export_to_c")
     if target.suffix == ".ptx":
         data = origin.text("ptx").encode()
     else:
-        data = origin.export(name, _FORMS[target.suffix])
+        data = origin.export(name, _FORMS[target.suffix], system_lib)
     write_file(target, data)
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import inspect
 import os
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -49,9 +49,6 @@ _DOC = "A compiled function: a `tvm_ffi.Function` with names, defaults, checks a
 
 _STATE = "_ferrule_state"
 
-_RELEASE_GIL: Any = vars(tvm_ffi.Function)["release_gil"]
-"""The base's own attribute, which its generic call heeds."""
-
 _OF_CLASS_STATEMENT = frozenset(
     {"__slots__", "__doc__", "__module__", "__firstlineno__", "__static_attributes__"}
 )
@@ -63,7 +60,6 @@ class _State:
     origin: Origin
     plan: CallPlan
     doc: str | None = None
-    traits: CallTraits = ANY_FUNCTION
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,20 +113,6 @@ class _Members:
         """Which Python types each parameter takes as they stand."""
         return _state_of(self).plan
 
-    @property
-    def release_gil(self) -> bool:
-        """Whether calls from Python release the GIL; it can be set."""
-        released: bool = _RELEASE_GIL.__get__(self)
-        return released
-
-    @release_gil.setter
-    def release_gil(self, value: bool) -> None:
-        state, gate = _state_of(self), _shared_gate()
-        _RELEASE_GIL.__set__(self, bool(value))
-        if gate is not None:
-            traits = replace(state.traits, releases_gil=bool(value))
-            gate.use_entry(self, entry_key(state.signature, traits))
-
     def inspect_ir(self) -> str:
         """The kernel IR as text."""
         return _state_of(self).origin.text("ir")
@@ -147,17 +129,25 @@ class _Members:
         """The PTX of the kernels. StageError where there are none for a GPU."""
         return _state_of(self).origin.text("ptx")
 
-    def export_to_c(self, path: str | os.PathLike[str], function_name: str | None = None) -> None:
+    def export_to_c(
+        self,
+        path: str | os.PathLike[str],
+        function_name: str | None = None,
+        *,
+        system_lib: str | None = None,
+    ) -> None:
         """Write the code that defines `__tvm_ffi_<function_name>`, with metadata and docstring.
 
         The suffix says what: `.o` is an object, `.s` assembly, `.ll` and `.bc` LLVM's text and
         bitcode, `.ptx` the kernels alone. It runs on every processor of the architecture, unless
         --host-cpu said otherwise, and needs libtvm_ffi and libc alone. The function's own name is
-        the default. ValueError for a name that is no C identifier or begins with an underscore,
-        and for another suffix; StageError for a form that the function does not have.
+        the default. With the prefix `system_lib` a program that the object is linked into has the
+        function in `tvm_ffi.system_lib(prefix)`. ValueError for a name that is no C identifier or
+        begins with an underscore, and for another suffix; StageError for a form that the function
+        does not have.
         """
         state = _state_of(self)
-        export_code(state.origin, _chosen(function_name, state), path)
+        export_code(state.origin, _chosen(function_name, state), path, system_lib)
 
     def export_library(
         self, path: str | os.PathLike[str], function_name: str | None = None
@@ -280,8 +270,8 @@ def make_function(
         tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=lifeline)
     )
     said = inspect.cleandoc(doc) if doc else None
-    function.__dict__.update(_attributes(_State(signature, origin, plan, said, traits)))
-    _RELEASE_GIL.__set__(function, traits.releases_gil)
+    function.__dict__.update(_attributes(_State(signature, origin, plan, said)))
+    function.release_gil = traits.releases_gil
     if gate is not None:
         gate.install(function, plan)
     return function

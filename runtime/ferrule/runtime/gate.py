@@ -78,13 +78,9 @@ class Gate:
         """
         self.heap.install(instance, self._address(FIRST_CALL_NAME), plan.address)
 
-    def use_entry(self, instance: object, key: EntryKey) -> None:
-        """Let calls of an instance that is installed go to the entry of this key from now on."""
+    def _first_call(self, instance: object, key: EntryKey) -> None:
         entry = self._entries.address(key) or self._gates[key.unpacks]
         self.heap.replace(instance, entry)
-
-    def _first_call(self, instance: object, key: EntryKey) -> None:
-        self.use_entry(instance, key)
 
     def _address(self, name: str) -> int:
         return self._engine.address(f"__tvm_ffi_{name}")

@@ -66,6 +66,7 @@ class HeapType:
     type: type[Any]
     base_size: int
     handle_offset: int
+    release_gil_offset: int
     keep: tuple[Any, ...]  # the interpreter goes on reading these buffers
 
     @property
@@ -103,8 +104,10 @@ class HeapType:
 
 def make_heap_type(name: str, doc: str) -> HeapType | None:
     """The type, or None on an interpreter where it cannot be made safely."""
-    handle_offset = _handle_offset()
-    if not _interpreter_fits() or handle_offset is None:
+    handle_offset, flag_offset = _handle_offset(), _release_gil_offset()
+    if not _interpreter_fits() or handle_offset is None or flag_offset is None:
+        return None
+    if flag_offset < handle_offset + _WORD:
         return None
     size = -(-tvm_ffi.Function.__basicsize__ // _WORD) * _WORD
     members = (_Member * 3)(
@@ -123,7 +126,7 @@ def make_heap_type(name: str, doc: str) -> HeapType | None:
     flags = _FLAG_BASETYPE | _FLAG_HAVE_VECTORCALL | _FLAG_HAVE_VERSION_TAG
     spec = _Spec(name.encode(), size + _OWN_WORDS * _WORD, 0, flags, slots)
     kept = (members, doc_buffer, slots, spec)
-    return HeapType(_from_spec(spec), size, handle_offset, kept)
+    return HeapType(_from_spec(spec), size, handle_offset, flag_offset, kept)
 
 
 def _from_spec(spec: _Spec) -> type[Any]:
@@ -152,3 +155,19 @@ def _handle_offset() -> int | None:
         if ctypes.c_uint64.from_address(id(probe) + offset).value == handle:
             return offset
     return None
+
+
+def _release_gil_offset() -> int | None:
+    """Where an instance of the base keeps its attribute `release_gil`, a C int: found likewise."""
+    probe = tvm_ffi.get_global_func("ffi.Array")
+    seen = []
+    for value in (True, False, True):
+        probe.release_gil = value
+        words = range(2 * _WORD, tvm_ffi.Function.__basicsize__ - 3, 4)
+        seen.append({o for o in words if _int32(probe, o) == int(value)})
+    found = set.intersection(*seen)
+    return min(found) if len(found) == 1 else None
+
+
+def _int32(instance: object, offset: int) -> int:
+    return ctypes.c_int32.from_address(id(instance) + offset).value

@@ -44,15 +44,20 @@ if TYPE_CHECKING:
 _DOC_PREFIX: Final = f"{SYMBOL_PREFIX}_doc_"
 
 
-def load_module(file: str | os.PathLike[str] | bytes, *, enable_tvm_ffi: bool = True) -> Module:
+def load_module(
+    file: str | os.PathLike[str] | bytes | bytearray | memoryview, *, enable_tvm_ffi: bool = True
+) -> Module:
     """The functions of a file: a shared library, an object, an archive of objects, or its bytes.
 
     FileNotFoundError for no file. ObjectFileError, which names the file, for one that is none of
     these, is cut off, is for another machine or CPU, needs a newer tvm-ffi or a symbol that there
     is not. `enable_tvm_ffi` is there for programs that give it and changes nothing.
     """
-    path = None if isinstance(file, bytes) else Path(file)
-    data = file if isinstance(file, bytes) else Path(file).read_bytes()
+    if isinstance(file, bytes | bytearray | memoryview):
+        path, data = None, bytes(file)
+    else:
+        path = Path(file)
+        data = path.read_bytes()
     try:
         return _load(data, path)
     except (ObjectFileError, MetadataError) as error:
@@ -188,9 +193,9 @@ class LoadedOrigin:
         """StageError: there is nothing to make another object from."""
         raise StageError(".o", (), self._why())
 
-    def export(self, name: str, form: ExportForm) -> bytes:
+    def export(self, name: str, form: ExportForm, system_lib: str | None = None) -> bytes:
         """The object as it was loaded, under the name that it has."""
-        if self.data is None or form != ".o":
+        if self.data is None or form != ".o" or system_lib is not None:
             raise StageError(form, (".o",) if self.data else (), self._why())
         if SYMBOL_PREFIX + name not in read_object(self.data).defined:
             raise StageError(form, (".o",), f"{self._why()} under another name")

@@ -101,7 +101,7 @@ def read_metadata(text: str | bytes) -> Metadata:
         return _read(ours)
     except MetadataError:
         raise
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, MemoryError) as error:
         raise MetadataError(f"the metadata cannot be read: {error!r}") from error
 
 

@@ -162,6 +162,9 @@ class Module:
 
         return register(prefix, [origin_of(self[name]).export(name, ".o") for name in self])
 
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        return _joined, (dict(self.functions), self._imports)
+
     def __getitem__(self, name: str) -> Any:
         if name not in self._makers:
             raise KeyError(self._missing(name))
@@ -196,6 +199,11 @@ class Module:
         names = ", ".join(self._makers) or "none"
         where = f"{self._path}" if self._path is not None else "the module"
         return f"{where} has no function {name!r}; its functions: {names}"
+
+
+def _joined(functions: Mapping[str, Function], imports: Sequence[Module]) -> Module:
+    """A module of what a pickle holds."""
+    return Module(functions, imports=imports)
 
 
 def _giving(function: Function) -> Callable[[], Function]:

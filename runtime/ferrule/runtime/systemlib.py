@@ -15,7 +15,7 @@ from typing import Final
 
 import tvm_ffi
 
-from ferrule.runtime.abi import SYMBOL_PREFIX
+from ferrule.runtime.abi import SYMBOL_PREFIX, system_lib_symbol
 from ferrule.runtime.archive import MAGIC, read_archive
 from ferrule.runtime.artefacts import ObjectCode
 from ferrule.runtime.elf import ObjectFileError
@@ -60,9 +60,7 @@ def _hash(data: bytes) -> bytes:
 def _register(prefix: str, engine: Engine) -> None:
     add = tvm_ffi_library().TVMFFIEnvModRegisterSystemLibSymbol
     for symbol in read_object(engine.code.data).defined:
-        name = symbol.removeprefix(SYMBOL_PREFIX)
-        if name == symbol:
-            continue
-        special = name.startswith("_")
-        known = f"{prefix}{symbol}" if special else f"{SYMBOL_PREFIX}{prefix}{name}"
-        add(known.encode(), ctypes.c_void_p(engine.address(symbol)))
+        if symbol.startswith(SYMBOL_PREFIX):
+            known = system_lib_symbol(prefix, symbol).encode()
+            if add(known, ctypes.c_void_p(engine.address(symbol))) != 0:
+                raise RuntimeError(f"tvm-ffi does not take the symbol {known!r}")

@@ -232,7 +232,7 @@ def test_an_array_may_be_given_another_shape_during_the_call() -> None:
     )
     rows, array = function(body, vector(), traits=RELEASE), np.zeros((6, 4), np.float32)
     rows(array)
-    thread = threading.Timer(0.01, lambda: setattr(array, "shape", (2, 3, 4)))
+    thread = threading.Timer(0.01, lambda: array.resize((2, 3, 4), refcheck=False))
     thread.start()
     assert rows(array) == 6
     thread.join()

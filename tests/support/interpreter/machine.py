@@ -8,6 +8,8 @@ a size that overflows and has no fault) is an error here, an AssertionError.
 from __future__ import annotations
 
 import math
+import re
+import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -37,6 +39,24 @@ class Stopped(Exception):
         self.fault = fault
         self.kind: str = fault.kind
         self.message: str = self.args[1]
+
+
+def _filled(message: str, values: Sequence[Any]) -> str:
+    """The message of a fault with its values, of the placeholders that numbers have."""
+    shown = iter(values)
+
+    def text(found: re.Match[str]) -> str:
+        match found[0]:
+            case "{{" | "}}":
+                return found[0][0]
+            case "{bool}":
+                return str(bool(next(shown)))
+            case "{float}":
+                return f"{struct.unpack('d', struct.pack('q', int(next(shown))))[0]:g}"
+            case _:
+                return str(int(next(shown)))
+
+    return re.sub(r"\{\{|\}\}|\{(?:|unsigned|bool|float)\}", text, message)
 
 
 class Undefined(AssertionError):

@@ -26,7 +26,7 @@ from ferrule.compiler.messages.table import Op
 from ferrule.compiler.messages.texts import define_text
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.emitter import COLD, Emitter
-from ferrule.runtime.llvm.layouts import ANY, BYTE_ARRAY, DLTENSOR, I8, I32, I64, PTR, VOID
+from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I8, I32, I64, PTR, VOID
 
 
 def define_part(emitter: Emitter) -> ir.Function:

@@ -70,13 +70,17 @@ def compare(
 
 def floor_divide(b: ir.IRBuilder, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
     """Signed floor division; x // 0 is 0, INT_MIN // -1 is INT_MIN."""
+    shift = _exponent(rhs)
+    if shift is not None:
+        return b.ashr(lhs, ir.Constant(lhs.type, shift))
     quotient, _, _, down = _divided(b, lhs, rhs)
-    floor = b.sub(quotient, b.zext(down, lhs.type))
-    return b.select(_is_zero(b, rhs), ir.Constant(lhs.type, 0), floor)
+    return _or_zero(b, rhs, b.sub(quotient, b.zext(down, lhs.type)))
 
 
 def floor_modulo(b: ir.IRBuilder, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
     """Signed modulo with the sign of the divisor; x % 0 is 0."""
+    if _exponent(rhs) is not None:
+        return b.and_(lhs, ir.Constant(lhs.type, rhs.constant - 1))
     _, remainder, divisor, down = _divided(b, lhs, rhs)
     return b.select(down, b.add(remainder, divisor), remainder)
 
@@ -84,32 +88,51 @@ def floor_modulo(b: ir.IRBuilder, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
 def _divided(
     b: ir.IRBuilder, lhs: ir.Value, rhs: ir.Value
 ) -> tuple[ir.Value, ir.Value, ir.Value, ir.Value]:
-    """Quotient, remainder, the divisor used, and whether the quotient is above the true one.
-
-    The divisor is 1 where a division would trap: by 0, and INT_MIN by -1.
-    """
-    width = lhs.type.width
-    zero, one = ir.Constant(lhs.type, 0), ir.Constant(lhs.type, 1)
-    lowest = b.icmp_signed("==", lhs, ir.Constant(lhs.type, -(1 << width - 1)))
-    overflows = b.and_(lowest, b.icmp_signed("==", rhs, ir.Constant(lhs.type, -1)))
-    divisor = b.select(b.or_(_is_zero(b, rhs), overflows), one, rhs)
+    """Quotient, remainder, the divisor used, and whether the quotient is above the true one."""
+    divisor = _signed_divisor(b, lhs, rhs)
     quotient, remainder = b.sdiv(lhs, divisor), b.srem(lhs, divisor)
+    zero = ir.Constant(lhs.type, 0)
     inexact = b.icmp_signed("!=", remainder, zero)
     signs_differ = b.icmp_signed("<", b.xor(remainder, divisor), zero)
     return quotient, remainder, divisor, b.and_(inexact, signs_differ)
+
+
+def _signed_divisor(b: ir.IRBuilder, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+    """The divisor; 1 where a division would trap: by 0, and INT_MIN by -1."""
+    if isinstance(rhs, ir.Constant) and rhs.constant not in (0, -1):
+        return rhs
+    lowest = b.icmp_signed("==", lhs, ir.Constant(lhs.type, -(1 << lhs.type.width - 1)))
+    overflows = b.and_(lowest, b.icmp_signed("==", rhs, ir.Constant(lhs.type, -1)))
+    return b.select(b.or_(_is_zero(b, rhs), overflows), ir.Constant(lhs.type, 1), rhs)
+
+
+def _unsigned_divisor(b: ir.IRBuilder, rhs: ir.Value) -> ir.Value:
+    if isinstance(rhs, ir.Constant) and rhs.constant != 0:
+        return rhs
+    return b.select(_is_zero(b, rhs), ir.Constant(rhs.type, 1), rhs)
+
+
+def _exponent(divisor: ir.Value) -> int | None:
+    """The exponent of a constant that is a power of two, as a signed integer."""
+    if not isinstance(divisor, ir.Constant):
+        return None
+    value = divisor.constant
+    return value.bit_length() - 1 if value > 0 and value & (value - 1) == 0 else None
 
 
 def _is_zero(b: ir.IRBuilder, value: ir.Value) -> ir.Value:
     return b.icmp_signed("==", value, ir.Constant(value.type, 0))
 
 
-def _unsigned_divisor(b: ir.IRBuilder, rhs: ir.Value) -> ir.Value:
-    return b.select(_is_zero(b, rhs), ir.Constant(rhs.type, 1), rhs)
+def _or_zero(b: ir.IRBuilder, divisor: ir.Value, quotient: ir.Value) -> ir.Value:
+    """The quotient, but 0 where the divisor is."""
+    if isinstance(divisor, ir.Constant) and divisor.constant != 0:
+        return quotient
+    return b.select(_is_zero(b, divisor), ir.Constant(quotient.type, 0), quotient)
 
 
 def _unsigned_divide(b: ir.IRBuilder, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-    quotient = b.udiv(lhs, _unsigned_divisor(b, rhs))
-    return b.select(_is_zero(b, rhs), ir.Constant(lhs.type, 0), quotient)
+    return _or_zero(b, rhs, b.udiv(lhs, _unsigned_divisor(b, rhs)))
 
 
 def _unsigned_modulo(b: ir.IRBuilder, lhs: ir.Value, rhs: ir.Value) -> ir.Value:

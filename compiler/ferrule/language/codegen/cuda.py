@@ -156,7 +156,7 @@ class _Module:
         emit_host(self.program, self.emitter, self.faults, arguments[:-1], self.host_op)
 
     def attributes(self) -> tuple[str, ...]:
-        """Those of the host function."""
+        """Those of the host function: what runs straight through becomes part of its caller."""
         ops_ = all_ops(self.program.host.body)
         repeats = any(isinstance(op, ops.For | ops.While) for op in ops_)
         return ("nounwind",) if repeats else ("nounwind", "alwaysinline")

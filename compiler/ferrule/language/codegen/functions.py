@@ -40,7 +40,7 @@ from ferrule.specs import Boolean, Dim, DType, Int32, Sym, TFloat32, symbols_of
 Coordinates = dict[tuple[ops.Register, int], ir.Value]
 """The i64 value of each register of a kernel's thread."""
 
-HostOp = ops.Parallel | ops.Launch | ops.Alloc
+HostOp = ops.Parallel | ops.Launch | ops.Alloc | ops.Call
 HostOps = Callable[["FunctionLowering", HostOp], "Work | None"]
 """Lowers the ops that only a host function has."""
 
@@ -142,8 +142,8 @@ class FunctionLowering:
                 return self.for_(op)
             case ops.While():
                 return self.while_(op)
-            case ops.Parallel() | ops.Launch() | ops.Alloc():
-                assert self.host_op is not None, "a kernel has no Parallel, Launch and Alloc"
+            case ops.Parallel() | ops.Launch() | ops.Alloc() | ops.Call():
+                assert self.host_op is not None, "only a host function has these"
                 return self.host_op(self, op)
             case ops.Store(tensor, indices, value):
                 self.store(tensor, indices, value)
@@ -172,8 +172,8 @@ class FunctionLowering:
                 self.define_integer(result, self.coordinates[register, axis])
             case ops.View(_, tensor, indices):
                 self.values[result] = self.start(tensor, indices)
-            case ops.Alloc():
-                raise TypeError("only a host function makes tensors")
+            case ops.Alloc() | ops.Call():
+                raise TypeError("only a host function makes tensors and calls")
             case ops.Text(_, data):
                 self.values[result] = self.emitter.bytes_constant(data)
             case ops.Address(_, operand):

@@ -140,7 +140,7 @@ def without_effect(op: ops.Op) -> TypeGuard[ops.SimpleOp]:
     match op:
         case ops.Size(fault=fault):
             return fault is None
-        case ops.Fragment() | ops.Alloc():
+        case ops.Fragment() | ops.Alloc() | ops.Call():
             return False
     return isinstance(op, ops.SimpleOp)
 

@@ -68,6 +68,8 @@ def _is_needed(op: ops.Op, used: set[ops.Value]) -> bool:
             return True
         case ops.Store() | ops.Check() | ops.Print() | ops.Launch() | ops.Return():
             return True
+        case ops.Call():
+            return True
         case ops.Size(fault=fault) if fault is not None:
             return True
         case _:

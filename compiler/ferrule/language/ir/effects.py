@@ -12,6 +12,8 @@ def written_params(program: ops.Program) -> set[ops.Value]:
     roots = _roots(program.host)
     written = {p for p in program.host.params if p in _stored(program.host)}
     for op in all_ops(program.host.body):
+        if isinstance(op, ops.Call):
+            written |= {roots.get(argument, argument) for argument in op.arguments}
         if isinstance(op, ops.Launch):
             params = program.kernel(op.kernel).params
             pairs = zip(params, op.arguments, strict=True)

@@ -93,6 +93,20 @@ BinaryOp = Literal[
     "atan2",
 ]
 CompareOp = Literal["eq", "ne", "lt", "le", "gt", "ge"]
+ArgumentKind = Literal[
+    "none",
+    "bool",
+    "int",
+    "float",
+    "text",
+    "bytes",
+    "dtype",
+    "device",
+    "pointer",
+    "object",
+    "any",
+    "tensor",
+]
 Register = Literal["thread_idx", "block_idx", "block_dim", "grid_dim"]
 
 AXES: Final = ("x", "y", "z")
@@ -272,6 +286,24 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Call:
+    """Calls a function of tvm-ffi (host only): one that is registered under a name, or a handle.
+
+    `kinds` says what each argument is, `arguments` are their values one behind the other: for
+    `none` nothing, for `text` and `bytes` the handle and the length, for others one.  `wanted` is
+    what must come back: an Int64 for `int` and `bool` (0 or 1), a Float64 for `float`; 0 for
+    `nothing`, which anything is good for.
+    """
+
+    result: Value
+    callee: Value | str
+    kinds: tuple[ArgumentKind, ...]
+    arguments: tuple[Value, ...]
+    wanted: Literal["nothing", "int", "bool", "float"]
+    location: Location | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Store:
     """Writes an element of a tensor."""
 
@@ -412,6 +444,7 @@ SimpleOp = (
     | Alloc
     | Text
     | Address
+    | Call
 )
 """Ops with one result and no region."""
 

@@ -13,7 +13,7 @@ functions
   no fault; the host function has kind "host" and no Special;
 * inside a Parallel there is no Launch and no Parallel;
 * the bodies of functions and of Parallel yield nothing;
-* an Alloc, a Text and a Return are in the host function, outside Parallel;
+* an Alloc, a Call, a Text and a Return are in the host function, outside Parallel;
 * a Return is there exactly where the program has a result: it is the last op of the host function,
   and its values are the parts of the result;
 * a Launch names a kernel, its arguments have the types of the kernel's parameters, its sizes are
@@ -35,6 +35,7 @@ tensors
 * there is one integer index for each dim, and one stride; the element has the tensor's dtype;
 * an Alloc is a compact row-major tensor with an Int64 for each dim; a symbol that is made is a
   symbol of the program;
+* a Call has a name or a handle, and as many values of the types as the kinds of its arguments say;
 * a Text is a handle of bytes; an Address is an Int64, of a handle or a tensor from an Alloc;
 * a View is a tensor, of a tensor of its dtype; without indices also of one of another dtype, or of
   a pointer; it is in registers (`rmem`) if that tensor is;
@@ -138,6 +139,23 @@ def verify(program: ops.Program) -> None:
         raise VerifierError(f"@{program.name} has a result or a Return, but not both")
     if not program.made <= program.symbols.keys():
         raise VerifierError(f"@{program.name} makes a symbol that it does not have")
+
+
+CALL_OPERANDS: Final[dict[ops.ArgumentKind, tuple[DType | Literal["handle", "tensor"], ...]]] = {
+    "none": (),
+    "bool": (Boolean,),
+    "int": (Int64,),
+    "float": (Float64,),
+    "text": ("handle", Int64),
+    "bytes": ("handle", Int64),
+    "dtype": (Int32,),
+    "device": (Int64,),
+    "pointer": ("handle",),
+    "object": ("handle",),
+    "any": ("handle",),
+    "tensor": ("tensor",),
+}
+"""The values of each kind of argument."""
 
 
 @dataclass(slots=True)
@@ -362,6 +380,24 @@ class _Checker:
         self.require(known, "an address is of a handle or a tensor from an Alloc")
         self.types([result], [Int64], "addresses")
 
+    def call(self, op: ops.Call) -> None:
+        self.on_host("a Call")
+        known = isinstance(op.callee, str) or isinstance(op.callee.type, HandleType)
+        self.require(known, "a Call has a name or a handle")
+        wanted = Float64 if op.wanted == "float" else Int64
+        self.types([op.result], [wanted], "results of a Call")
+        taken = [word for kind in op.kinds for word in CALL_OPERANDS[kind]]
+        self.require(len(taken) == len(op.arguments), "a Call has the values of its arguments")
+        for word, value in zip(taken, op.arguments, strict=True):
+            match word:
+                case "tensor":
+                    fits = isinstance(value.type, TensorType) and not value.type.is_own
+                case "handle":
+                    fits = isinstance(value.type, (HandleType, TensorType))
+                case dtype:
+                    fits = value.type is dtype
+            self.require(fits, "the values of a Call's arguments are as their kinds say")
+
     def fragment(self, result: ops.Value) -> None:
         type_ = result.type
         self.require(isinstance(type_, TensorType) and type_.is_own, "a fragment is in registers")
@@ -397,6 +433,8 @@ class _Checker:
                 self.types([result], [HandleType("bytes")], "texts")
             case ops.Address(_, operand):
                 self.address(result, operand)
+            case ops.Call():
+                self.call(op)
             case _:
                 self.arithmetic(op)
 

@@ -58,6 +58,8 @@ def operands_of(op: ops.Op) -> tuple[ops.Value, ...]:
             return values
         case ops.Address(operand=operand):
             return (operand,)
+        case ops.Call(_, callee, _, arguments):
+            return arguments if isinstance(callee, str) else (callee, *arguments)
         case ops.Constant() | ops.Size() | ops.Special() | ops.Text() | ops.Fragment():
             return ()
         case ops.Unary(operand=operand) | ops.Cast(operand=operand) | ops.Bitcast(operand=operand):

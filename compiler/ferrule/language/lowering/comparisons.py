@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ferrule.language.ir import ops
-from ferrule.language.lowering import operators, structures
+from ferrule.language.lowering import operators, structures, texts
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.operators import describe, truth
 from ferrule.language.values import Maybe, Number, Vector, is_run_time
@@ -44,6 +44,8 @@ def compare(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) 
         return operators.at_compile_time(low, node, lambda: python(*operators.untyped(left, right)))
     if _has_items(left) and _has_items(right):
         return _compare_items(low, op, left, right, node)
+    if texts.compares(left) or texts.compares(right):
+        return texts.compare(low, op, left, right, node)
     if type(op) not in _IR_COMPARE:
         low.fail(
             node,

@@ -28,6 +28,7 @@ from ferrule.language.lowering import (
     operators,
     printing,
     reductions,
+    texts,
     vectors,
 )
 from ferrule.language.lowering.context import Lowering
@@ -143,6 +144,8 @@ def _length(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Ca
     value = args[0]
     if isinstance(value, TensorView) and value.type.shape:
         return size_number(low, layouts.size(value.layout, [0]))
+    if texts.is_text(value):
+        return texts.length(low, value)
     if isinstance(value, RUN_TIME):
         low.fail(node, f"{operators.describe(value)} has no length")
     return operators.at_compile_time(low, node, lambda: len(value))

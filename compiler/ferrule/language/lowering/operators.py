@@ -26,7 +26,7 @@ from ferrule.language.lowering.tables import PYTHON_BINARY as PYTHON_BINARY
 from ferrule.language.lowering.words import describe as describe
 from ferrule.language.lowering.words import usage_hint as usage_hint
 from ferrule.language.promotion import NoCommonType, computed, promote, rank, weak
-from ferrule.language.values import RUN_TIME, Number, PointerView, TensorView, Vector, Whole
+from ferrule.language.values import RUN_TIME, Handle, Number, PointerView, TensorView, Vector, Whole
 from ferrule.specs import Boolean, Compound, DType, Float32, Int32, Int64, Numeric
 from ferrule.specs.expr import ExprOp, make
 
@@ -289,6 +289,11 @@ def truth(low: Lowering, value: Any, node: ast.AST) -> Any:
             return value
         zero = low.builder.constant(value.dtype, 0 if rank(value.dtype) < 2 else 0.0)
         return Number(low.builder.compare("ne", value.value, zero))
+    if isinstance(value, Handle):
+        from ferrule.language.lowering import texts
+
+        if texts.is_text(value):
+            return texts.truth(low, value)
     if isinstance(value, RUN_TIME):
         hint = "combine whole tensors with & and |" if isinstance(value, Whole) else None
         low.fail(node, f"{describe(value)} has no truth value", hint=hint or usage_hint(value))

@@ -15,13 +15,13 @@ from llvmlite import ir
 
 from ferrule.runtime.abi import SYMBOL_PREFIX, TypeIndex
 from ferrule.runtime.entry.key import EntryKey
-from ferrule.runtime.entry.python import FALSE, NONE, TRUE, incref, near, python
+from ferrule.runtime.entry.python import FALSE, NONE, TRUE, VECTORCALL, incref, near, python
 from ferrule.runtime.entry.readers import Form, Reader
 from ferrule.runtime.entry.structs import NO_DEVICE, PLAN, STATE, UNUSED_DEVICE
-from ferrule.runtime.entry.support import BIND, FINISH, RAISE
+from ferrule.runtime.entry.support import BIND, BIND_TYPE, FINISH, RAISE
 from ferrule.runtime.entry.values import Frame, read_tensors, read_value
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
-from ferrule.runtime.llvm.layouts import ANY, I32, I64, PTR, Layout
+from ferrule.runtime.llvm.layouts import ANY, I32, PTR, Layout
 
 ENTRY_NAME: Final = "entry"
 
@@ -33,20 +33,27 @@ UNPACK: Final = "ferrule_unpack"
 
 SET_ALLOCATOR: Final = "TVMFFIEnvSetDLPackManagedTensorAllocator"
 
-_VECTORCALL: Final = ir.FunctionType(PTR, [PTR, PTR, I64, PTR])
 _WRAPPER: Final = ir.FunctionType(I32, [PTR, PTR, I32, PTR])
 
 
-def entry_text(readers: Sequence[Reader], key: EntryKey, instance: Layout, triple: str) -> str:
+def entry_text(
+    readers: Sequence[Reader],
+    key: EntryKey,
+    instance: Layout,
+    triple: str,
+    *,
+    compact_ints: bool = True,
+) -> str:
     """The entry as LLVM IR, which reads its arguments with `readers`.
 
-    `instance` is the layout of the callable.
+    `instance` is the layout of the callable. `compact_ints`: whether short ints are where
+    `compact_int` reads them.
     """
     e = Emitter("ferrule.entry", triple)
     names = ("self", "args", "nargsf", "kwnames")
-    entry = e.declare(SYMBOL_PREFIX + ENTRY_NAME, PTR, _VECTORCALL.args, names=names)
+    entry = e.declare(SYMBOL_PREFIX + ENTRY_NAME, PTR, VECTORCALL.args, names=names)
     with e.body(entry):
-        _Entry(e, readers, key, instance).emit(*entry.args)
+        _Entry(e, readers, key, instance, compact_ints).emit(*entry.args)
     return e.text()
 
 
@@ -56,65 +63,56 @@ class _Entry:
     readers: Sequence[Reader]
     key: EntryKey
     instance: Layout
+    compact_ints: bool
 
     def emit(self, me: ir.Value, args: ir.Value, nargsf: ir.Value, kwnames: ir.Value) -> None:
-        e = self.e
-        early, refused = e.block("early"), e.block("refused")
-        plan = self._plan(me, early)
-        values = self._values(plan, args, nargsf, kwnames, early)
+        e, count = self.e, self.e.const_i64(len(self.readers))
+        refused = e.block("refused")
+        self._require_plain(me, args, nargsf, kwnames)
+        plan = e.load_field(me, self.instance, "plan")
         state = e.alloca(STATE, name="state")
         e.store_field(state, STATE, "framework", e.null())
-        device = NO_DEVICE if self.key.traits.uses_stream else UNUSED_DEVICE
+        device = NO_DEVICE if self.key.uses_stream else UNUSED_DEVICE
         e.store_field(state, STATE, "device", e.const_i64(device))
-        frame = Frame(e, self.instance, state, refused)
-        packed = self._read(frame, values)
+        frame = Frame(e, self.instance, state, refused, self.compact_ints)
+        packed = self._read(frame, args)
         result = e.alloca(ANY, name="result")
         e.store_field(result, ANY, "head", e.const_i64(TypeIndex.NONE))
         e.store_field(result, ANY, "v_int64", e.const_i64(0))
-        status = self._call(plan, packed, state, result)
+        status = self._call(me, plan, packed, state, result)
         self._finish(frame, status, result)
         with e.within(refused):
             self._release(frame)
-            e.branch(early)
-        with e.within(early):
-            e.ret(e.call(near(e, GATE, _VECTORCALL), [me, args, nargsf, kwnames]))
+            self._leave_to(near(e, GATE, VECTORCALL), [me, args, count, e.null()])
 
-    def _plan(self, me: ir.Value, early: ir.Block) -> ir.Value:
-        """The call plan; the one who keeps it must still be there."""
+    def _require_plain(
+        self, me: ir.Value, args: ir.Value, nargsf: ir.Value, kwnames: ir.Value
+    ) -> None:
+        """Go on with a value for each parameter, by position; a call of another form leaves here.
+
+        Whoever keeps the call plan must still be there.
+        """
         e = self.e
+        gone, kept, bind, ready = (e.block(name) for name in ("gone", "kept", "bind", "ready"))
         handle = e.load_field(me, self.instance, "handle")
         owner = e.load_field(me, self.instance, "owner")
-        kept = e.block("kept")
-        e.cond_branch(e.icmp("eq", handle, owner), kept, early, LIKELY)
+        e.cond_branch(e.icmp("eq", handle, owner), kept, gone, LIKELY)
         e.at(kept)
-        return e.load_field(me, self.instance, "plan")
-
-    def _values(
-        self,
-        plan: ir.Value,
-        args: ir.Value,
-        nargsf: ir.Value,
-        kwnames: ir.Value,
-        early: ir.Block,
-    ) -> ir.Value:
-        """The address of the arguments in the order of the parameters, borrowed."""
-        e, count = self.e, len(self.readers)
         # The highest bit is a flag of the vectorcall protocol, not a part of the number.
-        given = e.binary("and", nargsf, e.const_i64((1 << 63) - 1))
-        all_given = e.icmp("eq", given, e.const_i64(count))
+        given = e.binary("shl", nargsf, e.const_i64(1))
+        all_given = e.icmp("eq", given, e.const_i64(2 * len(self.readers)))
         plain = e.binary("and", all_given, e.is_null(kwnames))
-        here, bind, ready = e.builder.block, e.block("bind"), e.block("ready")
         e.cond_branch(plain, ready, bind, LIKELY)
-        e.at(bind)
-        bound = e.alloca(PTR, max(1, count), name="bound")
-        function = near(e, BIND, ir.FunctionType(I32, [PTR, PTR, I64, PTR, PTR]))
-        ok = e.call(function, [plan, args, given, kwnames, bound])
-        e.cond_branch(e.icmp("ne", ok, e.const_i32(0)), ready, early, LIKELY)
+        gate = near(e, GATE, VECTORCALL)
+        with e.within(gone):
+            self._leave_to(gate, [me, args, nargsf, kwnames])
+        with e.within(bind):
+            self._leave_to(near(e, BIND, BIND_TYPE), [me, args, nargsf, kwnames, gate])
         e.at(ready)
-        values = e.builder.phi(PTR, name="values")
-        values.add_incoming(args, here)
-        values.add_incoming(bound, bind)
-        return values
+
+    def _leave_to(self, function: ir.Function, arguments: Sequence[ir.Value]) -> None:
+        """Return what another function gives; nothing of this call's stack is needed for it."""
+        self.e.ret(self.e.tail_call(function, arguments))
 
     # ---- arguments ----
 
@@ -132,16 +130,25 @@ class _Entry:
     # ---- the call ----
 
     def _call(
-        self, plan: ir.Value, packed: ir.Value, state: ir.Value, result: ir.Value
+        self, me: ir.Value, plan: ir.Value, packed: ir.Value, state: ir.Value, result: ir.Value
     ) -> ir.Value:
         """Call the wrapper, with the surroundings that it can ask for; its status."""
         e, count = self.e, len(self.readers)
         code = e.load_field(plan, PLAN, "code")
         self._enter(state)
-        thread = python(e, "PyEval_SaveThread") if self.key.traits.releases_gil else None
+        released = e.load_field(me, self.instance, "release_gil")
+        keep, release, call = e.builder.block, e.block("release"), e.block("call")
+        e.cond_branch(e.icmp("ne", released, e.const_i32(0)), release, call)
+        e.at(release)
+        saved = python(e, "PyEval_SaveThread")
+        e.branch(call)
+        e.at(call)
+        thread = e.builder.phi(PTR, name="thread")
+        thread.add_incoming(e.null(), keep)
+        thread.add_incoming(saved, release)
         arguments = [e.null(), packed, e.const_i32(count), result]
         status = e.call_pointer(code, _WRAPPER, arguments, name="status")
-        if thread is not None:
+        with e.if_then(e.not_(e.is_null(thread))):
             python(e, "PyEval_RestoreThread", thread)
         self._leave(state)
         return status
@@ -156,24 +163,24 @@ class _Entry:
         tvm-ffi knows no way in which setting them fails.
         """
         e = self.e
-        if self.key.traits.uses_stream and self._knows_torch:
+        if self.key.uses_stream and self._knows_torch:
             device = e.load_field(state, STATE, "device")
             with e.if_then(e.icmp("ne", device, e.const_i64(NO_DEVICE)), likely=False):
                 former = e.field_ptr(state, STATE, "former_stream")
                 self._set_stream(device, e.load_field(state, STATE, "stream"), former)
-        if self.key.traits.allocates and self._knows_torch:
+        if self.key.allocates and self._knows_torch:
             with e.if_then(e.not_(e.is_null(e.load_field(state, STATE, "framework")))):
                 former = e.field_ptr(state, STATE, "former_allocator")
                 self._set_allocator(e.external("torch_allocator"), former)
 
     def _leave(self, state: ir.Value) -> None:
         e = self.e
-        if self.key.traits.uses_stream and self._knows_torch:
+        if self.key.uses_stream and self._knows_torch:
             device = e.load_field(state, STATE, "device")
             with e.if_then(e.icmp("ne", device, e.const_i64(NO_DEVICE)), likely=False):
                 former = e.load_field(state, STATE, "former_stream")
                 self._set_stream(device, former, e.null())
-        if self.key.traits.allocates and self._knows_torch:
+        if self.key.allocates and self._knows_torch:
             with e.if_then(e.not_(e.is_null(e.load_field(state, STATE, "framework")))):
                 former = e.load_field(state, STATE, "former_allocator")
                 self._set_allocator(former, e.null())
@@ -199,16 +206,11 @@ class _Entry:
             self._release(frame)
             e.ret(nothing)
         index = e.load_field(result, ANY, "type_index")
-        other = e.block("other")
-        switch = e.builder.switch(index, other)
-        for kind in (TypeIndex.NONE, TypeIndex.BOOL, TypeIndex.INT, TypeIndex.FLOAT):
-            block = e.block(kind.name.lower())
-            switch.add_case(ir.Constant(I32, int(kind)), block)
-            e.at(block)
-            made = self._plain(kind, result)
-            self._release(frame)
-            e.ret(made)
-        e.at(other)
+        for kind in (TypeIndex.NONE, TypeIndex.INT, TypeIndex.FLOAT, TypeIndex.BOOL):
+            with e.if_then(e.icmp("eq", index, e.const_i32(kind))):
+                made = self._plain(kind, result)
+                self._release(frame)
+                e.ret(made)
         framework = e.load_field(frame.state, STATE, "framework")
         finish = near(e, FINISH, ir.FunctionType(PTR, [PTR, PTR]))
         found = e.call(finish, [result, framework])

@@ -50,9 +50,10 @@ _SHARED: Final = (BIND, TEXT, BYTES, RAISE, FINISH, DROP_ERROR, READ_TENSOR)
 class Support:
     """What all entries of the process share, as far as it depends on nothing else."""
 
-    __slots__ = ("_engines", "_functions", "symbols")
+    __slots__ = ("_engines", "_functions", "has_compact_ints", "symbols")
 
     def __init__(self, surroundings: Surroundings, instance: Layout) -> None:
+        self.has_compact_ints: Final = surroundings.has_compact_ints
         packed = Engine.load(compile_native("packed", packed_text(host_triple()), optimize=False))
         self._functions = [_function(packed, name) for name in (TAKE, FAIL)]
         array = tvm_ffi.get_global_func("ffi.Array")
@@ -105,7 +106,7 @@ class Entries:
             torch = torch_is_there()
             surroundings, support = self._support(torch)
             readers = _readable(key.readers, surroundings)
-            if readers is None or (key.traits.allocates and SET_ALLOCATOR not in support.symbols):
+            if readers is None or (key.allocates and SET_ALLOCATOR not in support.symbols):
                 return None
             known = replace(key, readers=readers)
             engine = self._engines.get((torch, known))
@@ -120,7 +121,9 @@ class Entries:
         return self._supports[torch]
 
     def _load(self, readers: Sequence[Reader], key: EntryKey, support: Support) -> Engine:
-        text = entry_text(readers, key, self._instance, host_triple())
+        text = entry_text(
+            readers, key, self._instance, host_triple(), compact_ints=support.has_compact_ints
+        )
         own = {GATE: self._gates[key.unpacks], UNPACK: self._unpack}
         code = compile_native(ENTRY_NAME, text, optimize=False)
         return Engine.load(code, {**support.symbols, **own})

@@ -14,8 +14,9 @@ class CallTraits:
     """What can happen while a function runs; the defaults hold for every function.
 
     `releases_gil`: other threads of Python may run meanwhile, which costs some tens of
-    nanoseconds. `uses_stream`: the wrapper can ask for the caller's current stream, `allocates`:
-    for its allocator; both are then those of the arguments' framework.
+    nanoseconds; it is what the function's attribute `release_gil` is at first. `uses_stream`: the
+    wrapper can ask for the caller's current stream, `allocates`: for its allocator; both are then
+    those of the arguments' framework.
     """
 
     releases_gil: bool = True
@@ -31,15 +32,22 @@ ANY_FUNCTION = CallTraits()
 class EntryKey:
     """What the code of an entry depends on: functions with equal keys share it.
 
-    `readers` is None where an entry could not read some argument at all. `unpacks`: a container
-    that comes back becomes a tuple or list.
+    `readers` is None where an entry could not read some argument at all. `uses_stream` and
+    `allocates` are those of `CallTraits`. `unpacks`: a container that comes back becomes a tuple or
+    list. Whether the GIL is released is asked of the function at each call.
     """
 
     readers: tuple[Reader, ...] | None
-    traits: CallTraits
+    uses_stream: bool
+    allocates: bool
     unpacks: bool
 
 
 def entry_key(signature: specs.Signature, traits: CallTraits) -> EntryKey:
     """The key of a function's entry."""
-    return EntryKey(readers_of(signature.arguments), traits, holds_containers(signature.result))
+    return EntryKey(
+        readers_of(signature.arguments),
+        traits.uses_stream,
+        traits.allocates,
+        holds_containers(signature.result),
+    )

@@ -21,6 +21,9 @@ NONE: Final = "_Py_NoneStruct"
 TRUE: Final = "_Py_TrueStruct"
 FALSE: Final = "_Py_FalseStruct"
 
+VECTORCALL: Final = ir.FunctionType(PTR, [PTR, PTR, I64, PTR])
+"""What stands in a vectorcall slot: (callable, arguments, their number and a flag, names)."""
+
 API: Final[Mapping[str, ir.FunctionType]] = MappingProxyType(
     {
         "Py_IncRef": ir.FunctionType(VOID, [PTR]),

@@ -11,7 +11,7 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.runtime.heaptype import HeapType
-from ferrule.runtime.llvm.layouts import DLTENSOR, F64, I8, I64, PTR, PY_OBJECT, Field, Layout
+from ferrule.runtime.llvm.layouts import DLTENSOR, F64, I8, I32, I64, PTR, PY_OBJECT, Field, Layout
 
 PLAN: Final = Layout(
     "CallPlan",
@@ -28,6 +28,9 @@ ACCEPT: Final = Layout("Accepted", [Field("array", PTR), Field("types", PTR)])  
 
 PY_VAR: Final = Layout("PyVarObject", [Field("ob_base", PY_OBJECT), Field("ob_size", I64)])
 PY_FLOAT: Final = Layout("PyFloatObject", [Field("ob_base", PY_OBJECT), Field("ob_fval", F64)])
+PY_LONG: Final = Layout(
+    "PyLongObject", [Field("ob_base", PY_OBJECT), Field("size_or_tag", I64), Field("digit", I32)]
+)
 PY_CDATA: Final = Layout("CDataObject", [Field("ob_base", PY_OBJECT), Field("b_ptr", PTR)])
 
 MAX_NDIM: Final = 8
@@ -62,14 +65,17 @@ UNUSED_DEVICE: Final = -2
 
 def instance_layout(heap: HeapType) -> Layout:
     """An instance of the heap type."""
-    before = ir.ArrayType(I8, heap.handle_offset)
-    between = ir.ArrayType(I8, heap.base_size - heap.handle_offset - 8)
+    head = ir.ArrayType(I8, heap.handle_offset)
+    flag = heap.release_gil_offset - heap.handle_offset - 8
+    rest = heap.base_size - heap.release_gil_offset - 4
     return Layout(
         "Function",
         [
-            Field("head", before),
+            Field("head", head),
             Field("handle", PTR),
-            Field("base", between),
+            Field("before_flag", ir.ArrayType(I8, flag)),
+            Field("release_gil", I32),
+            Field("behind_flag", ir.ArrayType(I8, rest)),
             Field("vectorcall", PTR),
             Field("plan", PTR),
             Field("owner", PTR),  # the function object that keeps the plan: `handle`, unless moved

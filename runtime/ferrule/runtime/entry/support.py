@@ -12,15 +12,27 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.runtime.abi import TypeIndex
-from ferrule.runtime.entry.python import GENERIC_CALL, decref, incref, items_of, new_tuple, python
+from ferrule.runtime.entry.python import (
+    GENERIC_CALL,
+    VECTORCALL,
+    decref,
+    incref,
+    items_of,
+    new_tuple,
+    python,
+)
 from ferrule.runtime.entry.structs import PLAN, PY_VAR
 from ferrule.runtime.entry.surroundings import Surroundings
 from ferrule.runtime.entry.tensors import define_read_tensor
-from ferrule.runtime.llvm.emitter import COLD, Emitter
+from ferrule.runtime.llvm.emitter import COLD, LIKELY, Emitter
 from ferrule.runtime.llvm.layouts import ANY, BYTE_ARRAY, I32, I64, PTR, VOID, Layout
 
 BIND: Final = "ferrule_bind"
-"""`i32 (plan, args, count, kwnames, bound)`: whether every parameter has got a value."""
+BIND_TYPE: Final = ir.FunctionType(PTR, [*VECTORCALL.args, PTR])
+"""`ptr (self, args, nargsf, kwnames, gate)`: bind keywords and defaults, and make the call again.
+
+What does not bind goes to the gate.
+"""
 
 TEXT: Final = "ferrule_text"
 BYTES: Final = "ferrule_bytes"
@@ -64,7 +76,7 @@ def packed_text(triple: str) -> str:
 def support_text(triple: str, surroundings: Surroundings, instance: Layout) -> str:
     """The other functions as LLVM IR; `instance` is the layout of the callable."""
     e = Emitter("ferrule.support", triple)
-    _define_bind(e)
+    _define_bind(e, instance)
     _define_text(e)
     _define_bytes(e)
     _define_drop_error(e)
@@ -74,56 +86,63 @@ def support_text(triple: str, surroundings: Surroundings, instance: Layout) -> s
     return e.text()
 
 
-def _define_bind(e: Emitter) -> None:
+def _define_bind(e: Emitter, instance: Layout) -> None:
     """Names are compared by address: those of a call's own text are interned, as the plan's are."""
-    names = ("plan", "args", "count", "kwnames", "bound")
-    with e.define(BIND, I32, [PTR, PTR, I64, PTR, PTR], names=names) as function:
-        plan, args, count, kwnames, bound = function.args
+    names = ("self", "args", "nargsf", "kwnames", "gate")
+    with e.define(BIND, PTR, BIND_TYPE.args, names=names) as function:
+        me, args, nargsf, kwnames, gate = function.args
+        unfit = e.block("unfit")
+        with e.within(unfit):
+            e.ret(e.call_pointer(gate, VECTORCALL, [me, args, nargsf, kwnames]))
+        plan = e.load_field(me, instance, "plan")
         wanted = e.load_field(plan, PLAN, "count")
-        with e.if_then(e.icmp("sgt", count, wanted), likely=False):
-            e.ret(e.const_i32(0))
+        count = e.binary("and", nargsf, e.const_i64((1 << 63) - 1))
+        _require(e, e.icmp("sle", count, wanted), unfit)
+        bound = e.builder.alloca(PTR, wanted, name="bound")
+        bound.type = PTR
         with e.loop(count) as i:
             e.store(e.load(e.index(args, PTR, i), PTR), e.index(bound, PTR, i))
-        with e.loop(e.binary("sub", wanted, count)) as i:
+        with e.loop(e.binary("sub", wanted, count), name="rest") as i:
             e.store(e.null(), e.index(bound, PTR, e.binary("add", count, i)))
         with e.if_then(e.not_(e.is_null(kwnames))):
             values = e.index(args, PTR, count)
-            size = e.load_field(kwnames, PY_VAR, "ob_size")
-            with e.loop(size, name="k") as k:
+            with e.loop(e.load_field(kwnames, PY_VAR, "ob_size"), name="k") as k:
                 name = e.load(e.index(items_of(e, kwnames), PTR, k), PTR)
-                _bind_keyword(e, plan, name, e.load(e.index(values, PTR, k), PTR), bound)
-        _fill_defaults(e, plan, bound)
-        e.ret(e.const_i32(1))
+                slot = _slot_of(e, plan, name, bound, unfit)
+                _require(e, e.is_null(e.load(slot, PTR)), unfit)
+                e.store(e.load(e.index(values, PTR, k), PTR), slot)
+        _fill_defaults(e, plan, bound, unfit)
+        again = e.load_field(me, instance, "vectorcall")
+        e.ret(e.call_pointer(again, VECTORCALL, [me, bound, wanted, e.null()]))
 
 
-def _bind_keyword(
-    e: Emitter, plan: ir.Value, name: ir.Value, value: ir.Value, bound: ir.Value
-) -> None:
-    names, wanted = e.load_field(plan, PLAN, "names"), e.load_field(plan, PLAN, "count")
-    found, unknown = e.block("found"), e.block("unknown")
-    with e.loop(wanted, name="place") as i:
-        same = e.icmp("eq", e.load(e.index(names, PTR, i), PTR), name)
+def _require(e: Emitter, condition: ir.Value, otherwise: ir.Block) -> None:
+    on = e.block("on")
+    e.cond_branch(condition, on, otherwise, LIKELY)
+    e.at(on)
+
+
+def _slot_of(
+    e: Emitter, plan: ir.Value, name: ir.Value, bound: ir.Value, unfit: ir.Block
+) -> ir.Value:
+    """Where the value of the parameter with this name goes."""
+    names, found = e.load_field(plan, PLAN, "names"), e.block("found")
+    with e.loop(e.load_field(plan, PLAN, "count"), name="place") as i:
         other = e.block("other")
-        e.cond_branch(same, found, other)
+        e.cond_branch(e.icmp("eq", e.load(e.index(names, PTR, i), PTR), name), found, other)
         e.at(other)
-    e.branch(unknown)
-    e.at(unknown)
-    e.ret(e.const_i32(0))
+    e.branch(unfit)
     e.at(found)
-    slot = e.index(bound, PTR, i)
-    with e.if_then(e.not_(e.is_null(e.load(slot, PTR))), likely=False):
-        e.ret(e.const_i32(0))
-    e.store(value, slot)
+    return e.index(bound, PTR, i)
 
 
-def _fill_defaults(e: Emitter, plan: ir.Value, bound: ir.Value) -> None:
+def _fill_defaults(e: Emitter, plan: ir.Value, bound: ir.Value, unfit: ir.Block) -> None:
     defaults = e.load_field(plan, PLAN, "defaults")
     with e.loop(e.load_field(plan, PLAN, "count"), name="d") as i:
         slot = e.index(bound, PTR, i)
         with e.if_then(e.is_null(e.load(slot, PTR)), likely=False):
             default = e.load(e.index(defaults, PTR, i), PTR)
-            with e.if_then(e.is_null(default), likely=False):
-                e.ret(e.const_i32(0))
+            _require(e, e.not_(e.is_null(default)), unfit)
             e.store(default, slot)
 
 

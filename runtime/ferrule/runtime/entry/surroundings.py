@@ -18,7 +18,7 @@ import numpy as np
 import tvm_ffi
 
 from ferrule.runtime.entry.readers import Form
-from ferrule.runtime.entry.structs import PY_CDATA, PY_FLOAT, PY_VAR
+from ferrule.runtime.entry.structs import PY_CDATA, PY_FLOAT, PY_LONG, PY_VAR
 from ferrule.runtime.llvm.layouts import PY_ARRAY, PY_ARRAY_DESCR
 from ferrule.specs.dtypes import BY_NAME
 
@@ -39,11 +39,13 @@ _TENSOR_TYPES: Final = "?bhilqBHILQefdFD"
 class Surroundings:
     """Forms that can be read here, and the addresses that the code for them needs.
 
+    `has_compact_ints`: whether ints of one digit are where `compact_int` reads them.
     `dtypes` are the DLDataTypes of NumPy's dtypes by number, 0 for those that DLPack does not have.
     `keep` holds what addresses point to.
     """
 
     forms: frozenset[Form]
+    has_compact_ints: bool
     symbols: Mapping[str, int]
     dtypes: tuple[int, ...]
     keep: tuple[Any, ...]
@@ -74,7 +76,9 @@ def find_surroundings(function: type[Any], handle_offset: int) -> Surroundings:
         Form.TORCH: bool(torch.symbols),
     }
     forms |= {form for form, fits in found.items() if fits}
-    return Surroundings(frozenset(forms), symbols | torch.symbols, _array_dtypes(), torch.keep)
+    return Surroundings(
+        frozenset(forms), _compact_ints_fit(), symbols | torch.symbols, _array_dtypes(), torch.keep
+    )
 
 
 def torch_is_there() -> bool:
@@ -137,6 +141,30 @@ def _word(value: object, offset: int) -> int:
 def _floats_fit() -> bool:
     at = PY_FLOAT.offset("ob_fval")
     return all(ctypes.c_double.from_address(id(x) + at).value == x for x in (1.5, -2.0, 1e300))
+
+
+def compact_int(word: int, digit: int) -> int | None:
+    """The value of an int of at most one digit by its fields; None for a longer one.
+
+    From CPython 3.12 on the first field is a tag: the number of digits and, in the lowest two
+    bits, 1 minus the sign. Before it is the number of digits with the sign of the int.
+    """
+    if sys.version_info >= (3, 12):
+        return digit * (1 - (word & 3)) if word < 16 else None
+    return digit * word if -1 <= word <= 1 else None
+
+
+@cache
+def _compact_ints_fit() -> bool:
+    short = [0, 1, -1, 255, -255, (1 << 30) - 1, 1 - (1 << 30)]
+    found = [_read_compact(value) for value in (*short, 1 << 30, -(1 << 62))]
+    return found == [*short, None, None]
+
+
+def _read_compact(value: int) -> int | None:
+    base = id(value)
+    word = ctypes.c_int64.from_address(base + PY_LONG.offset("size_or_tag")).value
+    return compact_int(word, ctypes.c_uint32.from_address(base + PY_LONG.offset("digit")).value)
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -12,7 +13,7 @@ from llvmlite import ir
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.entry.python import NONE, TRUE, items_of, near, python
 from ferrule.runtime.entry.readers import BORROWED, Form, Reader
-from ferrule.runtime.entry.structs import PY_CDATA, PY_FLOAT, PY_VAR, VIEW
+from ferrule.runtime.entry.structs import PY_CDATA, PY_FLOAT, PY_LONG, PY_VAR, VIEW
 from ferrule.runtime.entry.support import BYTES, DROP_ERROR, TEXT
 from ferrule.runtime.entry.surroundings import FUNCTION_TYPES
 from ferrule.runtime.entry.tensors import READ_TENSOR, READ_TENSOR_TYPE
@@ -30,13 +31,15 @@ _TEXT: Final = ir.FunctionType(I32, [PTR, PTR])
 class Frame:
     """Where the arguments of one call are read: the room for them, and where to go if not.
 
-    `temps` hold objects that the call has made, or null.
+    `compact_ints`: whether short ints are where `compact_int` reads them. `temps` hold objects that
+    the call has made, or null.
     """
 
     e: Emitter
     instance: Layout
     state: ir.Value
     refused: ir.Block
+    compact_ints: bool
     temps: list[ir.Value] = field(default_factory=list)
 
     def temp(self) -> ir.Value:
@@ -133,10 +136,47 @@ def _read_bool(frame: Frame, argument: ir.Value, out: ir.Value) -> None:
 def _read_int(frame: Frame, argument: ir.Value, out: ir.Value) -> None:
     """An int of 64 bits; a longer one goes the other way."""
     e = frame.e
+    if not frame.compact_ints:
+        _put(frame, out, TypeIndex.INT, _long_int(frame, argument))
+        return
+    here, compact, long, done = (e.block(name) for name in ("here", "compact", "long", "done"))
+    e.branch(here)
+    e.at(here)
+    word = e.load_field(argument, PY_LONG, "size_or_tag")
+    e.cond_branch(_is_compact(e, word), compact, long, LIKELY)
+    e.at(compact)
+    digit = e.builder.zext(e.load_field(argument, PY_LONG, "digit"), I64)
+    short = e.binary("mul", digit, _sign(e, word))
+    e.branch(done)
+    e.at(long)
+    whole, last = _long_int(frame, argument), e.builder.block
+    e.branch(done)
+    e.at(done)
+    number = e.builder.phi(I64, name="number")
+    number.add_incoming(short, compact)
+    number.add_incoming(whole, last)
+    _put(frame, out, TypeIndex.INT, number)
+
+
+def _is_compact(e: Emitter, word: ir.Value) -> ir.Value:
+    """See `compact_int`."""
+    if sys.version_info >= (3, 12):
+        return e.icmp("ult", word, e.const_i64(16))
+    return e.icmp("ult", e.binary("add", word, e.const_i64(1)), e.const_i64(3))
+
+
+def _sign(e: Emitter, word: ir.Value) -> ir.Value:
+    if sys.version_info >= (3, 12):
+        return e.binary("sub", e.const_i64(1), e.binary("and", word, e.const_i64(3)))
+    return word
+
+
+def _long_int(frame: Frame, argument: ir.Value) -> ir.Value:
+    e = frame.e
     overflow = e.alloca(I32, name="overflow")
     number = python(e, "PyLong_AsLongLongAndOverflow", argument, overflow)
     frame.require(e.icmp("eq", e.load(overflow, I32), e.const_i32(0)))
-    _put(frame, out, TypeIndex.INT, number)
+    return number
 
 
 def _read_float(frame: Frame, argument: ir.Value, out: ir.Value) -> None:

@@ -77,6 +77,7 @@ C_FUNCTIONS: Mapping[str, CFunction] = _table(
     _tvm_ffi("TVMFFIFunctionCreate", I32, PTR, PTR, PTR, PTR),
     _tvm_ffi("TVMFFIFunctionGetGlobal", I32, PTR, PTR),
     _tvm_ffi("TVMFFIEnvModLookupFromImports", I32, PTR, PTR, PTR),
+    _tvm_ffi("TVMFFIEnvModRegisterSystemLibSymbol", I32, PTR, PTR),
     # The caller's environment.
     _tvm_ffi("TVMFFIEnvGetStream", PTR, I32, I32),
     _tvm_ffi("TVMFFIEnvSetStream", I32, I32, I32, PTR, PTR),

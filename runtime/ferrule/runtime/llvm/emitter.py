@@ -144,6 +144,10 @@ class Emitter:
         function = self.extern(callee) if isinstance(callee, str) else callee
         return self.builder.call(function, [_operand(a) for a in arguments], name=name)
 
+    def tail_call(self, callee: ir.Value, arguments: Sequence[ir.Value]) -> ir.Value:
+        """A call whose value is returned at once, and that needs nothing of this one's stack."""
+        return self.builder.call(callee, [_operand(a) for a in arguments], tail="tail")
+
     def call_pointer(
         self,
         pointer: ir.Value,

@@ -1,0 +1,277 @@
+"""Support code of bodies that call functions of tvm-ffi.
+
+* `i32 ferrule_find(ptr known, ptr name, ptr out)`: the registered function of a NUL-terminated
+  name; `known` is where its handle is kept from the first call on.
+* `i32 ferrule_pass_text(ptr data, i64 size, i1 is_text, ptr item, ptr owned)`: a string, or bytes,
+  as an argument; where it is an object its handle is `owned`.
+* `i32 ferrule_pass_tensor(ptr prototype, ptr item, ptr owned)`: a tensor object over the memory of
+  a DLTensor, which the caller keeps alive, as an argument.
+* `i32 ferrule_pass_object(ptr handle, ptr item)`: an object that somebody else owns; None for null.
+* `i32 ferrule_invoke(ptr function, ptr items, i32 count, i32 wanted, ptr out, ptr values)`: the
+  call; `out` gets the i64 or double that is `Wanted`.
+
+Each returns a `Status`.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+from llvmlite import ir
+
+from ferrule.compiler.artefacts import RAISED, Fault, Location, literal
+from ferrule.runtime.abi import TypeIndex
+from ferrule.runtime.llvm.emitter import Emitter
+from ferrule.runtime.llvm.layouts import (
+    ANY,
+    BYTE_ARRAY,
+    DLTENSOR,
+    I1,
+    I8,
+    I32,
+    I64,
+    MANAGED_TENSOR,
+    OBJECT,
+    PTR,
+    Field,
+    Layout,
+)
+
+FIND: Final = "ferrule_find"
+PASS_TEXT: Final = "ferrule_pass_text"
+PASS_TENSOR: Final = "ferrule_pass_tensor"
+PASS_OBJECT: Final = "ferrule_pass_object"
+INVOKE: Final = "ferrule_invoke"
+ENTRIES: Final = (FIND, PASS_TEXT, PASS_TENSOR, PASS_OBJECT, INVOKE)
+
+TYPES: Final = {
+    FIND: ir.FunctionType(I32, [PTR, PTR, PTR]),
+    PASS_TEXT: ir.FunctionType(I32, [PTR, I64, I1, PTR, PTR]),
+    PASS_TENSOR: ir.FunctionType(I32, [PTR, PTR, PTR]),
+    PASS_OBJECT: ir.FunctionType(I32, [PTR, PTR]),
+    INVOKE: ir.FunctionType(I32, [PTR, PTR, I32, I32, PTR, PTR]),
+}
+
+_DLPACK_MAJOR: Final = 1
+_TYPE_INFO: Final = Layout(
+    "TVMFFITypeInfo",
+    [Field("type_index", I32), Field("type_depth", I32), Field("type_key", BYTE_ARRAY)],
+)
+_NOT_CALLABLE: Final = "a function that is null cannot be called"
+
+
+class Status(IntEnum):
+    """How a step ended: from 1 on the number of its fault."""
+
+    RAISED = RAISED
+    DONE = 0
+    WRONG_RESULT = 1
+
+
+class Wanted(IntEnum):
+    """What a call must give back."""
+
+    NOTHING = 0
+    INT = 1
+    BOOL = 2
+    FLOAT = 3
+
+
+def failures(callee: str, wanted: str, location: Location | None) -> tuple[Fault, ...]:
+    """The faults behind the statuses 1, 2, …; `callee` is what messages call the function."""
+    message = f"Mismatched type of the result of {literal(callee)}, expected {wanted}, but got "
+    return (Fault("TypeError", message + "{bytes}", location),)
+
+
+def define_calling(emitter: Emitter) -> None:
+    """All functions of the module."""
+    _define_find(emitter)
+    _define_pass_text(emitter)
+    _define_pass_tensor(emitter)
+    _define_pass_object(emitter)
+    _define_invoke(emitter)
+
+
+def _status(value: Status) -> ir.Constant:
+    return ir.Constant(I32, int(value))
+
+
+def _raise(emitter: Emitter, kind: str, *parts: ir.Value) -> None:
+    """Set an error of these texts and end the function."""
+    texts = emitter.alloca(PTR, len(parts), name="texts")
+    for position, part in enumerate(parts):
+        emitter.store(part, emitter.index(texts, PTR, position))
+    arguments = [emitter.cstring(kind), texts, emitter.const_i32(len(parts))]
+    emitter.call("TVMFFIErrorSetRaisedFromCStrParts", arguments)
+    emitter.ret(_status(Status.RAISED))
+
+
+def _end_if_failed(emitter: Emitter, status: ir.Value) -> None:
+    with emitter.if_then(emitter.icmp("ne", status, emitter.const_i32(0)), likely=False):
+        emitter.ret(_status(Status.RAISED))
+
+
+def _put(emitter: Emitter, item: ir.Value, index: TypeIndex, handle: ir.Value) -> None:
+    emitter.store_field(item, ANY, "head", emitter.const_i64(int(index)))
+    emitter.store_field(item, ANY, "v_ptr", handle)
+
+
+def _define_find(emitter: Emitter) -> None:
+    names = ("known", "name", "out")
+    with emitter.define(FIND, I32, TYPES[FIND].args, names=names) as function:
+        known, name, out = function.args
+        kept = emitter.builder.load_atomic(known, "acquire", 8, typ=PTR)
+        emitter.store(kept, out)
+        with emitter.if_then(emitter.not_(emitter.is_null(kept)), likely=True):
+            emitter.ret(_status(Status.DONE))
+        bytes_ = emitter.alloca(BYTE_ARRAY, name="name")
+        emitter.store_field(bytes_, BYTE_ARRAY, "data", name)
+        emitter.store_field(bytes_, BYTE_ARRAY, "size", emitter.call("strlen", [name]))
+        _end_if_failed(emitter, emitter.call("TVMFFIFunctionGetGlobal", [bytes_, out]))
+        found = emitter.load(out, PTR)
+        with emitter.if_then(emitter.is_null(found), likely=False):
+            before = emitter.cstring("tvm-ffi has no function ")
+            behind = emitter.cstring(
+                ": register it before this call, ferrule.register_global_func(name, f)"
+            )
+            _raise(emitter, "ValueError", before, name, behind)
+        taken = emitter.builder.cmpxchg(known, emitter.null(), found, "acq_rel", "acquire")
+        # Another thread was faster; its reference is kept instead.
+        with emitter.if_then(emitter.not_(emitter.builder.extract_value(taken, 1)), likely=False):
+            emitter.store(emitter.builder.extract_value(taken, 0), out)
+            emitter.call("TVMFFIObjectDecRef", [found])
+        emitter.ret(_status(Status.DONE))
+
+
+def _define_pass_text(emitter: Emitter) -> None:
+    names = ("data", "size", "is_text", "item", "owned")
+    with emitter.define(PASS_TEXT, I32, TYPES[PASS_TEXT].args, names=names) as function:
+        data, size, is_text, item, owned = function.args
+        bytes_ = emitter.alloca(BYTE_ARRAY, name="bytes")
+        emitter.store_field(bytes_, BYTE_ARRAY, "data", data)
+        emitter.store_field(bytes_, BYTE_ARRAY, "size", size)
+        with emitter.builder.if_else(is_text) as (text, other):
+            with text:
+                made = emitter.call("TVMFFIStringFromByteArray", [bytes_, item])
+                _end_if_failed(emitter, made)
+            with other:
+                _end_if_failed(emitter, emitter.call("TVMFFIBytesFromByteArray", [bytes_, item]))
+        with emitter.if_then(_is_object(emitter, item)):
+            emitter.store(emitter.load_field(item, ANY, "v_obj"), owned)
+        emitter.ret(_status(Status.DONE))
+
+
+def _is_object(emitter: Emitter, value: ir.Value) -> ir.Value:
+    index = emitter.load_field(value, ANY, "type_index")
+    return emitter.icmp("sge", index, emitter.const_i32(TypeIndex.OBJECT))
+
+
+def _define_pass_tensor(emitter: Emitter) -> None:
+    """One block holds the managed tensor, the shape and the strides; its deleter is `free`."""
+    names = ("prototype", "item", "owned")
+    with emitter.define(PASS_TENSOR, I32, TYPES[PASS_TENSOR].args, names=names) as function:
+        prototype, item, owned = function.args
+        build = emitter.builder
+        count = build.zext(emitter.load_field(prototype, DLTENSOR, "ndim"), I64)
+        dims = build.shl(count, emitter.const_i64(3))
+        head = emitter.const_i64(MANAGED_TENSOR.size)
+        block = emitter.call("malloc", [build.add(head, build.add(dims, dims))], "block")
+        with emitter.if_then(emitter.is_null(block), likely=False):
+            _raise(emitter, "MemoryError", emitter.cstring("there is no memory for an argument"))
+        shape = emitter.index(block, I8, MANAGED_TENSOR.size)
+        strides = emitter.index(shape, I8, dims)
+        for name, place in (("shape", shape), ("strides", strides)):
+            emitter.call("memcpy", [place, emitter.load_field(prototype, DLTENSOR, name), dims])
+        _fill(emitter, block, prototype, shape, strides)
+        none = emitter.const_i32(0)
+        made = emitter.call("TVMFFITensorFromDLPackVersioned", [block, none, none, owned])
+        with emitter.if_then(emitter.icmp("ne", made, emitter.const_i32(0)), likely=False):
+            emitter.store(emitter.null(), owned)
+            emitter.call("free", [block])
+            emitter.ret(_status(Status.RAISED))
+        _put(emitter, item, TypeIndex.TENSOR, emitter.load(owned, PTR))
+        emitter.ret(_status(Status.DONE))
+
+
+def _fill(
+    emitter: Emitter, block: ir.Value, prototype: ir.Value, shape: ir.Value, strides: ir.Value
+) -> None:
+    values = {
+        "version_major": emitter.const_i32(_DLPACK_MAJOR),
+        "version_minor": emitter.const_i32(0),
+        "manager_ctx": emitter.null(),
+        "deleter": emitter.extern("free"),
+        "flags": emitter.const_i64(0),
+        "dl.shape": shape,
+        "dl.strides": strides,
+    }
+    for name in ("data", "device", "ndim", "dtype", "byte_offset"):
+        values[f"dl.{name}"] = emitter.load_field(prototype, DLTENSOR, name)
+    for name, value in values.items():
+        emitter.store_field(block, MANAGED_TENSOR, name, value)
+
+
+def _define_pass_object(emitter: Emitter) -> None:
+    with emitter.define(
+        PASS_OBJECT, I32, TYPES[PASS_OBJECT].args, names=("handle", "item")
+    ) as function:
+        handle, item = function.args
+        _put(emitter, item, TypeIndex.NONE, emitter.null())
+        with emitter.if_then(emitter.not_(emitter.is_null(handle))):
+            index = emitter.load_field(handle, OBJECT, "type_index")
+            emitter.store_field(item, ANY, "head", emitter.builder.zext(index, I64))
+            emitter.store_field(item, ANY, "v_ptr", handle)
+        emitter.ret(_status(Status.DONE))
+
+
+def _define_invoke(emitter: Emitter) -> None:
+    names = ("function", "items", "count", "wanted", "out", "values")
+    with emitter.define(INVOKE, I32, TYPES[INVOKE].args, names=names) as function:
+        callee, items, count, wanted, out, values = function.args
+        with emitter.if_then(emitter.is_null(callee), likely=False):
+            _raise(emitter, "TypeError", emitter.cstring(_NOT_CALLABLE))
+        result = emitter.alloca(ANY, name="result")
+        _put(emitter, result, TypeIndex.NONE, emitter.null())
+        arguments = [callee, items, count, result]
+        _end_if_failed(emitter, emitter.call("TVMFFIFunctionCall", arguments))
+        with emitter.if_then(_is(emitter, wanted, Wanted.NOTHING)):
+            _release(emitter, result)
+            emitter.ret(_status(Status.DONE))
+        _take_number(emitter, result, wanted, out)
+        info = emitter.call("TVMFFIGetTypeInfo", [emitter.load_field(result, ANY, "type_index")])
+        for position, name in enumerate(("data", "size")):
+            part = emitter.load_field(info, _TYPE_INFO, f"type_key.{name}")
+            emitter.store(part, emitter.index(values, I64, position))
+        _release(emitter, result)
+        emitter.ret(_status(Status.WRONG_RESULT))
+
+
+def _is(emitter: Emitter, value: ir.Value, wanted: IntEnum) -> ir.Value:
+    return emitter.icmp("eq", value, emitter.const_i32(int(wanted)))
+
+
+def _release(emitter: Emitter, result: ir.Value) -> None:
+    with emitter.if_then(_is_object(emitter, result)):
+        emitter.call("TVMFFIObjectDecRef", [emitter.load_field(result, ANY, "v_obj")])
+
+
+def _take_number(emitter: Emitter, result: ir.Value, wanted: ir.Value, out: ir.Value) -> None:
+    """End the function with a number that fits: an int also where a float is wanted."""
+    build, index = emitter.builder, emitter.load_field(result, ANY, "type_index")
+    number = emitter.load_field(result, ANY, "v_int64")
+    is_bool = _is(emitter, index, TypeIndex.BOOL)
+    is_number = build.or_(is_bool, _is(emitter, index, TypeIndex.INT))
+    is_float = _is(emitter, index, TypeIndex.FLOAT)
+    wants_float = _is(emitter, wanted, Wanted.FLOAT)
+    wants_bool = _is(emitter, wanted, Wanted.BOOL)
+    with emitter.if_then(build.and_(is_number, wants_float)):
+        emitter.store(build.sitofp(number, ir.DoubleType()), out)
+        emitter.ret(_status(Status.DONE))
+    fits = build.or_(
+        build.and_(is_float, wants_float),
+        build.select(wants_bool, is_bool, build.and_(is_number, emitter.not_(wants_float))),
+    )
+    with emitter.if_then(fits):
+        emitter.store(number, out)
+        emitter.ret(_status(Status.DONE))
