@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ferrule.language.allocation import empty as empty
     from ferrule.language.allocation import empty_like as empty_like
     from ferrule.language.allocation import zeros as zeros
+    from ferrule.language.calls import call as call
     from ferrule.language.calls import raise_error as raise_error
     from ferrule.language.compilation import compile as compile
     from ferrule.language.decorators import jit as jit
@@ -111,6 +112,8 @@ if TYPE_CHECKING:
     from ferrule.runtime import Module as Module
     from ferrule.runtime import export_library as export_library
     from ferrule.runtime import from_dlpack as from_dlpack
+    from ferrule.runtime import get_global_func as get_global_func
+    from ferrule.runtime import register_global_func as register_global_func
     from ferrule.specs import AddressSpace as AddressSpace
     from ferrule.specs import BFloat16 as BFloat16
     from ferrule.specs import Boolean as Boolean
@@ -179,7 +182,7 @@ _VECTORS = (
     "make_rmem_tensor ones_like where zeros_like"
 )
 _ALLOCATION = "empty empty_like zeros"
-_CALLS = "raise_error"
+_CALLS = "call raise_error"
 _VIEWS = "domain_offset elem_less make_tensor recast_ptr recast_tensor"
 _ATTRIBUTES = {
     "__version__": ("ferrule.specs._version", "__version__"),
@@ -191,6 +194,8 @@ _ATTRIBUTES = {
     "Module": ("ferrule.runtime", "Module"),
     "export_library": ("ferrule.runtime", "export_library"),
     "from_dlpack": ("ferrule.runtime", "from_dlpack"),
+    "get_global_func": ("ferrule.runtime", "get_global_func"),
+    "register_global_func": ("ferrule.runtime", "register_global_func"),
     **{name: ("ferrule.language.faces", name) for name in _FACES.split()},
     **{name: ("ferrule.language.layouts", name) for name in _LAYOUTS.split()},
     **{name: ("ferrule.language.reductions", name) for name in _REDUCTIONS.split()},

@@ -81,7 +81,10 @@ def test_an_unsigned_number_beyond_the_signed_ones_is_shown() -> None:
         compiled(show, fe.Int32)(5)
 
 
-@pytest.mark.parametrize("text", ["", "short", "exactly 8", "long " * 100, "gr\xfc\xdf \u4f60\u597d {} %s"])
+TEXTS = ["", "short", "exactly 8", "long " * 100, "gr\xfc\xdf \u4f60\u597d {} %s"]
+
+
+@pytest.mark.parametrize("text", TEXTS)
 def test_strings_are_shown_whole(text: str) -> None:
     def show(s, now: fe.Boolean):
         if now:

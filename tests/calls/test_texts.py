@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import tvm_ffi
 from lowered import vector
@@ -12,7 +13,7 @@ import ferrule as fe
 from ferrule.specs import params
 
 CPU = "--target cpu"
-TEXTS = ["", "a", "mean", "means", "seven77", "eight888", "gr\xfc\xdfe", "\u4f60\u597d", "x" * 300, "a\0b"]
+TEXTS = ["", "a", "a\0b", "mean", "means", "seven77", "eight888", "gr\xfc\xdfe", "\u4f60\u597d", "x" * 300]
 
 
 def compiled(function: Any, *examples: Any) -> fe.Function:
@@ -117,8 +118,6 @@ def test_a_device_is_compared_by_type_or_as_a_whole() -> None:
 def test_the_dtype_of_a_tensor_is_compared_at_compile_time() -> None:
     def width(a):
         return 16 if fe.const_expr(a.dtype == fe.Float16) else 32
-
-    import numpy as np
 
     assert compiled(width, vector(fe.Float16))(np.zeros(1, np.float16)) == 16
     assert compiled(width, vector(fe.Float32))(np.zeros(1, np.float32)) == 32

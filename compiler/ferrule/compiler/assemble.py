@@ -21,6 +21,7 @@ from ferrule.compiler.artefacts import HostModule
 from ferrule.compiler.natives import with_instructions
 from ferrule.compiler.support import (
     ALLOCATION,
+    CALLING,
     CHECKS,
     CUDA,
     VALUES,
@@ -135,7 +136,7 @@ def _support_of(wrapper: str, body: Any) -> list[Support]:
     """The support code that a module needs: what its wrapper and its body call."""
     called = {function.name for function in body.functions if function.is_declaration}
     called.update(name for name in VALUES.entries if f"@{name}(" in wrapper)
-    known = (CUDA, ALLOCATION, VALUES)
+    known = (CUDA, ALLOCATION, VALUES, CALLING)
     return [CHECKS, *(each for each in known if not called.isdisjoint(each.entries))]
 
 

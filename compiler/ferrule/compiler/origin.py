@@ -72,6 +72,11 @@ class CompiledOrigin:
         """Body and wrapper under the function's own name."""
         return self._module
 
+    @property
+    def traits(self) -> CallTraits:
+        """What a call of the function needs."""
+        return self._traits
+
     def emit(self, name: str, cpu: str, triple: str) -> ObjectCode:
         """The object that exports `__tvm_ffi_<name>`."""
         key = (name, cpu, triple)

@@ -19,6 +19,8 @@ import llvmlite.binding as llvm
 from ferrule.compiler import targets
 from ferrule.compiler.allocation import ENTRIES as ALLOCATION_ENTRIES
 from ferrule.compiler.allocation import define_allocation
+from ferrule.compiler.calling import ENTRIES as CALLING_ENTRIES
+from ferrule.compiler.calling import define_calling
 from ferrule.compiler.checker.machine import define_check
 from ferrule.compiler.cuda.support import ENTRIES as CUDA_ENTRIES
 from ferrule.compiler.cuda.support import define_cuda
@@ -51,6 +53,9 @@ CUDA: Final = Support("cuda", CUDA_ENTRIES, define_cuda)
 
 ALLOCATION: Final = Support("allocation", ALLOCATION_ENTRIES, define_allocation)
 """What bodies call that make tensors."""
+
+CALLING: Final = Support("calling", CALLING_ENTRIES, define_calling)
+"""What bodies call that call functions of tvm-ffi."""
 
 VALUES: Final = Support("values", VALUE_ENTRIES, define_values)
 """What wrappers of functions call that return something."""

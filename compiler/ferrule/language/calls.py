@@ -15,3 +15,15 @@ def raise_error(kind: str | type[Exception], text: str, *values: Any) -> None:
     a device, or a tuple of these; floats are shown as C's `%g` does.
     """
     outside("raise_error")
+
+
+def call(function: str | Any, *arguments: Any, result: Any = None) -> Any:
+    """Calls a function that any language registered with tvm-ffi, by its name.
+
+    In a host function.  `function` may also be a parameter that is a function; `f(x)` is the same
+    then.  Arguments are numbers, strings, bytes, None, tensors, dtypes, devices and objects; the
+    callee may read and write a tensor, but must not keep it.  `result`: the dtype of the number
+    that comes back; without it whatever comes back is dropped.  What the callee raises ends the
+    call.
+    """
+    outside("call")

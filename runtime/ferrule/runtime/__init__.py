@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ferrule.runtime.metadata import Metadata
     from ferrule.runtime.modules import Module
     from ferrule.runtime.objectfile import ObjectFileError
+    from ferrule.runtime.registry import get_global_func, register_global_func
     from ferrule.specs import (
         AddressSpace,
         make_fake_compact_tensor,
@@ -55,6 +56,7 @@ __all__ = [
     "export_library",
     "find_runtime_libraries",
     "from_dlpack",
+    "get_global_func",
     "load_function",
     "load_module",
     "make_fake_compact_tensor",
@@ -63,6 +65,7 @@ __all__ = [
     "make_function",
     "make_ptr",
     "nullptr",
+    "register_global_func",
     "tensor_spec",
     "use_allocator",
 ]
@@ -86,6 +89,8 @@ _HOMES = MappingProxyType(
         "export_library": "ferrule.runtime.export",
         "find_runtime_libraries": "ferrule.runtime.linker",
         "from_dlpack": "ferrule.runtime.dlpack",
+        "get_global_func": "ferrule.runtime.registry",
+        "register_global_func": "ferrule.runtime.registry",
         "load_function": "ferrule.runtime.function",
         "load_module": "ferrule.runtime.loading",
         "make_fake_compact_tensor": "ferrule.specs",

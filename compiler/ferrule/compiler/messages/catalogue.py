@@ -19,6 +19,7 @@ from ferrule.compiler.artefacts import Fault, Location
 from ferrule.compiler.messages.parts import (
     CString,
     Given,
+    GivenKind,
     Message,
     Part,
     Text,
@@ -99,8 +100,8 @@ def body_fault(fault: Fault) -> Message:
             case "{bytes}":
                 parts.append(Given("bytes", next(slots)))
                 next(slots)
-            case "{bool}" | "{float}" | "{dtype}" | "{device}":
-                parts.append(Given(text[1:-1], next(slots)))
+            case _ if text in _GIVEN:
+                parts.append(Given(_GIVEN[text], next(slots)))
             case _:
                 parts.append(Text(_BRACES.get(text, text)))
     return Message("BODY", fault.kind, tuple(parts), trace_of(fault.location))
@@ -108,6 +109,9 @@ def body_fault(fault: Fault) -> Message:
 
 _PLACEHOLDERS: Final = re.compile(
     r"(\{\{|\}\}|\{(?:|text|unsigned|bytes|bool|float|dtype|device)\})"
+)
+_GIVEN: Final[Mapping[str, GivenKind]] = MappingProxyType(
+    {"{bool}": "bool", "{float}": "float", "{dtype}": "dtype", "{device}": "device"}
 )
 _BRACES: Final = MappingProxyType({"{{": "{", "}}": "}"})
 

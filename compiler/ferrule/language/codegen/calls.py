@@ -28,6 +28,7 @@ from ferrule.compiler.calling import (
 from ferrule.language.codegen.functions import FunctionLowering
 from ferrule.language.ir import ops
 from ferrule.language.ir.verifier import CALL_OPERANDS
+from ferrule.language.ir.walk import all_ops
 from ferrule.runtime.abi import DeviceType, TypeIndex
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
 from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I1, I32, I64, PTR, VOID
@@ -208,3 +209,9 @@ class _Call:
         raised = ir.Constant(I32, int(Status.RAISED))
         e.ret(e.select(e.icmp("eq", status, raised), raised, number))
         e.at(passed)
+
+
+def passes_tensors(program: ops.Program) -> bool:
+    """Whether a program hands tensors to other functions, which must know their device."""
+    calls = (op for op in all_ops(program.host.body) if isinstance(op, ops.Call))
+    return any("tensor" in op.kinds for op in calls)

@@ -15,6 +15,7 @@ from llvmlite import ir
 from ferrule.compiler.artefacts import Body
 from ferrule.language.codegen import guards, hints, parallel
 from ferrule.language.codegen.allocation import Allocator, declare_inner, frame, needs_frame
+from ferrule.language.codegen.calls import emit_call
 from ferrule.language.codegen.functions import Faults, FunctionLowering, HostOp
 from ferrule.language.codegen.host import SYMBOL, emit_host, finished, host_types, parameter_type
 from ferrule.language.codegen.intervals import Interval
@@ -94,6 +95,9 @@ class _Module:
             case ops.Alloc():
                 assert self.allocator is not None
                 self.allocator.allocate(lowering, op)
+                return None
+            case ops.Call():
+                emit_call(lowering, op, DeviceType.CPU, self.emitter.const_i32(0))
                 return None
             case ops.Parallel():
                 return parallel.lower(lowering, op)

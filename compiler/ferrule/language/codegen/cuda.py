@@ -24,6 +24,7 @@ from ferrule.language.codegen.allocation import (
     needs_frame,
     tensor_count,
 )
+from ferrule.language.codegen.calls import emit_call, passes_tensors
 from ferrule.language.codegen.casts import truncate
 from ferrule.language.codegen.device import entry_names, lower_device
 from ferrule.language.codegen.functions import Faults, FunctionLowering, HostOp
@@ -69,13 +70,15 @@ def _without_kernels(program: ops.Program) -> Body:
     """A body that launches nothing, and so needs no GPU, but for the memory of new tensors."""
     emitter, faults = Emitter(program.name), Faults()
     types, names = host_types(program)
-    on_device = tensor_count(program) > 0
+    on_device = tensor_count(program) > 0 or passes_tensors(program)
     if on_device:
         types, names = [*types, I32], [*names, "device"]
     attributes = ("nounwind",)
     with emitter.define(SYMBOL, I32, types, names=names, attributes=attributes) as function:
         if not needs_frame(program):
-            emit_host(program, emitter, faults, function.args, _no_launch)
+            index = _at_least_0(emitter, function.args[-1]) if on_device else emitter.const_i32(0)
+            arguments = function.args[:-1] if on_device else function.args
+            emit_host(program, emitter, faults, arguments, partial(_calls, index))
         else:
             inner = declare_inner(emitter, types, names)
             frame(program, emitter, inner, function.args)
@@ -96,12 +99,15 @@ def _at_least_0(emitter: Emitter, device: ir.Value) -> ir.Value:
 
 def _allocations(allocator: Allocator, lowering: FunctionLowering, op: HostOp) -> Work | None:
     if not isinstance(op, ops.Alloc):
-        return _no_launch(lowering, op)
+        return _calls(allocator.index, lowering, op)
     allocator.allocate(lowering, op)
     return None
 
 
-def _no_launch(_: FunctionLowering, op: HostOp) -> Work | None:
+def _calls(index: ir.Value, lowering: FunctionLowering, op: HostOp) -> Work | None:
+    if isinstance(op, ops.Call):
+        emit_call(lowering, op, DeviceType.CUDA, index)
+        return None
     raise TypeError(f"a program without kernels has a {type(op).__name__}")
 
 
@@ -194,6 +200,10 @@ class _Module:
         if isinstance(op, ops.Alloc):
             assert self.allocator is not None
             self.allocator.allocate(lowering, op)
+            return None
+        if isinstance(op, ops.Call):
+            assert self.device is not None
+            emit_call(lowering, op, DeviceType.CUDA, self.device)
             return None
         if isinstance(op, ops.Parallel):
             raise TypeError("every Parallel was outlined")

@@ -151,8 +151,8 @@ class _Printer:
             case ops.Alloc(_, sizes):
                 return f"alloc ({self.use(sizes)})"
             case ops.Call(_, callee, kinds, arguments):
-                name = repr(callee) if isinstance(callee, str) else self.use([callee])
-                return f"call {name}({', '.join(kinds)}; {self.use(arguments)})"
+                function = repr(callee) if isinstance(callee, str) else self.use([callee])
+                return f"call {function}({', '.join(kinds)}; {self.use(arguments)})"
             case ops.Text(_, data):
                 return f"text {data!r}"
             case ops.Address(_, operand):

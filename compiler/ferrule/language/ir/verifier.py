@@ -53,7 +53,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, get_args
+from typing import Final, Literal, get_args
 
 from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Fault
 from ferrule.language.ir import ops

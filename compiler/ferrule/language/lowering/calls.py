@@ -21,12 +21,13 @@ from ferrule.language.lowering import (
     intrinsics,
     layout_functions,
     operators,
+    outgoing,
     records,
 )
 from ferrule.language.lowering.closures import Closure
 from ferrule.language.lowering.context import MAX_INLINE_DEPTH, Frame, Lowering
 from ferrule.language.source import Source, read_source
-from ferrule.language.values import RUN_TIME, BoundMethod, KernelCall, is_run_time
+from ferrule.language.values import RUN_TIME, BoundMethod, Handle, KernelCall, is_run_time
 from ferrule.specs import DType
 
 _CONTAINERS: Final = (zip, enumerate, tuple, list, reversed, dict, functools.partial)
@@ -67,6 +68,8 @@ def _apply(
         case functools.partial():
             given = {**callee.keywords, **kwargs}
             return _apply(low, callee.func, [*callee.args, *args], given, node)
+        case Handle():
+            return outgoing.call_handle(low, callee, args, kwargs, node)
         case JitFunction():
             return inline(low, source_of(low, callee.function, node), args, kwargs, node)
     if isinstance(callee, DType):

@@ -31,47 +31,54 @@ class Message:
     def expression(self, message: ast.expr) -> None:
         """An f-string, or any other text."""
         for piece in message.values if isinstance(message, ast.JoinedStr) else [message]:
-            is_field = isinstance(piece, ast.FormattedValue)
-            value = self.low.evaluate(piece.value if isinstance(piece, ast.FormattedValue) else piece)
-            if not is_run_time(value):
+            inner = piece.value if isinstance(piece, ast.FormattedValue) else piece
+            value = self.low.evaluate(inner)
+            if is_run_time(value):
+                self._without_format(piece)
+                self.value(value)
+            else:
                 self.text += literal(_known(self.low, piece, value))
-                continue
-            if is_field and (piece.format_spec or piece.conversion != -1):
-                self.low.fail(
-                    self.node,
-                    "a run-time value in an error's message takes no format",
-                    hint="write {x} alone, or print it before with fe.printf",
-                )
-            self.value(value)
+
+    def _without_format(self, piece: ast.expr) -> None:
+        if isinstance(piece, ast.FormattedValue) and (piece.format_spec or piece.conversion != -1):
+            self.low.fail(
+                self.node,
+                "a run-time value in an error's message takes no format",
+                hint="write {x} alone, or print it before with fe.printf",
+            )
 
     def template(self, template: str, values: list[Any]) -> None:
         """A text with a `{}` for each value."""
+        pieces = self._pieces(template)
+        count = sum(is_field for _, is_field in pieces)
+        if count != len(values):
+            self.low.fail(
+                self.node,
+                f"the text of raise_error has {count} fields, but {len(values)} values are given",
+                expected="one {} for each value",
+                hint="write {{ and }} for braces",
+            )
+        rest = iter(values)
+        for text, is_field in pieces:
+            self.text += literal(text)
+            if is_field:
+                self.value(next(rest))
+
+    def _pieces(self, template: str) -> list[tuple[str, bool]]:
+        """Texts, and whether a field follows."""
         try:
             pieces = list(Formatter().parse(template))
         except ValueError as error:
             self.low.fail(
                 self.node, f"the text of raise_error: {error}", hint="write {{ and }} for braces"
             )
-        fields = [piece for piece in pieces if piece[1] is not None]
-        if any(name or spec or conversion for _, name, spec, conversion in fields):
+        if any(name or spec or conversion for _, name, spec, conversion in pieces):
             self.low.fail(
                 self.node,
                 "the text of raise_error has a field with a name or format",
                 expected="{} for each value",
             )
-        if len(fields) != len(values):
-            self.low.fail(
-                self.node,
-                f"the text of raise_error has {len(fields)} fields, but {len(values)} values are "
-                f"given",
-                expected="one {} for each value",
-                hint="write {{ and }} for braces",
-            )
-        rest = iter(values)
-        for text, name, _, _ in pieces:
-            self.text += literal(text)
-            if name is not None:
-                self.value(next(rest))
+        return [(text, name is not None) for text, name, _, _ in pieces]
 
     def value(self, value: Any) -> None:
         """A value, as Python's `str` shows it; tuples and lists item by item."""

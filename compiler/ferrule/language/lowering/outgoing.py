@@ -1,0 +1,219 @@
+"""`fe.call` and `f(x)`: calls of functions that are registered with tvm-ffi, or were passed in."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from ferrule.compiler.artefacts import Fault, literal
+from ferrule.language.ir import ops
+from ferrule.language.ir.types import HandleType
+from ferrule.language.lowering import operators
+from ferrule.language.lowering.context import Lowering
+from ferrule.language.values import Handle, Number, PointerView, TensorView
+from ferrule.specs import Boolean, DType, Float64, Int32, Int64, params
+
+_OBJECTS: Final = (
+    params.Function,
+    params.Array,
+    params.List,
+    params.Map,
+    params.Dict,
+    params.Object,
+    params.Module,
+)
+_EXPECTED: Final = (
+    'fe.call("my.function", x, y), or with result=fe.Int32 where its result is needed'
+)
+
+
+def call(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    """`fe.call(function, arguments..., result=dtype)`."""
+    if not args:
+        low.fail(node, "call takes the name of a function", expected=_EXPECTED)
+    callee, *given = args
+    match callee:
+        case str() if callee and "\0" not in callee:
+            return _emit(low, callee, given, kwargs, node)
+        case Handle(param=params.Function()):
+            return _emit(low, callee.leaves[0], given, kwargs, node)
+    low.fail(
+        node,
+        f"the function of call is {operators.describe(callee)}",
+        expected="the name of a registered function, known at compile time, or a parameter that "
+        "is a function",
+        hint=operators.usage_hint(callee),
+    )
+
+
+def call_handle(
+    low: Lowering, callee: Handle, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> Any:
+    """`f(x)` of a parameter."""
+    if not isinstance(callee.param, params.Function):
+        low.fail(node, f"{operators.describe(callee)} cannot be called")
+    return _emit(low, callee.leaves[0], args, kwargs, node)
+
+
+def _emit(
+    low: Lowering,
+    callee: ops.Value | str,
+    args: list[Any],
+    kwargs: dict[str, Any],
+    node: ast.Call,
+) -> Number | None:
+    if low.kind != "host" or low.elementwise:
+        low.fail(
+            node,
+            "a function of tvm-ffi is called in a kernel or for each element of a tensor",
+            expected="a call in the host function itself",
+        )
+    if kwargs.keys() - {"result"}:
+        name = next(iter(kwargs.keys() - {"result"}))
+        low.fail(node, f"a call of tvm-ffi has no argument {name!r}", expected=_EXPECTED)
+    dtype = kwargs.get("result")
+    wanted = _wanted(low, dtype, node)
+    outgoing = _Arguments(low, node)
+    for position, value in enumerate(args):
+        outgoing.add(value, position)
+    result = ops.Value(Float64 if wanted == "float" else Int64, "result")
+    kinds, values = tuple(outgoing.kinds), tuple(outgoing.values)
+    low.builder.append(ops.Call(result, callee, kinds, values, wanted, low.location(node)))
+    low.state.writes += 1
+    return None if dtype is None else _converted(low, result, dtype, callee, node)
+
+
+_Wanted = Literal["nothing", "int", "bool", "float"]
+
+
+def _wanted(low: Lowering, dtype: Any, node: ast.Call) -> _Wanted:
+    match dtype:
+        case None:
+            return "nothing"
+        case DType():
+            if dtype is Boolean:
+                return "bool"
+            if dtype.is_integer and dtype.bits >= 8:
+                return "int"
+            if dtype.kind == "float" and dtype.bits >= 16:
+                return "float"
+    low.fail(
+        node,
+        f"the result of a call is {operators.describe(dtype)}",
+        expected="a dtype of numbers, such as result=fe.Int32, or nothing where it is not needed",
+    )
+
+
+def _converted(
+    low: Lowering, result: ops.Value, dtype: DType, callee: ops.Value | str, node: ast.Call
+) -> Number:
+    """The result in its dtype; an error at run time where an integer does not fit."""
+    build = low.builder
+    if dtype is Boolean:
+        return Number(build.compare("ne", result, build.constant(Int64, 0)))
+    if not dtype.is_integer or dtype is Int64:
+        return operators.convert(low, Number(result), dtype)
+    smallest, largest = dtype.range
+    fits = build.compare("ge", result, build.constant(Int64, smallest))
+    if largest < Int64.range[1]:
+        below = build.compare("le", result, build.constant(Int64, largest))
+        fits = build.binary("and", fits, below)
+    name = f"`{callee}`" if isinstance(callee, str) else f"the function {callee.hint}"
+    message = f"Out of bound result of {literal(name)}, expected {dtype.name}, but got {{}}"
+    build.check(fits, Fault("OverflowError", message, low.location(node)), result)
+    return operators.convert(low, Number(result), dtype)
+
+
+@dataclass(slots=True)
+class _Arguments:
+    """The arguments of a call under construction."""
+
+    low: Lowering
+    node: ast.Call
+    kinds: list[ops.ArgumentKind] = field(default_factory=list)
+    values: list[ops.Value] = field(default_factory=list)
+
+    def add(self, value: Any, position: int) -> None:
+        """The next argument."""
+        value = operators.plain(value)
+        match value:
+            case None:
+                self._append("none")
+            case str() | bytes():
+                self._text(value)
+            case DType():
+                bits = value.dlpack
+                signed = bits - (1 << 32) if bits >= 1 << 31 else bits
+                self._append("dtype", self.low.builder.constant(Int32, signed))
+            case Handle():
+                self._handle(value, position)
+            case TensorView() if not (value.type.is_own or value.nested or value.whole):
+                self._append("tensor", value.value)
+            case PointerView():
+                self._append("pointer", value.value)
+            case Number():
+                self._number(value)
+            case _ if operators.is_python_number(value):
+                self._number(self._constant(value))
+            case _:
+                self._refuse(value, position)
+
+    def _append(self, kind: ops.ArgumentKind, *values: ops.Value) -> None:
+        self.kinds.append(kind)
+        self.values += values
+
+    def _constant(self, value: Any) -> Number:
+        """A Python number, as wide as tvm-ffi has them."""
+        near: dict[type, DType] = {bool: Boolean, int: Int64, float: Float64}
+        return operators.as_number(self.low, value, self.node, near.get(type(value)))
+
+    def _number(self, number: Number) -> None:
+        low, dtype = self.low, number.dtype
+        if dtype is Boolean:
+            self._append("bool", number.value)
+        elif dtype.kind == "float":
+            self._append("float", operators.convert(low, number, Float64).value)
+        else:
+            wide = operators.convert(low, number, Int64).value
+            if (dtype.kind, dtype.bits) == ("uint", 64):
+                message = "Out of bound argument, expected less than 2**63, but got {unsigned}"
+                fits = low.builder.compare("ge", wide, low.builder.constant(Int64, 0))
+                fault = Fault("OverflowError", message, low.location(self.node))
+                low.builder.check(fits, fault, number.value)
+            self._append("int", wide)
+
+    def _text(self, text: str | bytes) -> None:
+        data = text.encode() if isinstance(text, str) else text
+        address = ops.Value(HandleType("bytes"), "text")
+        self.low.builder.append(ops.Text(address, data))
+        size = self.low.builder.constant(Int64, len(data))
+        self._append("text" if isinstance(text, str) else "bytes", address, size)
+
+    def _handle(self, handle: Handle, position: int) -> None:
+        match handle.param:
+            case params.String():
+                self._append("text", *handle.leaves)
+            case params.Bytes():
+                self._append("bytes", *handle.leaves)
+            case params.DataType():
+                self._append("dtype", *handle.leaves)
+            case params.Device():
+                self._append("device", *handle.leaves)
+            case params.Pointer() | params.Stream() | params.EnvStream():
+                self._append("pointer", *handle.leaves)
+            case params.AnyValue():
+                self._append("any", *handle.leaves)
+            case param if isinstance(param, _OBJECTS):
+                self._append("object", *handle.leaves)
+            case _:
+                self._refuse(handle, position)
+
+    def _refuse(self, value: Any, position: int) -> None:
+        self.low.fail(
+            self.node,
+            f"the argument {position} of the call is {operators.describe(value)}",
+            expected="a number, a string, None, a tensor of plain modes, a dtype, a device, or a "
+            "parameter that is an object",
+            hint=operators.usage_hint(value),
+        )
