@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import itertools
 import sys
@@ -256,11 +257,13 @@ def test_nothing_leaks_on_any_way(register: Register) -> None:
     held = Held()
     alive, f = weakref.ref(held), tvm_ffi.convert(held)
     function, a = compiled(host, vector(), "s", params.Function("f")), np.zeros(100, np.float32)
-    before = sys.getrefcount(a)
+    before, count = sys.getrefcount(a), ctypes.c_uint32.from_address(f.__chandle__())
+    handles = count.value
     for _ in range(50):
         with pytest.raises(ValueError):
             function(a, "a text of more than seven bytes", f)
-    assert sys.getrefcount(a) == before
+    gc.collect()
+    assert (sys.getrefcount(a), count.value) == (before, handles)
     del held, f
     gc.collect()
     assert alive() is None

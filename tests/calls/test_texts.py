@@ -13,7 +13,18 @@ import ferrule as fe
 from ferrule.specs import params
 
 CPU = "--target cpu"
-TEXTS = ["", "a", "a\0b", "mean", "means", "seven77", "eight888", "gr\xfc\xdfe", "\u4f60\u597d", "x" * 300]
+TEXTS = [
+    "",
+    "a",
+    "x" * 300,
+    "a\0b",
+    "mean",
+    "means",
+    "seven77",
+    "eight888",
+    "gr\xfc\xdfe",
+    "\u4f60\u597d",
+]
 
 
 def compiled(function: Any, *examples: Any) -> fe.Function:

@@ -33,6 +33,11 @@ def launch(a: fe.Tensor, stream):
     clear(a).launch(grid=1, block=1, stream=stream)
 
 
+@fe.jit
+def outgoing(a: fe.Tensor):
+    fe.call("my.function", a.shape[0])
+
+
 def compiled(function: Any, *more: Any, options: str = "--target cpu") -> fe.Function:
     a = fe.make_fake_compact_tensor(fe.Float32, (fe.sym_int(),))
     return fe.compile(function, a, *more, options=options)
@@ -52,6 +57,10 @@ def test_code_that_can_take_long_releases_the_gil() -> None:
     assert not compiled(straight).release_gil
     assert compiled(loop).release_gil
     assert compiled(launch, env_stream()).release_gil
+
+
+def test_a_function_that_is_called_can_need_everything() -> None:
+    assert traits(compiled(outgoing)) == CallTraits(True, True, True)
 
 
 def test_an_option_decides_whether_the_gil_is_released() -> None:

@@ -22,8 +22,10 @@ def traits_of(
     """
     host = list(all_ops(program.host.body))
     long = any(isinstance(op, _LONG) for op in host)
+    calls = any(isinstance(op, ops.Call) for op in host)
+    asks = any(isinstance(param, EnvStream) for param in signature.params)
     return CallTraits(
         releases_gil=long if release_gil == "auto" else release_gil,
-        uses_stream=on_gpu or any(isinstance(param, EnvStream) for param in signature.params),
-        allocates=any(isinstance(op, ops.Alloc | ops.Call) for op in host),
+        uses_stream=on_gpu or asks or calls,
+        allocates=calls or any(isinstance(op, ops.Alloc) for op in host),
     )

@@ -279,7 +279,10 @@ class Text:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Address:
-    """A handle as a number, Int64; of a tensor from an `Alloc` of this function its object."""
+    """A handle as a number, Int64; of a tensor the address of its first element.
+
+    Of the result of an `Alloc` of this function it is the object, which a `Return` needs.
+    """
 
     result: Value
     operand: Value

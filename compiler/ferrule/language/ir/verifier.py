@@ -36,7 +36,7 @@ tensors
 * an Alloc is a compact row-major tensor with an Int64 for each dim; a symbol that is made is a
   symbol of the program;
 * a Call has a name or a handle, and as many values of the types as the kinds of its arguments say;
-* a Text is a handle of bytes; an Address is an Int64, of a handle or a tensor from an Alloc;
+* a Text is a handle of bytes; an Address is an Int64, of a handle or a tensor in memory;
 * a View is a tensor, of a tensor of its dtype; without indices also of one of another dtype, or of
   a pointer; it is in registers (`rmem`) if that tensor is;
 * a Fragment is a tensor in registers of constant sizes and strides, none negative; no Launch takes
@@ -376,8 +376,9 @@ class _Checker:
         self.allocated.add(op.result)
 
     def address(self, result: ops.Value, operand: ops.Value) -> None:
-        known = isinstance(operand.type, HandleType) or operand in self.allocated
-        self.require(known, "an address is of a handle or a tensor from an Alloc")
+        own = isinstance(operand.type, TensorType) and operand.type.is_own
+        known = isinstance(operand.type, (HandleType, TensorType)) and not own
+        self.require(known, "an address is of a handle or a tensor in memory")
         self.types([result], [Int64], "addresses")
 
     def call(self, op: ops.Call) -> None:

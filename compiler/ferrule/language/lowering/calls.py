@@ -23,11 +23,19 @@ from ferrule.language.lowering import (
     operators,
     outgoing,
     records,
+    tensor_facts,
 )
 from ferrule.language.lowering.closures import Closure
 from ferrule.language.lowering.context import MAX_INLINE_DEPTH, Frame, Lowering
 from ferrule.language.source import Source, read_source
-from ferrule.language.values import RUN_TIME, BoundMethod, Handle, KernelCall, is_run_time
+from ferrule.language.values import (
+    RUN_TIME,
+    BoundMethod,
+    Handle,
+    KernelCall,
+    TensorView,
+    is_run_time,
+)
 from ferrule.specs import DType
 
 _CONTAINERS: Final = (zip, enumerate, tuple, list, reversed, dict, functools.partial)
@@ -49,8 +57,18 @@ _PYTHON_NUMBERS: Final = {int: "fe.Int32(x)", float: "fe.Float32(x)", bool: "x !
 
 def call(low: Lowering, node: ast.Call) -> Any:
     """The value of a call."""
-    callee = low.evaluate(node.func)
+    callee = _callee(low, node.func)
     return _apply(low, callee, _arguments(low, node), _keywords(low, node), node)
+
+
+def _callee(low: Lowering, func: ast.expr) -> Any:
+    """What is called; `stride` of a tensor is a tuple, but `a.stride(0)` is one of them."""
+    if not (isinstance(func, ast.Attribute) and func.attr == "stride"):
+        return low.evaluate(func)
+    owner = low.evaluate(func.value)
+    if isinstance(owner, TensorView):
+        return BoundMethod(lambda low, *given: tensor_facts.stride(low, owner, *given), func.attr)
+    return records.attribute(low, owner, func.attr, func)
 
 
 def _apply(
