@@ -10,6 +10,7 @@ import threading
 import traceback
 import weakref
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -288,6 +289,51 @@ def test_threads_find_the_function_together(register: Register) -> None:
     for thread in threads:
         thread.join()
     assert results == [1] * 8
+
+
+def test_a_name_may_have_any_characters() -> None:
+    name = 'ferrule.test "calls" %s \\ \xfc \u4f60'
+
+    def host():
+        return fe.call(name, result=fe.Int32)
+
+    function = compiled(host)
+    with pytest.raises(ValueError) as caught:
+        function()
+    assert name in str(caught.value)
+    tvm_ffi.register_global_func(name, lambda: 5)
+    try:
+        assert function() == 5
+    finally:
+        tvm_ffi.registry.remove_global_func(name)
+
+
+def test_calls_in_branches_and_loops_with_new_tensors(register: Register) -> None:
+    seen: list[Any] = []
+    name = register(lambda a, i, s: seen.append((np.from_dlpack(a).tolist(), i, s)))
+
+    def host(n: fe.Int32, s):
+        for i in range(n):
+            t = fe.full((i + 1,), i, fe.Int32)
+            if i % 2 == 1:
+                fe.call(name, t, i, s)
+            else:
+                fe.call(name, t, -i, "even")
+
+    compiled(host, 1, "s")(3, "odd")
+    assert seen == [([0], 0, "even"), ([1, 1], 1, "odd"), ([2, 2, 2], -2, "even")]
+
+
+def test_an_exported_library_calls_too(register: Register, tmp_path: Path) -> None:
+    name = register(lambda x: x + 1)
+
+    def host(x: fe.Int32):
+        return fe.call(name, x, result=fe.Int32) + fe.call(name, x, result=fe.Int32)
+
+    file = tmp_path / "host.o"
+    compiled(host, 1).export_to_c(file)
+    module = fe.runtime.load_module(str(file))
+    assert module.host(20) == 42
 
 
 def test_an_unsigned_argument_beyond_int64_is_refused(register: Register) -> None:

@@ -6,6 +6,7 @@ function a call raises `OutsideKernel`.
 from __future__ import annotations
 
 import builtins
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 
@@ -27,7 +28,8 @@ class Tensor:
     `a.shape`, `a.stride`: tuples of sizes.  `a.element_type`: the dtype.  `a[i, j]` reads an
     element and `a[i, j] = x` writes one, with one integer coordinate for each dim; a None keeps its
     dim, so that `a[i, None]` is a tensor.  `a.layout`, `a.iterator`, `a.reshape(…)`,
-    `a.transpose(…)`, `a.recast(dtype)`: see the page about layouts.  In a host function `a[:]` is
+    `a.transpose(…)`, `a.recast(dtype)`: see the page about layouts.  `a.dim()`, `a.size(i)` and the
+    others are what libraries of kernels in C++ call these.  In a host function `a[:]` is
     the whole tensor, in expressions and as the target of an assignment.
     """
 
@@ -36,6 +38,13 @@ class Tensor:
     layout: Any
     iterator: Any
     element_type: Any
+    dim: Callable[[], int]
+    size: Callable[[int], Any]
+    sizes: Callable[[], tuple[Any, ...]]
+    strides: Callable[[], tuple[Any, ...]]
+    numel: Callable[[], Any]
+    data_ptr: Callable[[], Any]
+    is_contiguous: Callable[[], Any]
 
     def __init__(self) -> None:
         raise TypeError("Tensor is an annotation; make_fake_tensor makes an example of one")

@@ -16,6 +16,7 @@ from __future__ import annotations
 import inspect
 import os
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -112,6 +113,22 @@ class _Members:
     def call_plan(self) -> CallPlan:
         """Which Python types each parameter takes as they stand."""
         return _state_of(self).plan
+
+    def bind(self, *args: Any, **kwargs: Any) -> Callable[[], Any]:
+        """This function with its arguments, to be called without any, over and over.
+
+        Arguments are bound, converted and packed here, once, and kept alive. Calling it checks
+        and runs: it sees what tensors hold then, in the memory, with the shape and with the GIL
+        policy that were theirs now. Raises what a call raises for arguments of a wrong form; what
+        the wrapper refuses is raised by each call.
+        """
+        state, gate = _state_of(self), _shared_gate()
+        values = prepare_call(self, (*args, *kwargs.values()), tuple(kwargs))
+        unpacks = holds_containers(state.signature.result)
+        if gate is not None:
+            bound: Callable[[], Any] = gate.bind(self, state.plan, values, unpacks=unpacks)
+            return bound
+        return lambda: self(*values)  # type: ignore[operator]
 
     def inspect_ir(self) -> str:
         """The kernel IR as text."""

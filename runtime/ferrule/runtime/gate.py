@@ -12,6 +12,7 @@ The gate references Python's C API. It is never exported.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from llvmlite import ir
@@ -77,6 +78,12 @@ class Gate:
         The direct entry comes with the first call: many a function is never called from here.
         """
         self.heap.install(instance, self._address(FIRST_CALL_NAME), plan.address)
+
+    def bind(
+        self, function: Any, plan: CallPlan, arguments: Sequence[Any], *, unpacks: bool
+    ) -> Any:
+        """A call of the function with these arguments, which are as tvm-ffi's call takes them."""
+        return self._entries.binder(unpacks=unpacks).bind(function, plan.code, arguments)
 
     def _first_call(self, instance: object, key: EntryKey) -> None:
         entry = self._entries.address(key) or self._gates[key.unpacks]

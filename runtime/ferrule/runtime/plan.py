@@ -55,11 +55,15 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class CallPlan:
-    """A plan in C memory, valid while this object lives; `places` are the parameters by name."""
+    """A plan in C memory, valid while this object lives.
+
+    `places` are the parameters by name, `code` is the address of the wrapper.
+    """
 
     accepted: tuple[Accepted, ...]
     places: Mapping[str, int]
     address: int
+    code: int
     memory: tuple[Any, ...]
 
 
@@ -78,7 +82,7 @@ def make_plan(params: Sequence[specs.Param], code: int, key: EntryKey | None = N
     plan = _words([*first, *(ctypes.addressof(tables[entry]) for entry in accepted)])
     places = MappingProxyType({name: i for i, name in enumerate(texts)})
     kept = (plan, names, defaults, texts, values, key, *tables.values())
-    return CallPlan(accepted, places, ctypes.addressof(plan), kept)
+    return CallPlan(accepted, places, ctypes.addressof(plan), code, kept)
 
 
 def _words(values: Iterable[int]) -> ctypes.Array[ctypes.c_uint64]:

@@ -148,7 +148,7 @@ class _Arguments:
                 self._append("dtype", self.low.builder.constant(Int32, signed))
             case Handle():
                 self._handle(value, position)
-            case TensorView() if not (value.type.is_own or value.nested or value.whole):
+            case TensorView() if not (value.type.is_own or value.nested):
                 self._append("tensor", value.value)
             case PointerView():
                 self._append("pointer", value.value)

@@ -31,7 +31,7 @@ def dim(low: Lowering, tensor: TensorView, args: _Args, kwargs: _Kwargs, node: a
 def size(low: Lowering, tensor: TensorView, args: _Args, kwargs: _Kwargs, node: ast.Call) -> Any:
     """`a.size(i)`."""
     axis = _axis(low, "size", tensor, args, kwargs, node)
-    return size_numbers(low, tensor.layout.shape[axis])
+    return size_numbers(low, _modes(tensor.layout.shape)[axis])
 
 
 def sizes(low: Lowering, tensor: TensorView, args: _Args, kwargs: _Kwargs, node: ast.Call) -> Any:
@@ -43,7 +43,7 @@ def sizes(low: Lowering, tensor: TensorView, args: _Args, kwargs: _Kwargs, node:
 def stride(low: Lowering, tensor: TensorView, args: _Args, kwargs: _Kwargs, node: ast.Call) -> Any:
     """`a.stride(i)`, in elements."""
     axis = _axis(low, "stride", tensor, args, kwargs, node)
-    return size_numbers(low, tensor.layout.stride[axis])
+    return size_numbers(low, _modes(tensor.layout.stride)[axis])
 
 
 def strides(low: Lowering, tensor: TensorView, args: _Args, kwargs: _Kwargs, node: ast.Call) -> Any:
@@ -87,6 +87,10 @@ def is_contiguous(
         return True
     empty = _equal(low, layouts.product(shape), 0)
     return _either(low, result, empty, node)
+
+
+def _modes(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
 
 
 def _equal(low: Lowering, left: Dim, right: Dim) -> Number:

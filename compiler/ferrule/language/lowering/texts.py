@@ -105,9 +105,7 @@ def _first_difference(low: Lowering, a: ops.Value, b: ops.Value, size: ops.Value
         (goes_on,) = build.if_(more, inside.freeze(same), outside.freeze(no), ("more",))
     with build.region() as body:
         following = build.binary("add", at, build.constant(Int64, 1))
-    build.append(
-        ops.While((result,), (zero,), (at,), test.freeze(goes_on), body.freeze(following))
-    )
+    build.append(ops.While((result,), (zero,), (at,), test.freeze(goes_on), body.freeze(following)))
     return result
 
 
@@ -156,9 +154,7 @@ def length(low: Lowering, text: Handle) -> Number:
         top = build.binary("and", build.load(data, (at,)), build.constant(Uint8, 0xC0))
         begins = build.compare("ne", top, build.constant(Uint8, 0x80))
         following = build.binary("add", count, build.cast(Int64, begins))
-    build.append(
-        ops.For((result,), at, zero, size, one, (zero,), (count,), body.freeze(following))
-    )
+    build.append(ops.For((result,), at, zero, size, one, (zero,), (count,), body.freeze(following)))
     return Number(result)
 
 

@@ -13,27 +13,21 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.runtime.abi import SYMBOL_PREFIX, TypeIndex
+from ferrule.runtime.abi import SYMBOL_PREFIX
+from ferrule.runtime.entry.invoke import Invocation
 from ferrule.runtime.entry.key import EntryKey
-from ferrule.runtime.entry.python import FALSE, NONE, TRUE, VECTORCALL, incref, near, python
+from ferrule.runtime.entry.python import VECTORCALL, near
 from ferrule.runtime.entry.readers import Form, Reader
 from ferrule.runtime.entry.structs import NO_DEVICE, PLAN, STATE, UNUSED_DEVICE
-from ferrule.runtime.entry.support import BIND, BIND_TYPE, FINISH, RAISE
+from ferrule.runtime.entry.support import BIND, BIND_TYPE
 from ferrule.runtime.entry.values import Frame, read_tensors, read_value
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
-from ferrule.runtime.llvm.layouts import ANY, I32, PTR, Layout
+from ferrule.runtime.llvm.layouts import ANY, PTR, Layout
 
 ENTRY_NAME: Final = "entry"
 
 GATE: Final = "ferrule_gate"
 """The gate that the entry hands other calls to."""
-
-UNPACK: Final = "ferrule_unpack"
-"""`ptr (container)`: a tuple or list of it, a new reference."""
-
-SET_ALLOCATOR: Final = "TVMFFIEnvSetDLPackManagedTensorAllocator"
-
-_WRAPPER: Final = ir.FunctionType(I32, [PTR, PTR, I32, PTR])
 
 
 def entry_text(
@@ -76,13 +70,15 @@ class _Entry:
         e.store_field(state, STATE, "device", e.const_i64(device))
         frame = Frame(e, self.instance, state, refused, self.compact_ints)
         packed = self._read(frame, args)
-        result = e.alloca(ANY, name="result")
-        e.store_field(result, ANY, "head", e.const_i64(TypeIndex.NONE))
-        e.store_field(result, ANY, "v_int64", e.const_i64(0))
-        status = self._call(me, plan, packed, state, result)
-        self._finish(frame, status, result)
+        torch = any(map(_reads_torch, self.readers))
+        streams, allocates = self.key.uses_stream and torch, self.key.allocates and torch
+        made = Invocation(e, streams, allocates, self.key.unpacks, state, frame.temps)
+        released = e.load_field(me, self.instance, "release_gil")
+        code, result = e.load_field(plan, PLAN, "code"), made.new_result()
+        number = e.const_i32(len(self.readers))
+        made.finish(made.call(code, released, packed, number, result), result)
         with e.within(refused):
-            self._release(frame)
+            made.release()
             self._leave_to(near(e, GATE, VECTORCALL), [me, args, count, e.null()])
 
     def _require_plain(
@@ -126,129 +122,6 @@ class _Entry:
             else:
                 read_value(frame, reader, e.load(args, PTR), outs)
         return packed
-
-    # ---- the call ----
-
-    def _call(
-        self, me: ir.Value, plan: ir.Value, packed: ir.Value, state: ir.Value, result: ir.Value
-    ) -> ir.Value:
-        """Call the wrapper, with the surroundings that it can ask for; its status."""
-        e, count = self.e, len(self.readers)
-        code = e.load_field(plan, PLAN, "code")
-        self._enter(state)
-        released = e.load_field(me, self.instance, "release_gil")
-        keep, release, call = e.builder.block, e.block("release"), e.block("call")
-        e.cond_branch(e.icmp("ne", released, e.const_i32(0)), release, call)
-        e.at(release)
-        saved = python(e, "PyEval_SaveThread")
-        e.branch(call)
-        e.at(call)
-        thread = e.builder.phi(PTR, name="thread")
-        thread.add_incoming(e.null(), keep)
-        thread.add_incoming(saved, release)
-        arguments = [e.null(), packed, e.const_i32(count), result]
-        status = e.call_pointer(code, _WRAPPER, arguments, name="status")
-        with e.if_then(e.not_(e.is_null(thread))):
-            python(e, "PyEval_RestoreThread", thread)
-        self._leave(state)
-        return status
-
-    @property
-    def _knows_torch(self) -> bool:
-        return any(map(_reads_torch, self.readers))
-
-    def _enter(self, state: ir.Value) -> None:
-        """The framework's stream and allocator become those of the thread.
-
-        tvm-ffi knows no way in which setting them fails.
-        """
-        e = self.e
-        if self.key.uses_stream and self._knows_torch:
-            device = e.load_field(state, STATE, "device")
-            with e.if_then(e.icmp("ne", device, e.const_i64(NO_DEVICE)), likely=False):
-                former = e.field_ptr(state, STATE, "former_stream")
-                self._set_stream(device, e.load_field(state, STATE, "stream"), former)
-        if self.key.allocates and self._knows_torch:
-            with e.if_then(e.not_(e.is_null(e.load_field(state, STATE, "framework")))):
-                former = e.field_ptr(state, STATE, "former_allocator")
-                self._set_allocator(e.external("torch_allocator"), former)
-
-    def _leave(self, state: ir.Value) -> None:
-        e = self.e
-        if self.key.uses_stream and self._knows_torch:
-            device = e.load_field(state, STATE, "device")
-            with e.if_then(e.icmp("ne", device, e.const_i64(NO_DEVICE)), likely=False):
-                former = e.load_field(state, STATE, "former_stream")
-                self._set_stream(device, former, e.null())
-        if self.key.allocates and self._knows_torch:
-            with e.if_then(e.not_(e.is_null(e.load_field(state, STATE, "framework")))):
-                former = e.load_field(state, STATE, "former_allocator")
-                self._set_allocator(former, e.null())
-
-    def _set_stream(self, device: ir.Value, stream: ir.Value, former: ir.Value) -> None:
-        e, b = self.e, self.e.builder
-        kind, index = b.trunc(device, I32), b.trunc(b.lshr(device, e.const_i64(32)), I32)
-        e.call("TVMFFIEnvSetStream", [kind, index, stream, former])
-
-    def _set_allocator(self, allocator: ir.Value, former: ir.Value) -> None:
-        e = self.e
-        function = near(e, SET_ALLOCATOR, ir.FunctionType(I32, [PTR, I32, PTR]))
-        e.call(function, [allocator, e.const_i32(0), former])
-
-    # ---- what comes back ----
-
-    def _finish(self, frame: Frame, status: ir.Value, result: ir.Value) -> None:
-        """Return the result in Python, or raise the error that is set."""
-        e = self.e
-        with e.if_then(e.icmp("ne", status, e.const_i32(0)), likely=False):
-            # Letting go of objects can run code that sets another error: raise first.
-            nothing = e.call(near(e, RAISE, ir.FunctionType(PTR, [])), [])
-            self._release(frame)
-            e.ret(nothing)
-        index = e.load_field(result, ANY, "type_index")
-        for kind in (TypeIndex.NONE, TypeIndex.INT, TypeIndex.FLOAT, TypeIndex.BOOL):
-            with e.if_then(e.icmp("eq", index, e.const_i32(kind))):
-                made = self._plain(kind, result)
-                self._release(frame)
-                e.ret(made)
-        framework = e.load_field(frame.state, STATE, "framework")
-        finish = near(e, FINISH, ir.FunctionType(PTR, [PTR, PTR]))
-        found = e.call(finish, [result, framework])
-        self._release(frame)
-        if self.key.unpacks:
-            found = self._unpacked(found)
-        e.ret(found)
-
-    def _plain(self, kind: TypeIndex, result: ir.Value) -> ir.Value:
-        e = self.e
-        match kind:
-            case TypeIndex.INT:
-                return python(e, "PyLong_FromLongLong", e.load_field(result, ANY, "v_int64"))
-            case TypeIndex.FLOAT:
-                return python(e, "PyFloat_FromDouble", e.load_field(result, ANY, "v_float64"))
-            case TypeIndex.BOOL:
-                truth = e.icmp("ne", e.load_field(result, ANY, "v_int64"), e.const_i64(0))
-                made = e.select(truth, e.external(TRUE), e.external(FALSE))
-            case _:
-                made = e.external(NONE)
-        incref(e, made)
-        return made
-
-    def _unpacked(self, packed: ir.Value) -> ir.Value:
-        e = self.e
-        with e.if_then(e.is_null(packed), likely=False):
-            e.ret(e.null())
-        found = e.call(near(e, UNPACK, ir.FunctionType(PTR, [PTR])), [packed])
-        python(e, "Py_DecRef", packed)
-        return found
-
-    def _release(self, frame: Frame) -> None:
-        """Let go of the objects that the call made."""
-        e = self.e
-        for slot in frame.temps:
-            made = e.load(slot, PTR)
-            with e.if_then(e.not_(e.is_null(made)), likely=False):
-                e.call("TVMFFIObjectDecRef", [made])
 
 
 def _reads_torch(reader: Reader) -> bool:

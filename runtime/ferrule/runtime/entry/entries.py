@@ -12,13 +12,13 @@ from typing import Any, Final
 import tvm_ffi
 
 from ferrule.runtime.engine import Engine, host_triple, libtvm_ffi
+from ferrule.runtime.entry.bound import BOUND_NAME, Binder, bound_text
 from ferrule.runtime.entry.code import (
     ENTRY_NAME,
     GATE,
-    SET_ALLOCATOR,
-    UNPACK,
     entry_text,
 )
+from ferrule.runtime.entry.invoke import SET_ALLOCATOR, UNPACK
 from ferrule.runtime.entry.key import EntryKey
 from ferrule.runtime.entry.python import python_symbols
 from ferrule.runtime.entry.readers import Reader
@@ -96,6 +96,7 @@ class Entries:
         self._unpack: Final = unpack
         self._lock: Final = Lock()
         self._supports: Final[dict[bool, tuple[Surroundings, Support]]] = {}
+        self._binders: Final[dict[tuple[bool, bool], Binder]] = {}
         self._engines: Final[dict[tuple[bool, EntryKey], Engine]] = {}
 
     def address(self, key: EntryKey) -> int | None:
@@ -113,6 +114,20 @@ class Entries:
             if engine is None:
                 engine = self._engines[torch, known] = self._load(readers, known, support)
             return engine.address(f"__tvm_ffi_{ENTRY_NAME}")
+
+    def binder(self, *, unpacks: bool) -> Binder:
+        """What makes bound calls of functions whose result is unpacked or not."""
+        with self._lock:
+            torch = torch_is_there()
+            surroundings, support = self._support(torch)
+            key = (surroundings.has_torch and SET_ALLOCATOR in support.symbols, unpacks)
+            if key not in self._binders:
+                text = bound_text(host_triple(), torch=key[0], unpacks=unpacks)
+                code = compile_native(BOUND_NAME, text, optimize=False)
+                engine = Engine.load(code, {**support.symbols, UNPACK: self._unpack})
+                address = engine.address(f"__tvm_ffi_{BOUND_NAME}")
+                self._binders[key] = Binder(address, (engine, support))
+            return self._binders[key]
 
     def _support(self, torch: bool) -> tuple[Surroundings, Support]:
         if torch not in self._supports:
