@@ -1,7 +1,7 @@
 """Conversions between float32 and the narrow floats: of 2 bytes (as bits in an i16), TFloat32.
 
-Integer code, branch-free and made of what every CPU has as vector instructions; GPUs have float16 of
-their own.  They round to nearest, ties to even; subnormals are exact, NaN stays NaN.  Each is an
+Integer code, branch-free and made of what every CPU has as vector instructions; GPUs have float16
+of their own.  They round to nearest, ties to even; subnormals are exact, NaN stays NaN.  Each is an
 internal function of the module, there from its first use on, and always inlined.
 
 The narrowing of a float64 goes through a float32 that is rounded to *odd*: it keeps, in its last
