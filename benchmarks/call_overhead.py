@@ -3,13 +3,13 @@
     python benchmarks/call_overhead.py [--quick] [--json FILE]
 
 Every function here has an empty body, so that ferrule keeps the GIL; "released" is the same
-function with the GIL released. ferrule's function, which checks each argument, stands beside a `tvm_ffi`
-function that returns at once, beside C++ through `tvm_ffi.cpp.load_inline`, without checks and with
-the same ones written by hand, and beside other ways to call C. What the checks cost by themselves
-is in `checks.py`.
+function with the GIL released. ferrule's function, which checks each argument, stands beside a
+`tvm_ffi` function that returns at once, beside C++ through `tvm_ffi.cpp.load_inline`, without
+checks and with the same ones written by hand, and beside other ways to call C. What the checks
+cost by themselves is in `checks.py`.
 
-No view of a tensor is kept alive: PyTorch hands out a tensor in half the time while something else
-holds it.
+No view of a tensor is kept alive: PyTorch hands out a tensor in half the time while something
+else holds it.
 """
 
 from __future__ import annotations
