@@ -178,10 +178,6 @@ def shapes_differ(a, b):
     b[:] = a[:] + b[:]
 
 
-def float_floor_division(a):
-    a[0] = a[1] // 2.0
-
-
 def no_common_type(a, b):
     b[0] = a[0] + b[0]
 
@@ -291,7 +287,6 @@ WRONG: list[tuple[Callable[..., Any], Callable[[], list[Any]]]] = [
     (coordinate_in_host, ONE),
     (ranks_differ, lambda: [vector(), matrix()]),
     (shapes_differ, lambda: [fixed(4), fixed(5)]),
-    (float_floor_division, ONE),
     (no_common_type, lambda: [vector(fe.Uint64), vector(fe.Int64)]),
     (power, lambda: [vector(), int_vector()]),
     (bit_operation, ONE),

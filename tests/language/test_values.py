@@ -220,3 +220,42 @@ def test_operators_on_typed_constants_keep_the_dtype() -> None:
     fe.compile(constants, example, fe.Int32, options="--target cpu")(found, 1)
     same = np.float32(0.1) + np.float32(0.2) == np.float32(0.3)
     assert found.tolist() == [44, -56, -128, 65534, int(same), 0, -2, 3]
+
+
+@pytest.mark.parametrize("dtype", [fe.Float32, fe.Float64], ids=lambda dtype: dtype.name)
+def test_floor_division_of_floats_is_pythons(dtype: DType) -> None:
+    @fe.kernel
+    def divide_kernel(a: fe.Tensor, b: fe.Tensor, quotient: fe.Tensor, rest: fe.Tensor):
+        i, _, _ = fe.arch.thread_idx()
+        quotient[i] = a[i] // b[i]
+        rest[i] = a[i] % b[i]
+
+    @fe.jit
+    def divide(a: fe.Tensor, b: fe.Tensor, quotient: fe.Tensor, rest: fe.Tensor):
+        divide_kernel(a, b, quotient, rest).launch(grid=(1,), block=(a.shape[0],))
+
+    numbers = (0.0, -0.0, 1.0, -1.0, 0.5, 7.25, -7.25, 0.1, 1e3, float("inf"), float("nan"))
+    pairs = [(x, y) for x in numbers for y in (*numbers[2:], -0.3)]
+    a, b = (np.array(each, dtype=dtype.name) for each in zip(*pairs, strict=True))
+    quotient, rest = np.zeros_like(a), np.zeros_like(a)
+    examples = [fe.make_fake_compact_tensor(dtype, (fe.sym_int(symbol="n"),)) for _ in range(4)]
+    fe.compile(divide, *examples, options="--target cpu")(a, b, quotient, rest)
+    wanted = [divmod(x, y) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
+    for found, each in ((quotient, [q for q, _ in wanted]), (rest, [r for _, r in wanted])):
+        expected = np.array(each, dtype=dtype.name)
+        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(
+            np.signbit(found[found == 0]), np.signbit(expected[found == 0])
+        )
+
+
+def test_floor_division_of_floats_by_zero_is_that_of_ieee_754() -> None:
+    @fe.jit
+    def by_zero(a: fe.Tensor, x: fe.Float32):
+        a[0] = x // (x - x)
+        a[1] = x % (x - x)
+
+    found = np.zeros(2, np.float32)
+    example = fe.make_fake_tensor(fe.Float32, (2,), (1,))
+    fe.compile(by_zero, example, fe.Float32, options="--target cpu")(found, -2.0)
+    assert found[0] == -np.inf and np.isnan(found[1])

@@ -185,7 +185,7 @@ def test_every_value_for_every_kind(name: str) -> None:
         assert entry == other, (name, value)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_mixed_signatures(data: st.DataObject) -> None:
     names = data.draw(st.sampled_from(GROUPS))

@@ -19,7 +19,7 @@ from interpreter import Memory, scalars
 from interpreter.scalars import Scalar
 
 from ferrule import specs
-from ferrule.specs import Boolean, DType, Float32, Int32, Int64, TFloat32
+from ferrule.specs import Boolean, DType, Float32, Float64, Int32, Int64, TFloat32
 from random_programs.operators import Operators
 from random_programs.promotion import is_wide, promoted, weak
 
@@ -154,8 +154,17 @@ class Language:
         if name in ("thread_idx", "block_idx", "block_dim", "grid_dim"):
             return lambda: tuple(self.number(i) for i in self.thread[name])
         if name in (*FLOAT_FUNCTIONS, "popc", "clz"):
-            return lambda *operands: _leader(operands).apply(name, *operands)
+            return lambda *operands: self.function(name, operands)
         return Conversion(self, getattr(specs, name))
+
+    def function(self, name: str, operands: tuple[Any, ...]) -> Any:
+        """A function of `fe.math`; of Python numbers alone it is a Python number."""
+        if any(isinstance(operand, (Whole, Number)) for operand in operands):
+            return _leader(operands).apply(name, *operands)
+        dtype = Int32 if name in ("popc", "clz") else Float64
+        first, *rest = (Number(self, dtype, scalars.number(dtype, x)) for x in operands)
+        value = first.apply(name, first, *rest).value
+        return value.item() if isinstance(value, np.generic) else value
 
     def number(self, value: Any, near: DType | None = None) -> Number:
         """A number; a Python number takes the dtype that it has near another."""
@@ -196,7 +205,10 @@ class Language:
     def _extremum(self, op: str, values: tuple[Any, ...]) -> Any:
         result = values[0]
         for value in values[1:]:
-            result = _leader((result, value)).apply(op, result, value)
+            if any(isinstance(each, (Whole, Number)) for each in (result, value)):
+                result = _leader((result, value)).apply(op, result, value)
+            else:
+                result = {"min": min, "max": max}[op](result, value)
         return result
 
     def range(self, *bounds: Any) -> Iterator[Number]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ferrule.compiler.artefacts import Fault
 from ferrule.language.ir import ops
-from ferrule.language.lowering import typed
+from ferrule.language.lowering import floored, typed
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.tables import (
     BITWISE,
@@ -244,11 +244,7 @@ def arithmetic(low: Lowering, name: ops.BinaryOp, left: Any, right: Any, node: a
     if lhs.dtype is Boolean and name not in ("and", "or", "xor"):
         lhs, rhs = convert(low, lhs, Int32), convert(low, rhs, Int32)
     if lhs.dtype.kind == "float" and name in ("floordiv", "mod"):
-        low.fail(
-            node,
-            f"// and % take integers, but got {lhs.dtype.name}",
-            hint="fe.math.floor(x / y), fe.math.fmod(x, y), or an integer, fe.Int32(x / y)",
-        )
+        return floored.floats(low, name, lhs, rhs)
     if name in ("floordiv", "mod") and low.kind == "host" and not low.elementwise:
         _check_divisor(low, rhs, node)
     result = low.builder.binary(name, lhs.value, rhs.value)
