@@ -27,8 +27,12 @@ pytest_plugins = ["ptx_collector"]
 # A machine with a GPU, or a test's stand-in for one, must not change what the others compile for.
 os.environ["FERRULE_TARGET"] = "cpu"
 
+# The same cases in every run: a change is refused for what it did.  Nightly runs draw new ones.
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.load_profile("same")
+
 # The property tests at night: about a hundred thousand calls, and as many other cases each.
-settings.register_profile("nightly", max_examples=6_500, deadline=None)
+settings.register_profile("nightly", max_examples=6_500, deadline=None, derandomize=False)
 
 
 def has_c_compiler() -> bool:

@@ -6,6 +6,7 @@ it.  A Python number that a loop or branch carries is given its dtype where it i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ferrule.specs import Boolean, DType, Int32, Int64
@@ -303,18 +304,25 @@ class Statements:
         tests.insert(choices.below(2), self.expressions.condition(block.scope, 1))
         before, typed = self.carried(block)
         header = f"while {' and '.join(tests)}:"
-        lines = self.loop(header, block, depth, {}, [*typed, f"{counter} += 1"])
+        lines = self.loop(header, block, depth, {}, typed, [f"{counter} += 1"])
         return [f"{counter} = 0", *before, *lines, *typed]
 
     def loop(
-        self, header: str, block: Block, depth: int, indices: dict[str, DType], first: list[str]
+        self,
+        header: str,
+        block: Block,
+        depth: int,
+        indices: dict[str, DType],
+        typed: list[str],
+        first: Sequence[str] = (),
     ) -> list[str]:
-        """A loop with these indices, and lines that begin its body."""
+        """A loop with these indices; `typed` begins its body and its `else`, `first` the body."""
         body = block.inner("break", "continue")
         body.scope.numbers |= indices
-        lines = [header, *(INDENT + line for line in first), *self.nested(body, depth)]
+        typed = [INDENT + line for line in typed]
+        lines = [header, *typed, *(INDENT + line for line in first), *self.nested(body, depth)]
         if self.expressions.choices.chance(15):
-            lines += ["else:", *self.nested(block, depth)]
+            lines += ["else:", *typed, *self.nested(block, depth)]
         return lines
 
     def unrolled(self, block: Block, depth: int) -> list[str]:
