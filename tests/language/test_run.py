@@ -299,6 +299,15 @@ def test_dtypes(dtype: str) -> None:
     np.testing.assert_array_equal(b, a + a)
 
 
+def test_a_whole_tensor_is_converted_by_to() -> None:
+    def halves(a, b):
+        b[:] = (a[:] * 0.5).to(fe.Int32)
+
+    a, b = np.arange(-5, 6, dtype=np.float32), np.zeros(11, np.int32)
+    run(halves, vector(), vector(fe.Int32))(a, b)
+    np.testing.assert_array_equal(b, (a * 0.5).astype(np.int32))
+
+
 def maths(a, b):
     b[0] = fe.math.exp(a[0])
     b[1] = fe.math.sqrt(a[0])

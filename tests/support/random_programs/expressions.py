@@ -148,7 +148,7 @@ class Expressions:
         return Typed(f"{tensor.name}[{index}]", tensor.dtype)
 
     def index(self, tensor: Tensor, axis: int, scope: Scope) -> str:
-        """A coordinate within a dim, which is not empty."""
+        """A coordinate within a dim."""
         integers = [text for text, dtype in scope.numbers.items() if dtype.is_integer]
         inner = "0"
         if integers and self.choices.chance(80):
@@ -156,8 +156,8 @@ class Expressions:
             inner = name if promoted(scope.numbers[name], Int32) else f"fe.Int32({name})"
         elif scope.constants:
             inner = self.choices.one(scope.constants)
-        elif not integers:
-            return "0"
+        elif not integers:  # Of an empty tensor that is a division by zero, not its element.
+            return f"0 % {tensor.name}.shape[{axis}]"
         return f"({inner} + {self.choices.below(4)}) % {tensor.name}.shape[{axis}]"
 
     def literal(self, near: DType, scope: Scope) -> Typed:

@@ -108,6 +108,9 @@ class Whole(Operators):
         """Every number in another dtype."""
         return Whole([item.to(dtype) for item in self.items])
 
+    def __getitem__(self, index: int) -> Number:
+        return self.items[index]
+
 
 class Array:
     """A tensor."""
@@ -125,9 +128,15 @@ class Array:
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
-            assert self.array.ndim == 1
-            return Whole([self[i] for i in range(len(self.array))])
+            return self.load()
+        if isinstance(key, tuple) and any(index is None for index in key):
+            return Array(self.language, self.dtype, self.array[tuple(map(_slice, key))])
         return Number(self.language, self.dtype, self.memory.read(self.dtype, self._offset(key)))
+
+    def load(self) -> Whole:
+        """All elements."""
+        assert self.array.ndim == 1
+        return Whole([self[i] for i in range(len(self.array))])
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if isinstance(key, slice):
@@ -137,6 +146,13 @@ class Array:
             return
         number = self.language.number(value, self.dtype).to(self.dtype)
         self.memory.write(self.dtype, self._offset(key), number.value)
+
+
+def _slice(index: Any) -> Any:
+    """An index with None for all of a dim, as NumPy's."""
+    if index is None:
+        return slice(None)
+    return int(index.value) if isinstance(index, Number) else index
 
 
 class Language:
@@ -172,6 +188,14 @@ class Language:
             return value
         dtype = weak(value, near)
         return Number(self, dtype, scalars.number(dtype, value))
+
+    def make_fragment(self, count: int, dtype: Conversion) -> Array:
+        """A new tensor; a dtype that NumPy lacks has its bits."""
+        return Array(self, dtype.dtype, np.zeros(count, scalars.memory(dtype.dtype)))
+
+    def full(self, shape: tuple[int], value: Number, dtype: Conversion) -> Whole:
+        """A vector of one number."""
+        return Whole([value.to(dtype)] * shape[0])
 
     def converted(self, value: Any, dtype: DType) -> Any:
         """What `fe.Int8(x)` is."""

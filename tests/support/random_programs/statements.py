@@ -7,9 +7,10 @@ it.  A Python number that a loop or branch carries is given its dtype where it i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ferrule.specs import Boolean, DType, Int32, Int64
+from random_programs import pieces
 from random_programs.expressions import (
     ARITHMETIC,
     BITWISE,
@@ -56,7 +57,8 @@ class Block:
     """The state of a block while it is written.
 
     `stores`: the tensors that are written to, at `place` only if there is one.  `exits`: how
-    control may leave.  `returns`: the dtypes that a `return` gives.  `own`: names that only this
+    control may leave.  `fragments` are written to anywhere; `vectors`: the size and dtype of each.
+    `returns`: the dtypes that a `return` gives.  `own`: names that only this
     very block has, which may take another dtype, once.
     """
 
@@ -66,13 +68,21 @@ class Block:
     exits: tuple[str, ...] = ("return",)
     returns: tuple[DType, ...] = ()
     groups: list[Group] = field(default_factory=list)
+    fragments: tuple[Tensor, ...] = ()
+    vectors: dict[str, tuple[int, DType]] = field(default_factory=dict)
     own: list[str] = field(default_factory=list)
 
     def inner(self, *exits: str) -> Block:
         """A block nested in this one, with more ways out."""
         ways = tuple(dict.fromkeys((*self.exits, *exits)))
-        groups = list(self.groups)
-        return Block(self.scope.inner(), self.stores, self.place, ways, self.returns, groups)
+        return replace(
+            self,
+            scope=self.scope.inner(),
+            exits=ways,
+            groups=list(self.groups),
+            vectors=dict(self.vectors),
+            own=[],
+        )
 
 
 @dataclass(frozen=True)
@@ -105,6 +115,7 @@ class Statements:
             self.store: 4,
             self.group: 2,
             self.swap: 1,
+            **pieces.makers(self, depth),
         }
         if depth > 0:
             weights |= {self.if_: 5, self.for_: 4, self.while_: 2, self.unrolled: 2, self.exit: 2}
@@ -189,11 +200,14 @@ class Statements:
 
     def store(self, block: Block, depth: int) -> list[str]:
         """An element of a tensor is written."""
-        if not block.stores:
-            return self.update(block, depth)
         choices = self.expressions.choices
-        tensor = choices.one(block.stores)
-        at = block.place or self.expressions.index(tensor, 0, block.scope)
+        if block.fragments and choices.chance(30 if block.stores else 100):
+            tensor, place = choices.one(block.fragments), ""
+        elif block.stores:
+            tensor, place = choices.one(block.stores), block.place
+        else:
+            return self.update(block, depth)
+        at = place or self.expressions.index(tensor, 0, block.scope)
         target = f"{tensor.name}[{at}]"
         if choices.chance(30):
             return self.augmented(target, tensor.dtype, block)

@@ -79,6 +79,7 @@ _WHOLE: Final[dict[str, Callable[[Lowering, Whole], Any]]] = {
     "element_type": lambda low, w: w.dtype,
     "dtype": lambda low, w: w.dtype,
     "ndim": lambda low, w: len(w.shape),
+    "to": lambda low, w: BoundMethod(partial(_to, w), "to"),
 }
 _NUMBER: Final[dict[str, Callable[[Lowering, Number | Numeric], Any]]] = {
     "dtype": lambda low, n: n.dtype if isinstance(n, Number) else type(n),
@@ -87,9 +88,13 @@ _NUMBER: Final[dict[str, Callable[[Lowering, Number | Numeric], Any]]] = {
 
 
 def _to(
-    number: Number | Numeric, low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+    number: Number | Numeric | Whole,
+    low: Lowering,
+    args: list[Any],
+    kwargs: dict[str, Any],
+    node: ast.Call,
 ) -> Any:
-    """`x.to(fe.Int8)`: the number in another dtype."""
+    """`x.to(fe.Int8)`: the number in another dtype; of a whole-tensor expression every number."""
     if len(args) != 1 or kwargs or not isinstance(args[0], DType):
         low.fail(node, "to takes one dtype", expected="x.to(fe.Float32)")
     return conversions.convert_to(low, args[0], [number], {}, node)

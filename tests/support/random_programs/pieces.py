@@ -1,0 +1,109 @@
+"""Random statements about views, fragments, vectors, and functions inside a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ferrule.specs import DType
+from random_programs.expressions import ARITHMETIC, Helper, Scope, Tensor, name_of
+
+if TYPE_CHECKING:
+    from random_programs.statements import Block, Statements
+
+Make = Callable[["Block", int], "list[str]"]
+INDENT = "    "
+
+
+def makers(statements: Statements, depth: int) -> dict[Make, int]:
+    """The statements of this kind, by weight."""
+    weights: dict[Make, int] = {
+        partial(view, statements): 1,
+        partial(fragment, statements): 1,
+        partial(vector, statements): 1,
+        partial(changed, statements): 2,
+    }
+    if depth > 0:
+        weights[partial(closure, statements)] = 1
+    return weights
+
+
+def view(statements: Statements, block: Block, depth: int) -> list[str]:
+    """A row or column of a tensor with two dims, which is read like any other tensor."""
+    choices = statements.expressions.choices
+    wide = [tensor for tensor in block.scope.tensors if tensor.ndim == 2]
+    if not wide:
+        return statements.declare(block, depth)
+    tensor, axis = choices.one(wide), choices.below(2)
+    at = statements.expressions.index(tensor, axis, block.scope)
+    key = f"{at}, None" if axis == 0 else f"None, {at}"
+    name = statements.names.fresh("v")
+    block.scope.tensors += (Tensor(name, tensor.dtype),)
+    return [f"{name} = {tensor.name}[{key}]"]
+
+
+def fragment(statements: Statements, block: Block, depth: int) -> list[str]:
+    """A tensor of a few elements that the thread has for itself, and a number for each."""
+    choices, dtype = statements.expressions.choices, _dtype(statements)
+    name, count = statements.names.fresh("f"), 1 + choices.below(3)
+    lines = [f"{name} = fe.make_fragment({count}, {name_of(dtype)})"]
+    for i in range(count):
+        lines.append(f"{name}[{i}] = {statements.expressions.of(dtype, block.scope, 1)}")
+    made = Tensor(name, dtype)
+    block.scope.tensors += (made,)
+    block.fragments += (made,)
+    block.scope.numbers |= {f"{name}[{i}]": dtype for i in range(count)}
+    if choices.chance(30):
+        loaded = statements.names.fresh("u")
+        lines.append(f"{loaded} = {name}.load()")
+        _add_vector(block, loaded, count, dtype)
+    return lines
+
+
+def vector(statements: Statements, block: Block, depth: int) -> list[str]:
+    """A new vector, every element of which is one number."""
+    if not block.place:  # In a host function `fe.full` is a whole tensor.
+        return fragment(statements, block, depth)
+    choices, dtype = statements.expressions.choices, _dtype(statements)
+    name, count = statements.names.fresh("u"), 1 + choices.below(3)
+    number = statements.expressions.of(dtype, block.scope, 1)
+    _add_vector(block, name, count, dtype)
+    return [f"{name} = fe.full(({count},), {number}, {name_of(dtype)})"]
+
+
+def changed(statements: Statements, block: Block, depth: int) -> list[str]:
+    """A vector gets another value, made of itself and numbers, element by element."""
+    if not block.vectors:
+        return vector(statements, block, depth)
+    choices = statements.expressions.choices
+    name = choices.one(list(block.vectors))
+    count, dtype = block.vectors[name]
+    others = {u: kind for u, (size, kind) in block.vectors.items() if size == count}
+    scope = Scope(others | block.scope.numbers, divides=False, whole=True)
+    value = statements.expressions.number(scope, 2)
+    op = choices.one(ARITHMETIC)
+    return [f"{name} = ({name} {op} {value.text}.to({name_of(dtype)})).to({name_of(dtype)})"]
+
+
+def closure(statements: Statements, block: Block, depth: int) -> list[str]:
+    """A function inside the function, which reads the names around it as they are when called."""
+    choices, names = statements.expressions.choices, statements.names
+    name = names.fresh("g")
+    parameters = {names.fresh("y"): _dtype(statements) for _ in range(1 + choices.below(2))}
+    kept = Scope({**block.scope.numbers, **parameters}, list(block.scope.constants))
+    value = statements.expressions.number(kept, 2)
+    block.scope.helpers += (Helper(name, parameters, (value.dtype,)),)
+    given = ", ".join(parameters)
+    if choices.chance(50):
+        return [f"{name} = lambda {given}: {value.text}"]
+    return [f"def {name}({given}):", f"{INDENT}return {value.text}"]
+
+
+def _dtype(statements: Statements) -> DType:
+    return statements.expressions.choices.one(statements.expressions.dtypes)
+
+
+def _add_vector(block: Block, name: str, count: int, dtype: DType) -> None:
+    block.vectors[name] = (count, dtype)
+    block.scope.numbers |= {f"{name}[{i}]": dtype for i in range(count)}
