@@ -32,6 +32,7 @@ from harness import (
     NS,
     QUICK,
     Effort,
+    Facts,
     Goal,
     Result,
     Row,
@@ -63,7 +64,7 @@ RATIOS: Final = {
     callers.tensors(1): 0.35,
     callers.tensors(3): 0.42,
     callers.tensors(8): 0.45,
-    "3 tvm_ffi tensors": 0.50,
+    callers.ffi_tensors(3): 0.50,
 }
 """Goals: the call over that of the unchecked function of tvm-ffi."""
 
@@ -130,7 +131,7 @@ def cases(made: Subjects) -> Iterator[Case]:
     ]
     if _has_torch():
         kinds.append((callers.tensors, _torch_tensor, peers.COUNTS))
-    kinds.append((lambda count: f"{count} tvm_ffi tensors", _ffi_tensor, (3,)))
+    kinds.append((callers.ffi_tensors, _ffi_tensor, (3,)))
     for name, make, counts in kinds:
         for count in counts:
             args = [make() for _ in range(count)]
@@ -226,6 +227,24 @@ def other_rows(
         yield measure(case.name, sides, effort)
 
 
+# ---- beside Julia ----
+
+JULIA: Final = {callers.NOTHING: 11, callers.ONE_INT: 20, callers.arrays(1): 30}
+"""Nanoseconds that TVMFFI.jl's README gives for `func()`, `func(Int64)` and `func(Array)`."""
+
+
+def julia(python: Sequence[Row]) -> Facts:
+    """What TVMFFI.jl publishes, which was measured elsewhere, beside a call from here."""
+    lines = []
+    for row in python:
+        ours = row.side(FERRULE)
+        if row.name in JULIA and ours is not None:
+            shown = f"{ours.median * NS.scale:.1f}"
+            lines.append((row.name, shown, str(JULIA[row.name])))
+    columns = ("ns", "ferrule, from Python", "TVMFFI.jl, from Julia, as published")
+    return Facts("Beside Julia", columns, tuple(lines))
+
+
 # ---- the whole ----
 
 
@@ -271,7 +290,7 @@ def run(effort: Effort, missing: str | None, folder: Path, *, others: bool) -> R
     if not _has_torch():
         skipped.append(Skipped("PyTorch tensors", "PyTorch is not installed"))
     rows = (*python, *keywords, refused)
-    tables = [Table("A call from Python", NS, rows, (FERRULE, PLAIN))]
+    tables = [Table("A call from Python", NS, rows, (FERRULE, PLAIN)), julia(python)]
     found = list(goals(python, keywords[1] if len(keywords) > 1 else None, refused))
     if others:
         beside = tuple(other_rows(made, folder, effort, skipped))

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+import cute_peer
 import numpy as np
 import peers
 
@@ -36,6 +37,11 @@ def arrays(count: int) -> str:
 def tensors(count: int) -> str:
     """The name of the row with so many tensors of PyTorch."""
     return f"{count} PyTorch tensor{'s' if count > 1 else ''}"
+
+
+def ffi_tensors(count: int) -> str:
+    """The name of the row with so many tensors of tvm-ffi."""
+    return f"{count} tvm_ffi tensors"
 
 
 Functions = Mapping[str, Callable[..., Any]]
@@ -206,6 +212,34 @@ def with_ctypes(folder: Path) -> Functions:
 
 _KEPT: Final[list[object]] = []
 
+# ---- CuTe DSL ----
+
+
+def cute(folder: Path) -> Functions:
+    """What `cute.compile` gives."""
+    return _by_row(_cute())
+
+
+def cute_reloaded(folder: Path) -> Functions:
+    """The same functions, written to object files and loaded again."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return _by_row(cute_peer.reloaded(_cute(), folder))
+
+
+def _cute() -> Functions:
+    if cute_peer.is_missing():
+        raise Missing("nvidia-cutlass-dsl is not installed")
+    return cute_peer.compiled()
+
+
+def _by_row(functions: Functions) -> Functions:
+    found = {NOTHING: functions["nothing"], ONE_INT: functions["one_int"]}
+    for count in peers.COUNTS:
+        for row in (arrays, tensors, ffi_tensors):
+            found[row(count)] = functions[f"take{count}"]
+    return found
+
+
 MAKERS: Final[Mapping[str, Callable[[Path], Functions]]] = MappingProxyType(
     {
         "nanobind": nanobind,
@@ -213,5 +247,7 @@ MAKERS: Final[Mapping[str, Callable[[Path], Functions]]] = MappingProxyType(
         "torch.ops": torch_ops,
         "Numba": numba,
         "ctypes": with_ctypes,
+        "CuTe DSL": cute,
+        "CuTe DSL, reloaded": cute_reloaded,
     }
 )
