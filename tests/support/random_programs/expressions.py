@@ -257,7 +257,14 @@ class Expressions:
         name = self.choices.one(
             ("floor", "ceil", "trunc", "round", "fabs", "copysign", "fmod", "fma")
         )
-        if name in ("copysign", "fmod", "fma"):
+        if name == "copysign":
+            # The sign of a NaN is nobody's business, and an integer is none.
+            left, whole = self.number(scope, depth), Int32
+            if promoted(left.dtype, Int32) is None:
+                whole = left.dtype
+            dtype = promoted(left.dtype, whole) or whole
+            operands = [left.text, f"{name_of(whole)}({self.number(scope, depth).text})"]
+        elif name in ("fmod", "fma"):
             left, right, dtype = self.pair(scope, depth)
             operands = [left, right]
             if name == "fma":
