@@ -1,4 +1,4 @@
-"""Exports one function for programs in other languages, and loads it back.
+"""Exports functions for programs in other languages, and loads one back.
 
     python export.py [folder]
 
@@ -28,12 +28,20 @@ def scale(a: fe.Tensor, b: fe.Tensor, factor: fe.Float32 = 2.0):
     scale_kernel(a, b, factor).launch(grid=grid, block=(256, 1, 1))
 
 
+@fe.jit
+def double_matrix(a: fe.Tensor, b: fe.Tensor):
+    """Writes `2 * a` to `b`, matrices in columns."""
+    b[:, :] = a[:, :] + a[:, :]
+
+
 def export(folder: Path) -> None:
-    n = fe.sym_int()
+    n, m = fe.sym_int(), fe.sym_int()
     a, b = (fe.make_fake_compact_tensor(fe.Float32, (n,)) for _ in range(2))
     compiled = fe.compile(scale, a, b, fe.Float32(2.0), options="--target cpu")
     compiled.export_to_c(folder / "scale.o")
-    compiled.export_library(folder / "scale.so")
+    x, y = (fe.make_fake_compact_tensor(fe.Float32, (n, m)) for _ in range(2))
+    matrices = fe.compile(double_matrix, x, y, options="--target cpu")
+    fe.export_library(folder / "scale.so", [compiled, matrices])
     compiled.export_header(folder / "scale.h")
     compiled.export_header(folder / "scale.hpp")
     compiled.export_stub(folder / "scale.pyi")

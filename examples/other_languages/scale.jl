@@ -12,3 +12,14 @@ a = Float32[0, 1, 2, 3]
 b = similar(a)
 mod["scale"](a, b, 2.5)
 println(b)
+
+x = Float32[1 2 3; 4 5 6]
+y = similar(x)
+mod["double_matrix"](x, y)
+println(y)
+
+try
+    mod["scale"](a, b[1:3], 2.5)
+catch error
+    println(error)
+end

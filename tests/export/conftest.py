@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import uuid
+
 import pytest
+from cuda_body import IMAGE
 from exported import compiled_add_one, compiled_scale
 
+import ferrule as fe
 from ferrule.runtime import Function
 
 
@@ -18,3 +22,15 @@ def add_one() -> Function:
 def scale() -> Function:
     """`scale_host(a, b, factor=2.0)`: b = factor * a."""
     return compiled_scale()
+
+
+@pytest.fixture
+def ptx() -> fe.Module:
+    """`first(a, b)` and `second(both)` as a module of kind `ferrule.ptx`.
+
+    Each has an image of its own: tvm-ffi keeps what was loaded, and the stand-in of the driver
+    forgets it.
+    """
+    image = IMAGE + f"// {uuid.uuid4().hex}\n".encode()
+    kernels = ["first(a: Pointer(float32), b: float32)", "second(both: Tuple[int64, int32])"]
+    return fe.Module.from_ptx(image, kernels)

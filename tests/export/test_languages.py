@@ -10,10 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from exported import DOUBLED, applied, double_matrix, run_python
+from exported import DOUBLED, applied, run_python
 from tvm_ffi import libinfo
 
-import ferrule as fe
 from ferrule.runtime import Function, find_runtime_libraries, load_module
 from ferrule.runtime.headers import c_header, cpp_header
 from ferrule.runtime.stubs import stub
@@ -136,7 +135,7 @@ int main(void) {
 
   TVMFFIAny args[3];
   memset(args, 0, sizeof args);
-  args[0] = text("./matrix.so");
+  args[0] = text("./scale.so");
   args[0] = call(loader, args, 1);
   args[1] = text("double_matrix");
   args[2].type_index = kTVMFFIBool; /* look into imports too */
@@ -160,15 +159,22 @@ int main(void) {
 """
 
 
-def test_a_program_that_calls_as_julia_does(tmp_path: Path) -> None:
+def test_a_program_that_calls_as_julia_does(folder: Path) -> None:
     """The C API as TVMFFI.jl uses it, with matrices in columns."""
     need("gcc")
-    rows, columns = fe.sym_int(), fe.sym_int()
-    matrices = (fe.make_fake_compact_tensor(fe.Float32, (rows, columns)) for _ in range(2))
-    fe.compile(double_matrix, *matrices).export_library(tmp_path / "matrix.so")
-    (tmp_path / "main.c").write_text(AS_JULIA_CALLS)
-    run("gcc", *STRICT, *INCLUDE, "main.c", *LINKED, "-o", "main", folder=tmp_path)
-    assert run("./main", folder=tmp_path) == "2 8 4 10 6 12\n"
+    (folder / "julia.c").write_text(AS_JULIA_CALLS)
+    run("gcc", *STRICT, *INCLUDE, "julia.c", *LINKED, "-o", "as_julia", folder=folder)
+    assert run("./as_julia", folder=folder) == "2 8 4 10 6 12\n"
+
+
+def test_julia_calls_the_functions(folder: Path) -> None:
+    need("julia")
+    known = subprocess.run(["julia", "-e", "using TVMFFI"], capture_output=True, check=False)
+    if known.returncode != 0:
+        pytest.skip("TVMFFI.jl is not installed")
+    said = run("julia", "scale.jl", folder=folder).splitlines()
+    assert said[:2] == ["Float32[0.0, 2.5, 5.0, 7.5]", "Float32[2.0 4.0 6.0; 8.0 10.0 12.0]"]
+    assert "expected to match a.shape[0] = 4, but got 3" in said[2]
 
 
 def test_jax_calls_the_function(folder: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import tvm_ffi
-from exported import ADDED, DOUBLED, applied, compiled_add_one, run_python
+from exported import ADDED, DOUBLED, applied, compiled_add_one, run_python, vectors
 
 import ferrule as fe
 from ferrule.runtime import Function, StageError
@@ -136,3 +136,23 @@ def test_what_came_from_a_library_says_why_it_has_no_pickle(
     function = fe.runtime.load_module(tmp_path / "k.so").scale_host
     with pytest.raises(TypeError, match="cannot be pickled: .*was loaded from .*k.so"):
         pickle.dumps(function)
+
+
+@pytest.mark.needs_cc
+def test_functions_of_one_module_call_each_other(scale: Function, tmp_path: Path) -> None:
+    direct = fe.extern_func("scale_host", function=scale)
+
+    @fe.jit
+    def caller_host(a: fe.Tensor, b: fe.Tensor):
+        direct(a, b, 3.0)
+        direct(b, b, 2.0)
+
+    caller = fe.compile(caller_host, *vectors(), options="--target cpu")
+    module = fe.Module({"caller": caller, "scale_host": scale})
+    loaded = []
+    for suffix in ("so", "a"):
+        module.write_to_file(tmp_path / f"k.{suffix}")
+        loaded.append(fe.runtime.load_module(tmp_path / f"k.{suffix}"))
+        loaded.append(tvm_ffi.load_module(tmp_path / f"k.{suffix}"))
+    loaded.append(module.system_lib(f"tests_{uuid.uuid4().hex}_"))
+    assert [applied(each.caller) for each in loaded] == [[0.0, 6.0, 12.0]] * 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import struct
 import subprocess
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import llvmlite.binding as llvm
 import pytest
-from exported import compiled_add_one
+from exported import compiled_add_one, compiled_scale
+from tvm_ffi import libinfo
 
 import ferrule as fe
 from ferrule.compiler import targets
@@ -60,6 +62,32 @@ def test_a_mac(triple: str, cpu: int, tmp_path: Path) -> None:
     assert b'{"type_schema"' in data
 
 
+@pytest.mark.parametrize(
+    ("triple", "file_format", "mangled", "last"),
+    [
+        ("aarch64-linux-gnu", "elf64-littleaarch64", "__tvm_ffi_add_one", "ret"),
+        ("riscv64-linux-gnu", "elf64-littleriscv", "__tvm_ffi_add_one", "ret"),
+        ("arm64-apple-macosx11.0", "mach-o arm64", "___tvm_ffi_add_one", "ret"),
+        ("x86_64-apple-darwin", "mach-o 64-bit x86-64", "___tvm_ffi_add_one", "retq"),
+    ],
+)
+def test_a_disassembler_reads_the_code(
+    triple: str, file_format: str, mangled: str, last: str, tmp_path: Path
+) -> None:
+    if shutil.which("llvm-objdump") is None:
+        pytest.skip("no llvm-objdump")
+    function = compiled_add_one(f"--host-target {triple}")
+    function.export_to_c(tmp_path / "k.o", function_name="add_one")
+    command = ["llvm-objdump", "--syms", "--disassemble", "--no-show-raw-insn", "k.o"]
+    done = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert f"file format {file_format}\n" in done.stdout
+    visible = {line.split()[-1] for line in done.stdout.splitlines() if " g " in line[:30]}
+    prefix = mangled.removesuffix("_add_one")
+    assert visible == {mangled, f"{prefix}__metadata_add_one", f"{prefix}__doc_add_one"}
+    assert "<unknown>" not in done.stdout
+    assert any(line.split()[-1:] == [last] for line in done.stdout.splitlines())
+
+
 def test_what_was_made_for_another_machine_runs_here_too(tmp_path: Path) -> None:
     import numpy as np
 
@@ -96,12 +124,39 @@ PROGRAM = """
 """
 
 
-def test_arm_code_runs_under_qemu(tmp_path: Path) -> None:
+def emulator() -> tuple[str, str]:
+    """qemu and a C compiler for aarch64; skips without them."""
     qemu, compiler = shutil.which("qemu-aarch64"), shutil.which("aarch64-linux-gnu-gcc")
     if qemu is None or compiler is None:
         pytest.skip("no qemu-aarch64 and aarch64-linux-gnu-gcc")
-    from tvm_ffi import libinfo
+    return qemu, compiler
 
+
+def test_an_arm_program_runs_with_its_own_tvm_ffi(tmp_path: Path) -> None:
+    """FERRULE_TVM_FFI_AARCH64 names the libtvm_ffi.so of the package for that machine."""
+    qemu, compiler = emulator()
+    library = os.environ.get("FERRULE_TVM_FFI_AARCH64")
+    if library is None:
+        pytest.skip("FERRULE_TVM_FFI_AARCH64 names no libtvm_ffi.so")
+    function = compiled_scale("--host-target aarch64-linux-gnu")
+    function.export_to_c(tmp_path / "scale.o", function_name="scale")
+    function.export_header(tmp_path / "scale.h", function_name="scale")
+    example = Path(__file__).parents[2] / "examples" / "other_languages" / "static.c"
+    include = [f"-I{path}" for path in (tmp_path, *libinfo.include_paths())]
+    flags = [*include, f"-Wl,-rpath,{Path(library).parent}", "-o", "main"]
+    command = [compiler, str(example), "scale.o", library, *flags]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    run = [qemu, "-L", "/usr/aarch64-linux-gnu", "main"]
+    done = subprocess.run(run, cwd=tmp_path, check=True, capture_output=True, text=True)
+    numbers, error = done.stdout.splitlines()
+    assert numbers == "0 2.5 5 7.5"
+    assert error.startswith(
+        "ValueError: Mismatched b.shape[0] on argument #1 when calling: `scale("
+    )
+
+
+def test_arm_code_runs_under_qemu(tmp_path: Path) -> None:
+    qemu, compiler = emulator()
     function = compiled_add_one("--host-target aarch64-linux-gnu")
     function.export_to_c(tmp_path / "k.o", function_name="add_one")
     function.export_header(tmp_path / "k.h", function_name="add_one")

@@ -45,6 +45,23 @@ SAID = f"""\
 TypeError Expects 2 parameters when calling: `{SIGNATURE}`, but got 1
 TypeError Mismatched type on argument #1 when calling: `{SIGNATURE}`, expected Tensor, but got int
 """
+IMPORTED = "[42] [b'any bytes'] 1 library\n"
+
+WITH_IMPORTS = """
+import sys
+import numpy as np
+import tvm_ffi
+seen = []
+def load(data):
+    seen.append(bytes(data))
+    return tvm_ffi.system_lib(f"nothing_{len(seen)}_")
+tvm_ffi.register_global_func("ffi.Module.load_from_bytes.tests.bytes", load)
+tvm_ffi.register_global_func("tests.versions.twice", lambda n: 2 * n)
+module = tvm_ffi.load_module(sys.argv[1])
+a = np.zeros(1, np.int32)
+module.asks(21, a)
+print(a.tolist(), seen, len(module.imports), module.imports[0].kind)
+"""
 
 
 def interpreters() -> dict[str, Path]:
@@ -61,22 +78,43 @@ def library(add_one: Function, tmp_path_factory: pytest.TempPathFactory) -> Path
     return path
 
 
+twice = fe.import_func("tests.versions.twice", result=fe.Int32)
+
+
+@fe.jit
+def asks(n: fe.Int32, a: fe.Tensor):
+    a[0] = twice(n)
+
+
+@pytest.fixture(scope="module")
+def importing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library that imports a module of a kind with a loader in Python, and looks up in it."""
+    path = tmp_path_factory.mktemp("importing") / "k.so"
+    one = fe.make_fake_tensor(fe.Int32, (1,), (1,))
+    function = fe.compile(asks, fe.Int32(1), one, options="--target cpu")
+    imported = fe.Module.from_bytes("tests.bytes", b"any bytes")
+    fe.Module([function], imports=[imported]).write_to_file(path)
+    return path
+
+
 @pytest.mark.needs_cc
-def test_the_installed_version(library: Path) -> None:
+def test_the_installed_version(library: Path, importing: Path) -> None:
     assert run(Path(sys.executable), library) == SAID
+    assert run(Path(sys.executable), importing, WITH_IMPORTS) == IMPORTED
 
 
 @pytest.mark.needs_cc
 @pytest.mark.parametrize("version", interpreters() or ["of FERRULE_TVM_FFI_VENVS"])
-def test_another_version(version: str, library: Path) -> None:
+def test_another_version(version: str, library: Path, importing: Path) -> None:
     if version not in interpreters():
         pytest.skip("FERRULE_TVM_FFI_VENVS names no folder of virtual environments")
     assert run(interpreters()[version], library) == SAID
+    assert run(interpreters()[version], importing, WITH_IMPORTS) == IMPORTED
 
 
-def run(python: Path, library: Path) -> str:
+def run(python: Path, library: Path, program: str = PROGRAM) -> str:
     # By itself: neither ferrule nor this environment's packages are on its path.
-    command = [str(python), "-I", "-c", WITHOUT_TORCH + PROGRAM, str(library)]
+    command = [str(python), "-I", "-c", WITHOUT_TORCH + program, str(library)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -35,11 +35,6 @@ def scale_host(a: fe.Tensor, b: fe.Tensor, factor: fe.Float32 = 2.0):
     b[:] = a[:] * factor
 
 
-@fe.jit
-def double_matrix(a: fe.Tensor, b: fe.Tensor):
-    b[:, :] = a[:, :] + a[:, :]
-
-
 def vectors() -> tuple[fe.specs.params.Tensor, ...]:
     """Two float32 vectors of one symbolic size."""
     n = fe.sym_int()
@@ -51,9 +46,9 @@ def compiled_add_one(options: str | None = None) -> Function:
     return fe.compile(add_one_host, *vectors(), options=options)
 
 
-def compiled_scale() -> Function:
+def compiled_scale(options: str | None = None) -> Function:
     """`scale_host(a, b, factor=2.0)`: b = factor * a."""
-    return fe.compile(scale_host, *vectors(), fe.Float32(1.0))
+    return fe.compile(scale_host, *vectors(), fe.Float32(1.0), options=options)
 
 
 def applied(function: Any, *more: Any, **keywords: Any) -> list[float]:

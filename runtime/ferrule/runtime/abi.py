@@ -11,6 +11,9 @@ from enum import IntEnum
 SYMBOL_PREFIX = "__tvm_ffi_"
 """What the C symbol of a TVM-FFI function begins with."""
 
+LIBRARY_CONTEXT = f"{SYMBOL_PREFIX}_library_ctx"
+"""The variable that tvm-ffi sets to the module of a library, for look-ups in what that imports."""
+
 
 def system_lib_symbol(prefix: str, symbol: str) -> str:
     """The name under which a symbol is registered for `tvm_ffi.system_lib(prefix)`."""

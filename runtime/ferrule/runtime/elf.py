@@ -97,6 +97,7 @@ class Section:
     info: int
     align: int
     entry_size: int
+    address: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +157,10 @@ def _check_magic(data: bytes) -> None:
 
 def read_section(data: bytes, offset: int) -> Section:
     """The section header at this offset."""
-    _, kind, _, _, at, size, link, info, align, entry_size = unpack(
+    _, kind, _, address, at, size, link, info, align, entry_size = unpack(
         SECTION, data, offset, "a section header"
     )
-    return Section(kind, at, size, link, info, align, entry_size)
+    return Section(kind, at, size, link, info, align, entry_size, address)
 
 
 def read_notes(data: bytes, offset: int, size: int, align: int) -> Iterator[Note]:
@@ -198,6 +199,24 @@ def read_symbols(
             continue
         if where == SHN_UNDEF or other & 3 in STV_VISIBLE:
             yield Symbol(name, where != SHN_UNDEF, binding == _STB_WEAK)
+
+
+def read_constant(
+    data: bytes, sections: Sequence[Section], table: Section, name: str
+) -> bytes | None:
+    """What stands from a symbol to the end of its section; None where it is not defined."""
+    strings = section_at(sections, table.link, SHT_STRTAB, "the names of symbols")
+    names = data[strings.offset : strings.offset + strings.size]
+    for name_at, _, _, where, value, _ in entries(SYMBOL, data, table):
+        if where in (SHN_UNDEF, SHN_ABS) or _name(names, name_at) != name:
+            continue
+        section = section_at(sections, where, None, f"the symbol {name}")
+        start = value - section.address
+        if section.kind == SHT_NOBITS or not 0 <= start <= section.size:
+            raise ObjectFileError(f"the symbol {name} is not in its section")
+        check_inside(data, section.offset, section.size, "a section")
+        return bytes(data[section.offset + start : section.offset + section.size])
+    return None
 
 
 def _check_place(sections: Sequence[Section], name: str, where: int, value: int, size: int) -> None:

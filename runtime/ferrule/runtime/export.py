@@ -18,8 +18,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
 from ferrule import specs
 from ferrule.runtime.archive import write_archive
 from ferrule.runtime.artefacts import ExportForm, Origin
+from ferrule.runtime.dataobject import data_object, flags_of
+from ferrule.runtime.engine import host_machine
 from ferrule.runtime.headers import Described, c_header, cpp_header
+from ferrule.runtime.importtree import SYMBOL as IMPORT_TREE
 from ferrule.runtime.linker import find_linker, machine_of
+from ferrule.runtime.objectfile import read_object
 from ferrule.runtime.stubs import stub
 
 if TYPE_CHECKING:
@@ -60,14 +64,18 @@ def export_library(path: StrPath, functions: Iterable[Function] | Mapping[str, F
     write_library(path, {name: _origin(f) for name, f in named_functions(functions).items()})
 
 
-def write_library(path: StrPath, origins: Mapping[str, Origin]) -> None:
-    """Write the library of what these origins export under their names."""
+def write_library(path: StrPath, origins: Mapping[str, Origin], imports: bytes = b"") -> None:
+    """Write the library of what these origins export under their names.
+
+    `imports` is its import tree, if it imports other modules.
+    """
     for name in origins:
         check_export_name(name)
     target = _target(path, (".so", ".a"), "export_library")
-    if not origins:
+    if not (origins or imports):
         raise ValueError(f"{target.name} would have no function: give export_library at least one")
     objects = {f"{name}.o": origin.export(name, ".o") for name, origin in origins.items()}
+    objects = with_import_tree(objects, imports)
     if target.suffix == ".a":
         write_file(target, write_archive(objects))
         return
@@ -77,6 +85,16 @@ def write_library(path: StrPath, origins: Mapping[str, Origin]) -> None:
         for source, data in zip(sources, objects.values(), strict=True):
             source.write_bytes(data)
         _replace(target, lambda temporary: linker.link(sources, temporary))
+
+
+def with_import_tree(objects: Mapping[str, bytes], imports: bytes) -> dict[str, bytes]:
+    """The objects of a library, with one of its import tree if it has any."""
+    if not imports:
+        return dict(objects)
+    first = next(iter(objects.values()), None)
+    machine = host_machine() if first is None else read_object(first).machine
+    tree = data_object(IMPORT_TREE, imports, machine, flags_of(first) if first else 0)
+    return {**objects, f"{IMPORT_TREE}.o": tree}
 
 
 def export_header(path: StrPath, functions: Iterable[Described]) -> None:
@@ -100,6 +118,11 @@ def check_export_name(name: str) -> None:
             f"function_name must not begin with an underscore, but got {name!r}: "
             f"tvm-ffi keeps the symbols `__tvm_ffi__...` for itself"
         )
+
+
+def write_again(path: StrPath, data: bytes) -> None:
+    """Write the bytes of a file that was loaded."""
+    write_file(_target(path, (Path(path).suffix,), "write_to_file"), data)
 
 
 def write_file(target: Path, data: bytes) -> None:

@@ -12,6 +12,7 @@ from typing import Final
 
 from ferrule.runtime import elf
 from ferrule.runtime.elf import Machine, Note
+from ferrule.runtime.importtree import SYMBOL as IMPORT_TREE
 
 _PT_LOAD: Final = 1
 _PT_NOTE: Final = 4
@@ -39,6 +40,20 @@ def read_library(data: bytes) -> LibraryFile:
         if kind == _PT_NOTE:
             notes += elf.read_notes(data, at, size, align)
     return LibraryFile(header.machine, tuple(_defined(data, header)), tuple(notes))
+
+
+def read_import_bytes(data: bytes) -> bytes | None:
+    """What stands at `__tvm_ffi__library_bin` in a library or object that was read before."""
+    kind = elf.FileType(int.from_bytes(data[16:18], "little"))
+    header = elf.read_header(data, kind)
+    sections = [elf.read_section(data, offset) for offset in header.sections]
+    wanted = elf.SHT_SYMTAB if kind is elf.FileType.OBJECT else elf.SHT_DYNSYM
+    for table in sections:
+        if table.kind == wanted:
+            found = elf.read_constant(data, sections, table, IMPORT_TREE)
+            if found is not None:
+                return found
+    return None
 
 
 def _defined(data: bytes, header: elf.Header) -> Iterator[str]:

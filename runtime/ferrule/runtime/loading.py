@@ -23,10 +23,12 @@ from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.archive import MAGIC, read_archive
 from ferrule.runtime.artefacts import ExportForm, ObjectCode, Stage
 from ferrule.runtime.elf import FileType, Note, ObjectFileError
-from ferrule.runtime.engine import Engine, host_machine
+from ferrule.runtime.engine import host_machine
 from ferrule.runtime.errors import StageError
+from ferrule.runtime.finder import Finder
 from ferrule.runtime.function import Function, make_function
-from ferrule.runtime.libraryfile import read_library
+from ferrule.runtime.importtree import LIBRARY, Node, order, read_import_tree
+from ferrule.runtime.libraryfile import read_import_bytes, read_library
 from ferrule.runtime.metadata import (
     NOTE_OWNER,
     NOTE_TYPE,
@@ -35,7 +37,8 @@ from ferrule.runtime.metadata import (
     read_metadata,
 )
 from ferrule.runtime.modules import Module
-from ferrule.runtime.objectfile import read_object
+from ferrule.runtime.objectfile import ObjectFile, read_object
+from ferrule.runtime.objectgroup import Member, load_group
 from ferrule.runtime.sharedlibrary import SharedLibrary, tvm_ffi_library
 
 if TYPE_CHECKING:
@@ -74,31 +77,84 @@ def load_pickled(data: bytes, name: str) -> Function:
 
 def _load(data: bytes, path: Path | None) -> Module:
     if data.startswith(MAGIC):
-        makers: dict[str, Callable[[], Any]] = {}
-        for member in read_archive(data):
-            makers.update(_object_makers(member, path))
-        return Module.loaded("archive", path, makers)
+        objects = list(read_archive(data))
+        return _load_objects("archive", objects, path).keep_file(".a", data)
     if data[:4] == b"\x7fELF" and data[16:18] == bytes((FileType.LIBRARY, 0)):
-        return Module.loaded("library", path, _library_makers(data, path))
-    return Module.loaded("object", path, _object_makers(data, path))
+        return _load_library(data, path).keep_file(".so", data)
+    return _load_objects("object", [data], path).keep_file(".o", data)
 
 
-def _object_makers(data: bytes, path: Path | None) -> dict[str, Callable[[], Any]]:
-    header = read_object(data)
-    described = _described(header.machine, header.defined, header.notes)
+def _load_objects(kind: str, objects: Sequence[bytes], path: Path | None) -> Module:
+    origin_of_file = "an object" if path is None else str(path)
+    members, notes = [], []
+    for data in objects:
+        header = read_object(data)
+        described = _described(header.machine, header.defined, header.notes)
+        members.append(_member(data, header, described))
+        notes.append(described)
+    engines = load_group(members)
+    makers: dict[str, Callable[[], Any]] = {}
+    for member, described, engine in zip(members, notes, engines, strict=True):
+        origin = LoadedOrigin(origin_of_file, member.code.data)
+        defined = member.header.defined
+        makers.update(_makers(described, defined, engine.address, engine, origin))
+    trees = list(filter(None, map(read_import_bytes, objects)))
+    if not trees:
+        return Module.loaded(kind, path, makers)
+    from ferrule.runtime.systemlib import give_imports
+
+    nodes = read_import_tree(trees[0])
+    give_imports(engines, nodes)
+    return _tree(nodes, kind, path, makers, {})
+
+
+def _load_library(data: bytes, path: Path | None) -> Module:
+    library, makers = _library_makers(data, path)
+    tree = read_import_bytes(data)
+    if tree is None:
+        return Module.loaded("library", path, makers)
+    nodes = read_import_tree(tree)
+    return _tree(nodes, "library", path, makers, library.modules(nodes))
+
+
+def _tree(
+    nodes: Sequence[Node],
+    kind: str,
+    path: Path | None,
+    makers: Mapping[str, Callable[[], Any]],
+    known: Mapping[int, tvm_ffi.Module],
+) -> Module:
+    """The root of an import tree; the library in it is of this kind. `known` are modules that
+    tvm-ffi has made of the nodes."""
+    modules: dict[int, Module] = {}
+    for at in order(nodes):
+        node = nodes[at]
+        imports = tuple(modules[child] for child in node.children)
+        if node.kind == LIBRARY:
+            modules[at] = Module.loaded(kind, path, makers, imports=imports)
+        else:
+            finder = Finder(node.kind, node.data, known.get(at))
+            modules[at] = Module.loaded(
+                node.kind, path, {}, imports=imports, data=node.data, finder=finder
+            )
+    return modules[0]
+
+
+def _member(data: bytes, header: ObjectFile, described: Mapping[str, Metadata]) -> Member:
     first = next(iter(described.values()), None)
     name, triple, cpu = (first.name, first.triple, first.cpu) if first else ("", "", "")
-    engine = Engine.load(ObjectCode(name, data, triple, cpu), header=header)
-    origin = LoadedOrigin("an object" if path is None else str(path), data)
-    return _makers(described, header.defined, engine.address, engine, origin)
+    links = [link for metadata in described.values() for link in metadata.links]
+    return Member(ObjectCode(name, data, triple, cpu), header, tuple(links))
 
 
-def _library_makers(data: bytes, path: Path | None) -> dict[str, Callable[[], Any]]:
+def _library_makers(
+    data: bytes, path: Path | None
+) -> tuple[SharedLibrary, dict[str, Callable[[], Any]]]:
     header = read_library(data)
     described = _described(header.machine, header.defined, header.notes)
     library = SharedLibrary.open(data, path, header.defined)
     origin = LoadedOrigin("a library" if path is None else str(path), None)
-    return _makers(described, header.defined, library.address, library, origin)
+    return library, _makers(described, header.defined, library.address, library, origin)
 
 
 def _described(

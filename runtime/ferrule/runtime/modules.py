@@ -1,7 +1,9 @@
 """`Module`: functions that belong together, compiled here or loaded from a file.
 
-A module is a name space and nothing else: each function keeps its own code alive. For tvm-ffi's
-own modules see `tvm_ffi.load_module`, which takes the same files, and `Module.system_lib`.
+A module is a name space and nothing else: each function keeps its own code alive. One that is no
+code, of kind `ferrule.ptx` or of a kind that somebody registered a loader for, holds the bytes that
+a library carries of it. For tvm-ffi's own modules see `tvm_ffi.load_module`, which takes the same
+files, and `Module.system_lib`.
 """
 
 from __future__ import annotations
@@ -14,25 +16,33 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from ferrule.runtime.artefacts import Stage
+from ferrule.runtime.elf import ObjectFileError
 from ferrule.runtime.errors import StageError
 from ferrule.runtime.export import (
     export_code,
     export_header,
     export_stub,
     named_functions,
+    with_import_tree,
+    write_again,
     write_library,
 )
+from ferrule.runtime.finder import Finder
 from ferrule.runtime.function import Function, described, origin_of
 from ferrule.runtime.headers import Described
+from ferrule.runtime.importing import with_imports
+from ferrule.runtime.importtree import LIBRARY
+from ferrule.runtime.moduletree import flattened, nodes_of
+from ferrule.runtime.ptx.functions import makers as ptx_makers
+from ferrule.runtime.ptx.payload import KIND as PTX
+from ferrule.runtime.ptx.payload import make_payload, read_payload, write_payload
+from ferrule.specs import Signature
 
 if TYPE_CHECKING:
     import tvm_ffi
 
 Source: TypeAlias = Literal["ir", "ll", "asm", "ptx"]
 """The texts of a module, by the suffix that they would have."""
-
-ModuleKind: TypeAlias = Literal["jit", "object", "archive", "library"]
-"""Where a module's functions come from: compiled here, an object, an archive, a shared library."""
 
 _STAGES: Final[Mapping[str, Stage]] = {"ir": "ir", "ll": "llvm", "asm": "asm", "ptx": "ptx"}
 
@@ -41,7 +51,8 @@ class Module:
     """Functions by name: `module["f"]`, `module.f`, `module.get_function("f")`.
 
     `Module([f, g])` joins compiled functions under their own names, `Module({"f": f})` under those
-    of the keys; `imports` are modules to look in for what is not here, where a look-up asks for it.
+    of the keys; `imports` are modules to look in for what is not here, where a look-up asks for it,
+    or generated code does.
     """
 
     def __init__(
@@ -50,37 +61,108 @@ class Module:
         *,
         imports: Iterable[Module] = (),
     ) -> None:
-        self._setup(
-            "jit", None, {n: _giving(f) for n, f in named_functions(functions).items()}, imports
-        )
+        given = named_functions(functions)
+        makers = {name: self._giving(function) for name, function in given.items()}
+        self._setup("jit", None, makers, imports)
+        self._given.update(given)
+
+    @classmethod
+    def from_bytes(cls, kind: str, data: bytes, *, imports: Iterable[Module] = ()) -> Module:
+        """A module that is no code: what a library carries of it, for the loader of its kind.
+
+        That is the global function `ffi.Module.load_from_bytes.<kind>`, which is needed where a
+        function is asked for, and where the library is loaded. ValueError for a kind that tvm-ffi
+        keeps for itself and for imports of `ferrule.ptx`, whose kernels call nothing;
+        ObjectFileError for damaged bytes of that kind.
+        """
+        if not kind or kind == LIBRARY or "\0" in kind:
+            raise ValueError(f"a module of bytes cannot be of kind {kind!r}")
+        return cls.loaded(kind, None, {}, imports=imports, data=bytes(data))
+
+    @classmethod
+    def from_ptx(cls, image: str | bytes, kernels: Iterable[Signature | str]) -> Module:
+        """A module of kind `ferrule.ptx`: kernels of PTX text, a cubin or a fatbin.
+
+        `kernels` are their signatures: numbers, pointers, and tuples of these for structs. Each
+        function takes its kernel's parameters, then the grid's x, y and z, the block's, and the
+        bytes of dynamic shared memory. It launches in the caller's current stream, on the GPU that
+        tensors given for pointers are on. ValueError for what is no image or has no such kernel.
+        """
+        return cls.from_bytes(PTX, write_payload(make_payload(image, kernels)))
 
     @classmethod
     def loaded(
-        cls, kind: ModuleKind, path: Path | None, makers: Mapping[str, Callable[[], Any]]
+        cls,
+        kind: str,
+        path: Path | None,
+        makers: Mapping[str, Callable[[], Any]],
+        *,
+        imports: Iterable[Module] = (),
+        data: bytes | None = None,
+        finder: Finder | None = None,
     ) -> Module:
-        """A module of a file, whose functions are made when they are asked for."""
+        """A module of a file, whose functions are made when they are asked for.
+
+        `data` are the bytes of one that is no code; `finder` knows its functions.
+        """
         module = cls.__new__(cls)
-        module._setup(kind, path, makers, ())
+        if data is not None and kind == PTX:
+            makers, finder, imports = ptx_makers(read_payload(data)), None, tuple(imports)
+            if imports:
+                raise ObjectFileError(f"a module of kind {PTX} imports nothing")
+        elif data is not None:
+            finder = finder or Finder(kind, data)
+        module._setup(kind, path, makers, imports)
+        module._data, module._finder = data, finder
         return module
 
     def _setup(
         self,
-        kind: ModuleKind,
+        kind: str,
         path: Path | None,
         makers: Mapping[str, Callable[[], Any]],
         imports: Iterable[Module],
     ) -> None:
         self._kind = kind
         self._path = path
+        self._file: tuple[str, bytes] | None = None
+        self._data: bytes | None = None
+        self._finder: Finder | None = None
+        self._given: dict[str, Function] = {}
         self._makers = dict(makers)
         self._made: dict[str, Any] = {}
         self._lock = RLock()
-        self._imports = tuple(imports)
+        self._imports = tuple(map(_checked, imports))
+
+    def _giving(self, function: Function) -> Callable[[], Function]:
+        """What gives a function; where it calls into what this module imports, one that can."""
+
+        def give() -> Function:
+            nodes = nodes_of(self) if self._imports else ()
+            return with_imports(function, nodes) if nodes else function
+
+        return give
+
+    def original(self, name: str) -> Any:
+        """The function that was given under a name, or is in the file."""
+        return self._given[name] if name in self._given else self[name]
+
+    def keep_file(self, suffix: str, data: bytes) -> Module:
+        """This module, with the bytes of the file that it is the root of."""
+        self._file = suffix, data
+        return self
 
     @property
-    def kind(self) -> ModuleKind:
-        """Where the functions come from."""
+    def kind(self) -> str:
+        """Where the functions come from: `jit`, compiled here; `object`, `archive` or `library`,
+        a file; or the kind of a module that is no code, `ferrule.ptx`.
+        """
         return self._kind
+
+    @property
+    def data(self) -> bytes | None:
+        """The bytes of a module that is no code."""
+        return self._data
 
     @property
     def path(self) -> Path | None:
@@ -99,13 +181,13 @@ class Module:
 
     def implements_function(self, name: str, query_imports: bool = False) -> bool:
         """Whether there is a function of this name, here or in what is imported."""
-        return name in self._makers or (
+        return name in self or (
             query_imports and any(m.implements_function(name, True) for m in self._imports)
         )
 
     def get_function(self, name: str, query_imports: bool = False) -> Any:
         """The function of this name. AttributeError that names those there are."""
-        if name in self._makers:
+        if name in self:
             return self[name]
         for module in self._imports if query_imports else ():
             if module.implements_function(name, True):
@@ -120,39 +202,53 @@ class Module:
         stage = _STAGES.get(kind)
         if stage is None:
             raise StageError(kind, _STAGES)
-        return "\n".join(origin_of(self[name]).text(stage) for name in self)
+        if self._finder is not None:
+            raise StageError(kind, (), f"the module is of kind {self._kind}")
+        # The kernels of one image have one text.
+        return "\n".join(dict.fromkeys(origin_of(self.original(name)).text(stage) for name in self))
 
     def write_to_file(self, path: str | os.PathLike[str]) -> None:
         """Write the module, in the form that the suffix names: a library (`.so`, `.a`), headers
-        (`.h`, `.hpp`), a stub (`.pyi`), and of one function any form of code.
+        (`.h`, `.hpp`), a stub (`.pyi`), and of one function any form of code; of kernels `.ptx`.
 
-        ValueError for another suffix. What fails is what fails for `export_library` and
-        `Function.export_to_c`.
+        A library has the code of all modules that are imported, and the import tree of those that
+        are no code. What was loaded is written as it was, byte for byte. ValueError for another
+        suffix, for modules that cannot be one library. What fails is what fails for
+        `export_library` and `Function.export_to_c`.
         """
-        origins = {name: origin_of(self[name]) for name in self}
-        match Path(path).suffix:
+        suffix = Path(path).suffix
+        if self._file is not None and suffix == self._file[0]:
+            write_again(path, self._file[1])
+            return
+        match suffix:
             case ".so" | ".a":
-                write_library(path, origins)
-            case ".h" | ".hpp":
+                functions, tree = flattened(self)
+                origins = {name: origin_of(function) for name, function in functions.items()}
+                write_library(path, origins, tree)
+            case ".ptx" if self._kind == PTX:
+                write_again(path, self.inspect_source("ptx").encode())
+            case ".h" | ".hpp" if self._data is None:
                 export_header(path, self._described())
             case ".pyi":
                 export_stub(path, self._described())
-            case _ if len(origins) == 1:
-                ((name, origin),) = origins.items()
-                export_code(origin, name, path)
+            case _ if len(self) == 1 and not self._imports:
+                (name,) = self
+                export_code(origin_of(self.original(name)), name, path)
             case _:
+                imports = " that imports others" if self._imports else ""
+                forms = ".so, .a, .h, .hpp or .pyi" if self._data is None else ".so, .a or .pyi"
                 raise ValueError(
-                    f"a module of {len(origins)} functions is written to a file that ends in .so, "
-                    f".a, .h, .hpp or .pyi, but got {os.fspath(path)!r}"
+                    f"a module of {len(self)} functions{imports} is written to a file that ends in "
+                    f"{forms}, but got {os.fspath(path)!r}"
                 )
 
     def _described(self) -> list[Described]:
         """What headers say: functions under their names in this module."""
-        pairs = ((name, described(self[name])) for name in self)
+        pairs = ((name, described(self.original(name))) for name in self)
         return [(signature.renamed(name), doc) for name, (signature, doc) in pairs]
 
     def system_lib(self, prefix: str = "") -> tvm_ffi.Module:
-        """The functions as a module of tvm-ffi, for good.
+        """The functions as a module of tvm-ffi, with its imports, for good.
 
         tvm-ffi makes modules of files and of symbols that are registered for the life of the
         process, and in no other way: so the code that this registers is never freed. One `prefix`
@@ -160,13 +256,21 @@ class Module:
         """
         from ferrule.runtime.systemlib import register
 
-        return register(prefix, [origin_of(self[name]).export(name, ".o") for name in self])
+        functions, tree = flattened(self)
+        objects = {name: origin_of(f).export(name, ".o") for name, f in functions.items()}
+        return register(prefix, list(with_import_tree(objects, tree).values()))
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        return _joined, (dict(self.functions), self._imports)
+        if self._file is not None:
+            from ferrule.runtime.loading import load_module
+
+            return load_module, (self._file[1],)
+        if self._data is not None:
+            return _unpickled, (self._kind, self._data, self._imports)
+        return _joined, ({name: self.original(name) for name in self}, self._imports)
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._makers:
+        if name not in self:
             raise KeyError(self._missing(name))
         with self._lock:
             if name not in self._made:
@@ -185,13 +289,18 @@ class Module:
         return iter(self._makers)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._makers
+        if name in self._makers or self._finder is None or not isinstance(name, str):
+            return name in self._makers
+        found = self._finder(name)
+        if found is not None:
+            self._made[name] = found
+        return found is not None
 
     def __len__(self) -> int:
         return len(self._makers)
 
     def __repr__(self) -> str:
-        names = ", ".join(self._makers) or "nothing"
+        names = ", ".join(self._makers) or (f"kind {self._kind}" if self._finder else "nothing")
         where = f" from {self._path}" if self._path is not None else ""
         return f"<ferrule.Module of {names}{where}>"
 
@@ -206,5 +315,14 @@ def _joined(functions: Mapping[str, Function], imports: Sequence[Module]) -> Mod
     return Module(functions, imports=imports)
 
 
-def _giving(function: Function) -> Callable[[], Function]:
-    return lambda: function
+def _unpickled(kind: str, data: bytes, imports: Sequence[Module]) -> Module:
+    return Module.from_bytes(kind, data, imports=imports)
+
+
+def _checked(module: Any) -> Module:
+    if not isinstance(module, Module):
+        raise TypeError(
+            f"a module imports others of ferrule, a ferrule.Module, but got {module!r}; "
+            f"Module.from_bytes makes one of what a loader of tvm-ffi reads"
+        )
+    return module

@@ -18,8 +18,10 @@ from typing import Final
 
 import tvm_ffi
 
+from ferrule.runtime import openmp
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.elf import ObjectFileError
+from ferrule.runtime.importtree import Node
 
 _NEEDS_LOADER: Final = (f"{SYMBOL_PREFIX}_library_bin", f"{SYMBOL_PREFIX}_library_ctx")
 """A library with one of these is known to tvm-ffi too, which fills them in."""
@@ -49,21 +51,36 @@ class SharedLibrary:
     @classmethod
     def open(cls, data: bytes, path: Path | None, defined: Sequence[str]) -> SharedLibrary:
         """Open the library of a file, or of bytes alone. ObjectFileError where that fails."""
+        wants = any(symbol in defined for symbol in _NEEDS_LOADER)
         with tempfile.TemporaryDirectory() as folder:
-            at = _fresh_path(data, path, Path(folder))
+            # tvm-ffi writes its module into the library: each such one is a copy of its own.
+            at = _fresh_path(data, None if wants else path, Path(folder))
             try:
+                openmp.offer()
                 library = ctypes.CDLL(str(at), os.RTLD_NOW | os.RTLD_LOCAL)
             except OSError as error:
-                words = str(error).replace(str(at), at.name)
+                words = str(error).replace(str(at), path.name if path else at.name)
                 raise ObjectFileError(f"the system cannot load it: {words}") from None
-            wants = any(symbol in defined for symbol in _NEEDS_LOADER)
-            return cls(library, tvm_ffi.load_module(str(at)) if wants else None)
+            module = tvm_ffi.load_module(str(at), keep_module_alive=False) if wants else None
+            return cls(library, module)
 
     def address(self, symbol: str) -> int:
         """The address of a symbol, valid while the library is open."""
         found = ctypes.cast(getattr(self._library, symbol), ctypes.c_void_p).value
         if found is None:
             raise KeyError(symbol)
+        return found
+
+    def modules(self, nodes: Sequence[Node]) -> dict[int, tvm_ffi.Module]:
+        """What tvm-ffi made of the modules of the library's import tree, by position."""
+        found: dict[int, tvm_ffi.Module] = {}
+        waiting = [(0, self._module)]
+        for at, module in waiting:
+            if module is not None and at not in found:
+                found[at] = module
+                # A loader may give one module for several, which has the imports of all.
+                imports = list(module.imports)[-len(nodes[at].children) :]
+                waiting += zip(nodes[at].children, imports, strict=False)
         return found
 
 

@@ -1,46 +1,86 @@
-"""Objects as modules of tvm-ffi: their symbols registered with its system library.
+"""Code as modules of tvm-ffi: its symbols registered with tvm-ffi's system library.
 
 A module of tvm-ffi is a C++ object that only a file or a registered symbol gives; the registration
-lasts as long as the process, and so does the code. The same objects are registered once.
+lasts as long as the process, and so does the code. The same code is registered once.
+
+tvm-ffi makes the module of a prefix under a lock that it holds while it makes the modules that this
+one imports. A loader that asks for a system library of its own would wait for itself, so those that
+are registered here are made before the module that imports them.
 """
 
 from __future__ import annotations
 
 import ctypes
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
-from typing import Final
+from threading import RLock
+from typing import Any, Final
 
 import tvm_ffi
 
-from ferrule.runtime.abi import SYMBOL_PREFIX, system_lib_symbol
+from ferrule.runtime import importtree
+from ferrule.runtime.abi import LIBRARY_CONTEXT, SYMBOL_PREFIX, system_lib_symbol
 from ferrule.runtime.archive import MAGIC, read_archive
 from ferrule.runtime.artefacts import ObjectCode
 from ferrule.runtime.elf import ObjectFileError
 from ferrule.runtime.engine import Engine
+from ferrule.runtime.finder import Finder
+from ferrule.runtime.importtree import LIBRARY, Node
+from ferrule.runtime.libraryfile import read_import_bytes
+from ferrule.runtime.metadata import NOTE_OWNER, NOTE_TYPE, read_metadata
 from ferrule.runtime.objectfile import read_object
+from ferrule.runtime.objectgroup import Member, load_group
 from ferrule.runtime.sharedlibrary import tvm_ffi_library
 
+
+@dataclass(slots=True)
+class _Registered:
+    """What belongs to a prefix, for good: what it was made of, its code and, soon, its module."""
+
+    digest: str
+    code: object
+    module: tvm_ffi.Module | None = None
+
+
 # What was registered cannot be taken back: tvm-ffi calls it until the process ends.
-_REGISTERED: Final[dict[str, tuple[str, list[Engine]]]] = {}
-_LOCK: Final = Lock()
+_REGISTERED: Final[dict[str, _Registered]] = {}
+_LOCK: Final = RLock()
 
 
 def register(prefix: str, objects: Sequence[bytes]) -> tvm_ffi.Module:
     """The module of these objects' functions. ValueError for a prefix that has other ones."""
     digest = hashlib.sha256(b"".join(map(_hash, objects))).hexdigest()
+    return _module(prefix, digest, lambda: _load_objects(prefix, objects))
+
+
+def register_code(
+    prefix: str, digest: str, make: Callable[[], tuple[object, Iterable[tuple[str, int]]]]
+) -> tvm_ffi.Module:
+    """The module of code that `make` gives, with its symbols and their addresses."""
+
+    def loaded() -> object:
+        code, symbols = make()
+        _register(symbols)
+        return code
+
+    return _module(prefix, digest, loaded)
+
+
+def _module(prefix: str, digest: str, load: Callable[[], object]) -> tvm_ffi.Module:
     with _LOCK:
         known = _REGISTERED.get(prefix)
         if known is None:
-            engines = [Engine.load(ObjectCode(prefix, data, "", "")) for data in objects]
-            _REGISTERED[prefix] = digest, engines
-            for engine in engines:
-                _register(prefix, engine)
-        elif known[0] != digest:
-            raise ValueError(f"the prefix {prefix!r} has other functions: choose another one")
-    return tvm_ffi.system_lib(prefix)
+            known = _REGISTERED[prefix] = _Registered(digest, load())
+    if known.digest != digest:
+        raise ValueError(f"the prefix {prefix!r} has other functions: choose another one")
+    if known.module is None:
+        # Not under the lock: a loader that tvm-ffi calls under its own may want it.
+        module = tvm_ffi.system_lib(prefix)
+        _share_context(known.code)
+        known.module = module
+    return known.module
 
 
 def load_file(path: str) -> tvm_ffi.Module:
@@ -57,10 +97,85 @@ def _hash(data: bytes) -> bytes:
     return hashlib.sha256(data).digest()
 
 
-def _register(prefix: str, engine: Engine) -> None:
-    add = tvm_ffi_library().TVMFFIEnvModRegisterSystemLibSymbol
-    for symbol in read_object(engine.code.data).defined:
-        if symbol.startswith(SYMBOL_PREFIX):
-            known = system_lib_symbol(prefix, symbol).encode()
-            if add(known, ctypes.c_void_p(engine.address(symbol))) != 0:
-                raise RuntimeError(f"tvm-ffi does not take the symbol {known!r}")
+def _load_objects(prefix: str, objects: Sequence[bytes]) -> list[Engine]:
+    engines = load_group([_member(prefix, data) for data in objects])
+    for data in objects:
+        _make_imports(data)
+    symbols: dict[str, int] = {}
+    for engine in engines:
+        for symbol in read_object(engine.code.data).defined:
+            if symbol.startswith(SYMBOL_PREFIX):
+                symbols.setdefault(system_lib_symbol(prefix, symbol), engine.address(symbol))
+    _register(symbols.items())
+    return engines
+
+
+def give_imports(engines: Iterable[Engine], nodes: Sequence[Node]) -> None:
+    """Let the code of objects look up functions in what their import tree says that they import.
+
+    tvm-ffi has no module of objects, so one without functions stands for them, for good.
+    """
+    wanting = [engine for engine in engines if _has_context(engine)]
+    if not wanting:
+        return
+    digest = hashlib.sha256(importtree.write_import_tree(nodes)).hexdigest()
+    prefix = f"ferrule_imports_{digest[:24]}_"
+    slot = ctypes.c_void_p()
+    module = register_code(
+        prefix, digest, lambda: (slot, [(prefix + LIBRARY_CONTEXT, ctypes.addressof(slot))])
+    )
+    libraries = (node for node in nodes if node.kind == LIBRARY and not module.imports)
+    made = [_made(nodes, child) for node in libraries for child in node.children]
+    with _LOCK:
+        for child in made if not module.imports else ():
+            module.import_module(child)
+    context = _REGISTERED[prefix].code
+    assert isinstance(context, ctypes.c_void_p)
+    for engine in wanting:
+        ctypes.memmove(engine.address(LIBRARY_CONTEXT), ctypes.byref(context), ctypes.sizeof(slot))
+
+
+def _made(nodes: Sequence[Node], at: int) -> tvm_ffi.Module:
+    """The module that the loader of its kind makes of a node, with what it imports."""
+    node = nodes[at]
+    module = Finder(node.kind, node.data).module
+    for child in node.children:
+        # There is no module of the code itself.
+        if nodes[child].kind != LIBRARY:
+            module.import_module(_made(nodes, child))
+    return module
+
+
+def _member(prefix: str, data: bytes) -> Member:
+    header = read_object(data)
+    notes = (n for n in header.notes if (n.owner, n.kind) == (NOTE_OWNER, NOTE_TYPE))
+    links = [link for note in notes for link in read_metadata(note.text).links]
+    return Member(ObjectCode(prefix, data, "", ""), header, tuple(links))
+
+
+def _make_imports(data: bytes) -> None:
+    """The modules that an object imports, before tvm-ffi asks for them under its lock."""
+    from ferrule.runtime.loaders import FROM_BYTES
+
+    tree = read_import_bytes(data)
+    for node in importtree.read_import_tree(tree) if tree is not None else ():
+        if node.kind in FROM_BYTES:
+            FROM_BYTES[node.kind](node.data)
+
+
+def _share_context(code: object) -> None:
+    """Give the module that tvm-ffi has told the first of several objects to the others."""
+    engines = [engine for engine in code if _has_context(engine)] if isinstance(code, list) else []
+    for engine in engines[1:]:
+        ctypes.memmove(engine.address(LIBRARY_CONTEXT), engines[0].address(LIBRARY_CONTEXT), 8)
+
+
+def _has_context(engine: Engine) -> bool:
+    return LIBRARY_CONTEXT in read_object(engine.code.data).defined
+
+
+def _register(symbols: Iterable[tuple[str, int]]) -> None:
+    add: Any = tvm_ffi_library().TVMFFIEnvModRegisterSystemLibSymbol
+    for name, address in symbols:
+        if add(name.encode(), ctypes.c_void_p(address)) != 0:
+            raise RuntimeError(f"tvm-ffi does not take the symbol {name!r}")

@@ -1,0 +1,38 @@
+"""Functions of this process whose code calls into what their module imports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ferrule.runtime.abi import LIBRARY_CONTEXT
+from ferrule.runtime.elf import ObjectFileError
+from ferrule.runtime.engine import Engine, host_triple
+from ferrule.runtime.entry.key import ANY_FUNCTION
+from ferrule.runtime.errors import StageError
+from ferrule.runtime.function import Function, described, make_function, origin_of
+from ferrule.runtime.importtree import Node
+from ferrule.runtime.objectfile import read_object
+
+
+def with_imports(function: Function, nodes: Sequence[Node]) -> Function:
+    """The function for a module with this import tree: itself, unless its code looks up imports.
+
+    Then it gets code of its own, which knows the modules of the tree; they stay for good.
+    """
+    from llvmlite import binding
+
+    from ferrule.runtime.systemlib import give_imports
+
+    origin = origin_of(function)
+    try:
+        code = origin.emit(function.name, binding.get_host_cpu_name(), host_triple())
+        if LIBRARY_CONTEXT not in read_object(code.data).defined:
+            return function
+        engine = Engine.load(code)
+    except (StageError, ObjectFileError):
+        return function
+    give_imports([engine], nodes)
+    signature, doc = described(function)
+    traits = getattr(origin, "traits", ANY_FUNCTION)
+    address = engine.address(code.symbol)
+    return make_function(address, signature, origin, owner=engine, doc=doc, traits=traits)

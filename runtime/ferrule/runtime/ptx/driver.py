@@ -1,0 +1,157 @@
+"""libcuda from Python: an image loaded once, its kernels launched. For calls that are not compiled.
+
+Functions, structs and numbers are those of the reference of the CUDA Driver API. The library is
+opened on the first launch, so that a machine without a GPU loads everything up to that.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any, Final
+
+from ferrule.runtime.abi import DeviceType
+from ferrule.runtime.errors import CudaError
+from ferrule.runtime.ptx.arguments import Packed
+
+_LIBRARY: Final = "libcuda.so.1"
+_INVALID_CONTEXT: Final = 201
+
+
+class LaunchConfig(ctypes.Structure):
+    """CUlaunchConfig."""
+
+    _fields_ = (
+        *((f"{size}Dim{axis}", ctypes.c_uint) for size in ("grid", "block") for axis in "XYZ"),
+        ("sharedMemBytes", ctypes.c_uint),
+        ("hStream", ctypes.c_void_p),
+        ("attrs", ctypes.c_void_p),
+        ("numAttrs", ctypes.c_uint),
+    )
+
+
+class KernelState(ctypes.Structure):
+    """What machine code finds of a kernel: its handle, null before the image is loaded, and the
+    driver's cuCtxGetDevice and cuLaunchKernelEx."""
+
+    _fields_ = (
+        ("kernel", ctypes.c_void_p),
+        ("get_device", ctypes.c_void_p),
+        ("launch", ctypes.c_void_p),
+    )
+
+
+class Image:
+    """An image in the driver: loaded on the first launch, for the life of the process."""
+
+    def __init__(self, image: bytes, kernels: Sequence[str]) -> None:
+        self._image: Final = image + b"\0"
+        self.states: Final = {name: KernelState() for name in kernels}
+        self._lock: Final = Lock()
+        self._driver: ctypes.CDLL | None = None
+        self._contexts: Final[dict[int, ctypes.c_void_p]] = {}
+
+    def launch(self, kernel: str, packed: Packed) -> None:
+        """Launch a kernel where its tensors are, else on the current device, else on the first.
+
+        It goes to the caller's current stream there. CudaError where the driver is missing or
+        refuses a call.
+        """
+        driver = self._opened(f"in the launch of {kernel}")
+        base, sizes = ctypes.addressof(packed.data), packed.sizes
+        addresses = [base + start for start in packed.starts]
+        pointers = (ctypes.c_void_p * max(1, len(addresses)))(*addresses)
+        with self._current(driver, packed.device, kernel) as ordinal:
+            config = LaunchConfig(*sizes.grid, *sizes.block, sizes.shared_bytes, _stream(ordinal))
+            function = ctypes.c_void_p(self.states[kernel].kernel)
+            arguments = (ctypes.byref(config), function, pointers, None)
+            _call(driver, kernel, "cuLaunchKernelEx", *arguments)
+
+    def _opened(self, doing: str) -> ctypes.CDLL:
+        with self._lock:
+            if self._driver is None:
+                self._driver = self._open(doing)
+            return self._driver
+
+    def _open(self, doing: str) -> ctypes.CDLL:
+        try:
+            driver = ctypes.CDLL(_LIBRARY)
+        except OSError as error:
+            raise CudaError(
+                f"the CUDA driver cannot be loaded {doing}: {error}; "
+                f"{_LIBRARY} comes with the NVIDIA driver: install that"
+            ) from None
+        kernel = doing.rpartition(" ")[2]
+        _call(driver, kernel, "cuInit", 0)
+        library = ctypes.c_void_p()
+        options = (None, None, 0, None, None, 0)
+        _call(driver, kernel, "cuLibraryLoadData", ctypes.byref(library), self._image, *options)
+        found = {name: ctypes.c_void_p() for name in self.states}
+        for name, place in found.items():
+            arguments = (ctypes.byref(place), library, name.encode())
+            _call(driver, name, "cuLibraryGetKernel", *arguments)
+        self._tell(driver, found)
+        return driver
+
+    def _tell(self, driver: ctypes.CDLL, found: Mapping[str, ctypes.c_void_p]) -> None:
+        """Fill the states; the kernel last, by which machine code sees that all is there."""
+        for state in self.states.values():
+            state.get_device = ctypes.cast(driver.cuCtxGetDevice, ctypes.c_void_p).value
+            state.launch = ctypes.cast(driver.cuLaunchKernelEx, ctypes.c_void_p).value
+        with Lock():  # what was written is seen before what follows
+            pass
+        for name, state in self.states.items():
+            state.kernel = found[name].value
+
+    @contextmanager
+    def _current(self, driver: ctypes.CDLL, device: int | None, kernel: str) -> Iterator[int]:
+        """A context of the device is current; gives the device's ordinal."""
+        current = ctypes.c_int(-1)
+        status = driver.cuCtxGetDevice(ctypes.byref(current))
+        if status == 0 and device in (None, current.value):
+            yield current.value
+            return
+        if status not in (0, _INVALID_CONTEXT):
+            raise _error(driver, kernel, "cuCtxGetDevice", status)
+        wanted = 0 if device is None else device
+        _call(driver, kernel, "cuCtxPushCurrent_v2", self._context(driver, wanted, kernel))
+        try:
+            yield wanted
+        finally:
+            driver.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
+
+    def _context(self, driver: ctypes.CDLL, device: int, kernel: str) -> ctypes.c_void_p:
+        with self._lock:
+            if device not in self._contexts:
+                context = ctypes.c_void_p()
+                arguments = (ctypes.byref(context), device)
+                _call(driver, kernel, "cuDevicePrimaryCtxRetain", *arguments)
+                self._contexts[device] = context
+            return self._contexts[device]
+
+
+def _call(driver: ctypes.CDLL, kernel: str, name: str, *arguments: Any) -> None:
+    status = getattr(driver, name)(*arguments)
+    if status != 0:
+        raise _error(driver, kernel, name, status)
+
+
+def _error(driver: ctypes.CDLL, kernel: str, name: str, status: int) -> CudaError:
+    code, text = ctypes.c_char_p(), ctypes.c_char_p()
+    driver.cuGetErrorName(status, ctypes.byref(code))
+    driver.cuGetErrorString(status, ctypes.byref(text))
+    known = (code.value or b"an unknown error").decode()
+    words = (text.value or b"the driver has no text for it").decode()
+    return CudaError(f"{name} failed with {known} ({status}: {words}) in the launch of {kernel}")
+
+
+def _stream(device: int) -> int | None:
+    """The caller's current stream on a device."""
+    from ferrule.runtime.sharedlibrary import tvm_ffi_library
+
+    ask = tvm_ffi_library().TVMFFIEnvGetStream
+    ask.restype = ctypes.c_void_p
+    found: int | None = ask(int(DeviceType.CUDA), device)
+    return found
