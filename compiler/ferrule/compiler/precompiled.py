@@ -1,19 +1,14 @@
-"""Code that was compiled before, as assembly that only copies its bytes.
+"""Code that was compiled before, taken apart: the functions and constants of an object from LLVM.
 
-An assembler takes as long for a line of assembly as for a thousand bytes of data.  So the support
-code, which stands in every object as it is, goes there as its machine code, with directives for
-what a linker must fill in.  For ELF alone: `as_data` returns None for what it does not know, and
-then the code's assembly has to do.
-
-Invariant: every label begins with `.Lferrule_` and the name of the piece of code, and no symbol is
-visible outside of the object.
+Each stands in a section of its own.  For ELF alone: `read` returns None for what it does not know.
+What goes into an object, and how, is in `placement`.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -23,8 +18,7 @@ _SYMBOL: Final = struct.Struct("<IBBHQQ")
 _RELOCATION: Final = struct.Struct("<QQq")
 
 _PROGBITS, _SYMTAB, _RELA = 1, 2, 4
-_WRITE, _ALLOC, _EXECUTE, _MERGE = 1, 2, 4, 16
-_CHUNK: Final = 4096
+_WRITE, _ALLOC = 1, 2
 
 _RELOCATIONS: Final = MappingProxyType(
     {
@@ -45,11 +39,72 @@ _RELOCATIONS: Final = MappingProxyType(
     }
 )
 """Relocations by ELF machine and number."""
+RELATIVE: Final = frozenset({"R_X86_64_PC32", "R_X86_64_PLT32", "R_AARCH64_PREL32"})
+"""Those that are 32 bits of the distance from their place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A place in a piece that refers to a symbol outside, or to a place in a piece by its number.
+
+    `offset` is the place, `kind` the relocation's name; without a symbol `addend` counts from the
+    start of the piece that is referred to.
+    """
+
+    offset: int
+    kind: str
+    symbol: str
+    piece: int
+    addend: int
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A function, constant or variable."""
+
+    section: str
+    data: bytes
+    align: int
+    is_written: bool
+    references: tuple[Reference, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Precompiled:
+    """The pieces by number, and where each symbol is: the piece and the offset in it."""
+
+    pieces: Mapping[int, Piece]
+    symbols: Mapping[str, tuple[int, int]]
+
+
+def joined(first: Precompiled, second: Precompiled) -> Precompiled:
+    """The pieces of both, each with what the other has of what it refers to outside."""
+    after = max(first.pieces, default=0) + 1
+    symbols = {name: (after + number, at) for name, (number, at) in second.symbols.items()}
+    symbols |= first.symbols
+
+    def found(each: Reference, moved: int) -> Reference:
+        if not each.symbol:
+            return replace(each, piece=each.piece + moved)
+        if each.symbol not in symbols:
+            return each
+        number, at = symbols[each.symbol]
+        return replace(each, symbol="", piece=number, addend=each.addend + at)
+
+    pieces = {
+        moved + number: replace(piece, references=tuple(found(r, moved) for r in piece.references))
+        for code, moved in ((first, 0), (second, after))
+        for number, piece in code.pieces.items()
+    }
+    return Precompiled(MappingProxyType(pieces), MappingProxyType(symbols))
+
+
+class _UnknownError(Exception):
+    """There is something that is not known here."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    label: str
     name: str
     kind: int
     flags: int
@@ -72,33 +127,29 @@ class _Symbol:
     value: int
 
 
-def as_data(code: bytes, exported: Sequence[str], name: str) -> str | None:
-    """Assembly for the sections of an object from LLVM; these of its symbols get their names.
-
-    `name` tells the labels from those of other pieces of code in one object.
-    """
+def read(code: bytes) -> Precompiled | None:
+    """What is in an object; None where that is anything that is not known here."""
     if code[:7] != b"\x7fELF\x02\x01\x01":
         return None
-    machine, sections = _sections(code, f".Lferrule_{name}_")
-    carried = {i: section for i, section in enumerate(sections) if section.is_carried}
-    symbols = [
-        symbol for each in sections if each.kind == _SYMTAB for symbol in _symbols(each, sections)
-    ]
-    lines = [line for section in carried.values() for line in _contents(section)]
-    for symbol in symbols:
-        if symbol.name in exported:
-            place = f"{carried[symbol.section].label}+{symbol.value}"
-            lines += [f".set {symbol.name}, {place}", f".type {symbol.name},@function"]
-    for section in sections:
-        if section.kind == _RELA and section.info in carried:
-            for line in _relocations(machine, section, carried, symbols):
-                if line is None:
-                    return None
-                lines.append(line)
-    return "\n".join([*lines, ".text"])
+    machine, sections = _sections(code)
+    carried = {i for i, section in enumerate(sections) if section.is_carried}
+    symbols = [symbol for each in sections for symbol in _symbols(each, sections)]
+    references: dict[int, list[Reference]] = {i: [] for i in carried}
+    try:
+        for rows in sections:
+            if rows.kind == _RELA and rows.info in carried:
+                references[rows.info] += _references(machine, rows, carried, symbols)
+    except _UnknownError:
+        return None
+    return Precompiled(
+        MappingProxyType({i: _piece(sections[i], references[i]) for i in sorted(carried)}),
+        MappingProxyType(
+            {each.name: (each.section, each.value) for each in symbols if each.section in carried}
+        ),
+    )
 
 
-def _sections(code: bytes, label: str) -> tuple[int, list[_Section]]:
+def _sections(code: bytes) -> tuple[int, list[_Section]]:
     """The ELF machine, and all sections."""
     header = _HEADER.unpack_from(code)
     machine, at, count, names = header[1], header[5], header[11], header[12]
@@ -106,16 +157,9 @@ def _sections(code: bytes, label: str) -> tuple[int, list[_Section]]:
     table = code[rows[names][4] :]
     return machine, [
         _Section(
-            f"{label}{i}",
-            _text(table, name),
-            kind,
-            flags,
-            code[start : start + size],
-            link,
-            info,
-            align,
+            _text(table, name), kind, flags, code[start : start + size], link, info, max(1, align)
         )
-        for i, (name, kind, flags, _, start, size, link, info, align, _) in enumerate(rows)
+        for name, kind, flags, _, start, size, link, info, align, _ in rows
     ]
 
 
@@ -123,39 +167,32 @@ def _text(table: bytes, at: int) -> str:
     return table[at : table.index(b"\0", at)].decode()
 
 
-def _symbols(table: _Section, sections: Sequence[_Section]) -> Iterator[_Symbol]:
+def _symbols(table: _Section, sections: Sequence[_Section]) -> list[_Symbol]:
+    if table.kind != _SYMTAB:
+        return []
     names = sections[table.link].data
-    for name, _, _, section, value, _ in _SYMBOL.iter_unpack(table.data):
-        yield _Symbol(_text(names, name), section, value)
+    rows = _SYMBOL.iter_unpack(table.data)
+    return [_Symbol(_text(names, name), section, value) for name, _, _, section, value, _ in rows]
 
 
-def _contents(section: _Section) -> Iterator[str]:
-    flags = "".join(
-        letter
-        for bit, letter in ((_ALLOC, "a"), (_WRITE, "w"), (_EXECUTE, "x"))
-        if section.flags & bit
-    )
-    # What LLVM may merge with equal strings is ordinary data here.
-    name = ".rodata" if section.flags & _MERGE else section.name
-    yield f'.section {name},"{flags}",@progbits'
-    yield f".balign {max(1, section.align)}"
-    yield f"{section.label}:"
-    for start in range(0, len(section.data), _CHUNK):
-        chunk = section.data[start : start + _CHUNK]
-        yield '.ascii "' + "".join(f"\\{byte:03o}" for byte in chunk) + '"'
-
-
-def _relocations(
-    machine: int, rows: _Section, carried: dict[int, _Section], symbols: Sequence[_Symbol]
-) -> Iterator[str | None]:
-    """What the linker fills in; None for what has no directive."""
-    place = carried[rows.info].label
+def _references(
+    machine: int, rows: _Section, carried: set[int], symbols: Sequence[_Symbol]
+) -> list[Reference]:
+    found = []
     for offset, info, addend in _RELOCATION.iter_unpack(rows.data):
         symbol, kind = symbols[info >> 32], _RELOCATIONS.get((machine, info & 0xFFFFFFFF))
         if kind is None or (symbol.section and symbol.section not in carried):
-            yield None
-            return
-        target = symbol.name
+            raise _UnknownError
         if symbol.section:
-            target, addend = carried[symbol.section].label, addend + symbol.value
-        yield f".reloc {place}+{offset}, {kind}, {target}{addend:+d}"
+            found.append(Reference(offset, kind, "", symbol.section, addend + symbol.value))
+        else:
+            found.append(Reference(offset, kind, symbol.name, 0, addend))
+    return found
+
+
+def _piece(section: _Section, references: Sequence[Reference]) -> Piece:
+    # LLVM lets a linker write to constants with places in them, which relative ones do not need.
+    is_constant = section.name.startswith(".rodata.")
+    is_relative = all(each.kind in RELATIVE for each in references)
+    is_written = bool(section.flags & _WRITE) and not (is_constant and is_relative)
+    return Piece(section.name, section.data, section.align, is_written, tuple(references))

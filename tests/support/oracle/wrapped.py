@@ -13,7 +13,7 @@ from ferrule.compiler import targets
 from ferrule.compiler.artefacts import Body, HostModule
 from ferrule.compiler.conventions import BodyCall
 from ferrule.compiler.origin import CompiledOrigin
-from ferrule.compiler.wrapper.builder import build_wrapper
+from ferrule.compiler.wrapper.builder import build_wrapper, wrapper_parts
 from ferrule.runtime.engine import Engine
 from ferrule.specs import Float32, Signature
 from ferrule.specs import params as kinds
@@ -56,10 +56,11 @@ class Wrapped:
             "ferrule_body",
             tuple(signature.symbols),
         )
-        options: dict[str, Any] = {} if hot else {"hot": False}
-        wrapper = build_wrapper(signature, BodyCall(body), **options)
+        parts = wrapper_parts(signature, BodyCall(body), (), (), None)
+        wrapper = parts.text() if hot else parts.build(hot=False)
         here = targets.host()
-        origin = CompiledOrigin(HostModule(signature, wrapper, body), "")
+        module = HostModule(signature, wrapper, body, needed=parts.needed)
+        origin = CompiledOrigin(module, "")
         self.engine = Engine.load(origin.emit(signature.name, here.cpu, here.triple))
         address = self.engine.address(f"__tvm_ffi_{signature.name}")
         self._function = ctypes.CFUNCTYPE(

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Final
 
-from ferrule.compiler.checker.format import ROW_STRUCT, Op
+from ferrule.compiler.checker.format import GOING, Op, pack_row, row_size
 from ferrule.compiler.messages.context import (
     HEADER_FIELDS,
     MAX_LOOPS,
@@ -106,6 +107,11 @@ class Code:
     def __len__(self) -> int:
         return len(self._rows)
 
+    @property
+    def ops(self) -> frozenset[Op]:
+        """What rows do so far."""
+        return frozenset(Op(row[0]) for row in self._rows)
+
     def row(self, op: Op, *, kind: int = 0, axis: int = 0, a: int = 0, b: int = 0) -> int:
         """Add a row; its number."""
         self._rows.append([op, kind, axis, a, b])
@@ -151,7 +157,16 @@ class Code:
             self._steps += at.steps
         return known
 
-    def data(self, *, signature: str, trace: str, leaves: int, symbols: int, stack: int) -> bytes:
+    def data(
+        self,
+        *,
+        signature: str,
+        trace: str,
+        leaves: int,
+        symbols: int,
+        stack: int,
+        is_result: bool = False,
+    ) -> bytes:
         """The program: header, texts, paths, steps, rows."""
         head = {"signature": self.text(signature), "trace": self.text(trace) if trace else 0}
         paths = PROGRAM.size + _aligned(len(self._texts))
@@ -159,14 +174,21 @@ class Code:
         code = steps + _aligned(4 * len(self._steps))
         head |= {"paths": paths, "code": code}
         head |= {"leaves": leaves, "symbols": symbols, "stack": stack}
-        packed = PROGRAM_STRUCT.pack(*(head[name] for name in HEADER_FIELDS), 0)
+        packed = PROGRAM_STRUCT.pack(*(head[name] for name in HEADER_FIELDS), is_result)
         packed += bytes(self._texts).ljust(paths - PROGRAM.size, b"\0")
         for argument, count, first, name, suffix in self._packed_paths:
             packed += PATH_STRUCT.pack(argument, count, steps + 4 * first, name, suffix)
         packed += b"".join(step.to_bytes(4, "little") for step in self._steps)
-        pack = ROW_STRUCT.pack
-        rows = b"".join([pack(*row) for row in self._rows])
-        return packed.ljust(code, b"\0") + rows
+        return packed.ljust(code, b"\0") + self._packed_rows()
+
+    def _packed_rows(self) -> bytes:
+        """The rows, and 8 bytes behind the last, so that it can be read like a longer one."""
+        starts = list(accumulate((row_size(row[-1]) for row in self._rows), initial=0))
+        packed = (
+            pack_row(Op(op), kind, axis, starts[a] if op in GOING else a, b)
+            for op, kind, axis, a, b in self._rows
+        )
+        return b"".join([*packed, bytes(8)])
 
 
 def _aligned(size: int) -> int:

@@ -10,7 +10,7 @@ from llvmlite import ir
 
 from ferrule.compiler.checker.code import KEY, VALUE
 from ferrule.compiler.checker.format import Op
-from ferrule.compiler.checker.frame import HELD, MAP_OBJECT, SEQ_OBJECT, Frame
+from ferrule.compiler.checker.frame import HELD, MACHINE, MAP_OBJECT, SEQ_OBJECT, Frame
 from ferrule.compiler.checker.reports import Said
 from ferrule.compiler.messages.context import MAX_LOOPS, PATH, PROGRAM, RUNNING
 from ferrule.runtime.abi import TypeIndex
@@ -27,6 +27,7 @@ from ferrule.runtime.llvm.layouts import (
 from ferrule.specs.params import DYNAMIC
 
 RELEASE: Final = ir.FunctionType(VOID, [PTR])
+RELEASE_ALL: Final = "ferrule_release_all"
 
 
 def _end(frame: Frame) -> None:
@@ -34,7 +35,7 @@ def _end(frame: Frame) -> None:
 
 
 def _count(frame: Frame) -> None:
-    actual = frame.build.sext(frame.get("num_args"), I64)
+    actual = frame.build.sext(frame.get("context.num_args"), I64)
     ok = frame.equal(actual, frame.operand("b"))
     frame.check(ok, Said.NUM_ARGS)
     frame.go_on()
@@ -154,17 +155,16 @@ def _pairs(frame: Frame) -> None:
     emitter, level = frame.emitter, frame.operand("kind")
     held, payload = frame.held(level), frame.payload("v_ptr")
     emitter.store(emitter.const_i64(0), frame.loop_index(level))
+    frame.set("release", emitter.symbol(RELEASE_ALL, RELEASE))
     release_held(emitter, held)
     with emitter.if_then(emitter.is_null(payload)):
         frame.go_on()
     size = emitter.load_field(payload, MAP_OBJECT, "size")
     with emitter.if_then(frame.equal(size, 0)):
         frame.go_on()
-    names = [emitter.byte_array(f"ffi.{kind}ForwardIterFunctor") for kind in ("Map", "Dict")]
-    name = frame.build.select(frame.equal(frame.operand("axis"), 0), *names)
     getter = emitter.alloca(PTR, name="getter")
     emitter.store(emitter.null(), getter)
-    _must(frame, emitter.call("TVMFFIFunctionGetGlobal", [name, getter]))
+    _must(frame, emitter.call("TVMFFIFunctionGetGlobal", [_iterator(frame), getter]))
     function = emitter.load(getter, PTR)
     with emitter.if_then(emitter.is_null(function)):
         _missing(frame)
@@ -175,6 +175,16 @@ def _pairs(frame: Frame) -> None:
     _must(frame, status)
     emitter.store_field(held, HELD, "next", emitter.load_field(result, ANY, "v_ptr"))
     frame.go_on()
+
+
+def _iterator(frame: Frame) -> ir.Value:
+    """The name of tvm-ffi's function, as a byte array."""
+    emitter, build = frame.emitter, frame.build
+    is_map = frame.equal(frame.operand("axis"), 0)
+    names = [f"ffi.{kind}ForwardIterFunctor" for kind in ("Map", "Dict")]
+    data = build.select(is_map, *map(emitter.cstring, names))
+    size = build.select(is_map, *(emitter.const_i64(len(name)) for name in names))
+    return frame.byte_array(data, size)
 
 
 def _missing(frame: Frame) -> None:
@@ -227,7 +237,7 @@ def _ask(frame: Frame, function: ir.Value, command: int, result: ir.Value) -> No
 
 
 def define_release(emitter: Emitter) -> None:
-    """Functions that give up what an Any, or a loop over a map, owns."""
+    """Functions that give up what an Any, a loop over a map, or all such loops own."""
     with emitter.define(
         "ferrule_release_any",
         VOID,
@@ -259,6 +269,19 @@ def define_release(emitter: Emitter) -> None:
         emitter.store_field(held, HELD, "next", emitter.null())
         for name in ("key", "value"):
             release_any(emitter, emitter.field_ptr(held, HELD, name))
+        emitter.ret()
+    with emitter.define(
+        RELEASE_ALL,
+        VOID,
+        RELEASE.args,
+        names=("machine",),
+        linkage="internal",
+        attributes=COLD,
+    ) as function:
+        (machine,) = function.args
+        first = emitter.field_ptr(machine, MACHINE, "held0")
+        with emitter.loop(emitter.const_i64(MAX_LOOPS)) as level:
+            release_held(emitter, emitter.index(first, HELD, level))
         emitter.ret()
 
 

@@ -1,7 +1,9 @@
-"""What a check program is made of: rows of 16 bytes, little-endian.
+"""What a check program is made of: rows of 8, 12 or 16 bytes, little-endian.
 
 A row is an operation with its operands `kind`, `axis`, `a` and `b`.  `a` is a number of a path, a
-row to go to, the offset of a text, or the number of a symbol; `b` a number or bits.  Rows work on a
+row to go to (how many bytes it is behind the first), the offset of a text, or the number of a
+symbol; `b` a number or bits.  `b` takes no bytes where it is 0, and 4 where it fits them: the two
+upper bits of the operation say how many.  Rows work on a
 few registers: the value at the path that `AT` chose, the number that was loaded last, and a stack
 for expressions.  Every operation has one handler in the interpreter.
 """
@@ -12,14 +14,17 @@ import struct
 from enum import IntEnum, auto
 from typing import Final
 
-from ferrule.runtime.llvm.layouts import I8, I16, I32, I64, Field, Layout
+from ferrule.runtime.llvm.layouts import I8, I16, I32, Field, Layout
 
 ROW: Final = Layout(
     "Row",
-    [Field("op", I8), Field("kind", I8), Field("axis", I16), Field("a", I32), Field("b", I64)],
+    [Field("op", I8), Field("kind", I8), Field("axis", I16), Field("a", I32)],
 )
-ROW_STRUCT: Final = struct.Struct("<BBHIq")
-assert ROW.size == ROW_STRUCT.size
+"""A row without `b`, which stands behind it."""
+_ROW: Final = struct.Struct("<BBHI")
+FORM_BITS: Final = 6
+"""Where the form of a row is in its first byte: `b` takes four times as many bytes."""
+assert ROW.size == _ROW.size
 
 
 class Op(IntEnum):
@@ -174,3 +179,25 @@ class Binary(IntEnum):
     MIN = 5
     MAX = 6
     CEILDIV = 7
+
+
+GOING: Final = frozenset({Op.JUMP, Op.UNLESS, Op.EACH, Op.NEXT, Op.PAIR, Op.LOAD})
+"""Rows whose `a` is a row to go to."""
+
+assert max(Op) < 1 << FORM_BITS
+
+
+def row_size(b: int) -> int:
+    """The bytes of a row with this `b`."""
+    return _ROW.size + 4 * _form(b)
+
+
+def pack_row(op: Op, kind: int, axis: int, a: int, b: int) -> bytes:
+    """A row."""
+    form = _form(b)
+    number = b.to_bytes(4 * form, "little", signed=True)
+    return _ROW.pack(op | form << FORM_BITS, kind, axis, a) + number
+
+
+def _form(b: int) -> int:
+    return 0 if b == 0 else 1 if -(1 << 31) <= b < 1 << 31 else 2

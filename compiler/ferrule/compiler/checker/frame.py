@@ -1,20 +1,20 @@
 """What the handlers of the interpreter share: its registers, and the ways to read and end a row.
 
-A handler is a part of one large function: LLVM takes longer for a function than for what is in it.
-It begins in a block of its own and ends in one of `Ends`: with the next row, at the end of the
-program, or with an error.
+A handler is a function of its own, `i32 ferrule_op_<op>(ptr machine, ptr row)`, so that an object
+carries those that its program needs.  It ends with one of `Status`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any, Final
 
 from llvmlite import ir
 
 from ferrule.compiler.checker.format import ROW
-from ferrule.compiler.checker.reports import Said, report_table
+from ferrule.compiler.checker.reports import Said, report, report_symbol
 from ferrule.compiler.messages.context import CONTEXT, MAX_LOOPS
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.emitter import Emitter
@@ -40,23 +40,30 @@ MACHINE: Final = Layout(
     "Machine",
     [
         Field("context", CONTEXT),
-        Field("table", PTR),
-        Field("args", PTR),
-        Field("values", PTR),
-        Field("out", PTR),
+        Field("b", I64),
+        Field("number", I64),
         Field("symbols", PTR),
         Field("owners", PTR),
+        Field("out", PTR),
+        Field("args", PTR),
         Field("stack", PTR),
-        Field("number", I64),
-        Field("num_args", I32),
+        Field("table", PTR),
+        Field("release", PTR),
         Field("pc", I32),
         Field("depth", I32),
         Field("undefined", I32),
         Field("device_id", I32),
         Field("device_owner", I32),
+        Field("reached", I32),
+        *(Field(f"index{level}", I64) for level in range(MAX_LOOPS)),
         *(Field(f"held{level}", HELD) for level in range(MAX_LOOPS)),
     ],
 )
+"""The registers.  What many handlers use stands in front, where instructions reach it shortest.
+
+`b` is that operand of the row, `pc` the place of the next row, `reached` the number of rows so far.
+`release`, where it is set, is a function of the machine that gives up what loops hold.
+"""
 
 SEQ_OBJECT: Final = Layout("SeqObj", [Field("header", OBJECT), Field("cell", SEQ)])
 SHAPE_OBJECT: Final = Layout("ShapeObj", [Field("header", OBJECT), Field("cell", SHAPE)])
@@ -79,18 +86,21 @@ TYPE_INFO: Final = Layout(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Ends:
-    """The blocks in which a handler can end.
+class Status(IntEnum):
+    """What a handler gives back."""
 
-    In `refused` it is known which message is `said`.
-    """
+    NEXT = 0
+    """Go on with the row that the register `pc` says."""
+    DONE = 1
+    """All is well."""
+    FAILED = -1
+    """An error is set."""
 
-    following: ir.Block
-    done: ir.Block
-    failed: ir.Block
-    refused: ir.Block
-    said: ir.PhiInstr
+
+HANDLER: Final = ir.FunctionType(I32, [PTR, PTR])
+END: Final = "ferrule_end"
+"""The function that ends a handler with a message, of the type `REFUSE`."""
+REFUSE: Final = ir.FunctionType(I32, [PTR, PTR, PTR])
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +110,6 @@ class Frame:
     emitter: Emitter
     machine: ir.Value
     row: ir.Value
-    ends: Ends
 
     @property
     def build(self) -> ir.IRBuilder:
@@ -121,8 +130,9 @@ class Frame:
 
     def operand(self, name: str) -> ir.Value:
         """An operand of the row, i64."""
-        value = self.emitter.load_field(self.row, ROW, name)
-        return value if name == "b" else self.build.zext(value, I64)
+        if name == "b":
+            return self.get("b")
+        return self.build.zext(self.emitter.load_field(self.row, ROW, name), I64)
 
     def operand32(self, name: str) -> ir.Value:
         """The same as i32, without its upper bits."""
@@ -170,7 +180,7 @@ class Frame:
 
     def loop_index(self, level: ir.Value) -> ir.Value:
         """The address of the running index of a loop."""
-        first = self.emitter.field_ptr(self.machine, MACHINE, "context.index0")
+        first = self.emitter.field_ptr(self.machine, MACHINE, "index0")
         return self.emitter.index(first, I64, level)
 
     def held(self, level: ir.Value) -> ir.Value:
@@ -182,7 +192,7 @@ class Frame:
 
     def go_on(self) -> None:
         """End: go on with the next row."""
-        self.emitter.branch(self.ends.following)
+        self._end(Status.NEXT)
 
     def go_to(self, row: ir.Value) -> None:
         """End: go on with this row, i32."""
@@ -196,11 +206,14 @@ class Frame:
 
     def finish(self) -> None:
         """End: all is well."""
-        self.emitter.branch(self.ends.done)
+        self._end(Status.DONE)
 
     def fail(self) -> None:
         """End: an error is set."""
-        self.emitter.branch(self.ends.failed)
+        self._end(Status.FAILED)
+
+    def _end(self, status: Status) -> None:
+        self.emitter.ret(self.emitter.const_i32(status))
 
     def refuse(
         self,
@@ -219,9 +232,9 @@ class Frame:
         for name, value in (numbers | shown).items():
             if value is not None:
                 self.set(f"context.{name}", value)
-        number = self.emitter.const_i32(report_table()[1][said])
-        self.ends.said.add_incoming(number, self.build.block)
-        self.emitter.branch(self.ends.refused)
+        refuse = self.emitter.symbol(END, REFUSE)
+        arguments = [self.machine, self.row, _message(self.emitter, said)]
+        self.emitter.ret(self.emitter.tail_call(refuse, arguments))
 
     def refuse_big_int(
         self, value: ir.Value, large: Said, small: Said, shown: Mapping[str, ir.Value | int]
@@ -241,3 +254,16 @@ class Frame:
         """Refuse unless this holds."""
         with self.emitter.if_then(self.build.not_(ok)):
             self.refuse(said, **shown)
+
+
+def _message(emitter: Emitter, said: Said) -> ir.Value:
+    """The address of a message, which stands in the module once."""
+    name = report_symbol(said)
+    known = emitter.module.globals.get(name)
+    if known is None:
+        data = report(said)
+        value = ir.Constant(ir.ArrayType(I8, len(data)), bytearray(data))
+        known = emitter.global_constant(name, value)
+        known.linkage = "internal"
+        known.align = 1
+    return known

@@ -147,7 +147,8 @@ def _check_tensor(code: Code, spec: Tensor, node: Node, expected: int) -> None:
     code.row(Op.NDIM, b=len(spec.shape))
     dtype = PACKED_DTYPE if spec.packed else spec.dtype.dlpack
     name = PACKED_NAME if spec.packed else BY_DLPACK[dtype].name
-    code.row(Op.DTYPE, kind=int(spec.dtype in (Int8, Uint8)), a=code.text(name), b=dtype)
+    loose = spec.dtype in (Int8, Uint8) and not spec.exact
+    code.row(Op.DTYPE, kind=int(loose), a=code.text(spec.expected or name), b=dtype)
     code.row(Op.DEVICE, a=code.text(spec.device), b=DEVICE_CODES[spec.device])
     if spec.device_id is not None:
         code.row(Op.DEVICE_ID, b=spec.device_id)

@@ -4,7 +4,8 @@
 program over the arguments of a call and decodes everything itself.  It sets the error of the first
 check that fails and returns -1; or it returns 0, the leaves of all parameters are in the first
 slots of `out` (each an i64, floats by their bits), and behind them is the value of each symbol.
-`table` has the messages of relations, `values` is room for 8 numbers that they show.
+With a null `table` it sets no error and returns how many rows it came, a positive number.
+`table` has the messages of relations; `values` is not used.
 
 It is safe for any argument: nothing is read before the rows in front of it have made sure that it
 is there.  What a row may rely on is documented in `format`.
@@ -12,21 +13,22 @@ is there.  What a row may rely on is documented in `format`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from llvmlite import ir
 
-from ferrule.compiler.checker.flow import FLOW, define_release, release_held
-from ferrule.compiler.checker.format import ROW, Op
-from ferrule.compiler.checker.frame import HELD, MACHINE, Ends, Frame
+from ferrule.compiler.checker.flow import FLOW, RELEASE, define_release
+from ferrule.compiler.checker.format import FORM_BITS, ROW, Op
+from ferrule.compiler.checker.frame import END, HANDLER, MACHINE, REFUSE, Frame, Status
 from ferrule.compiler.checker.numbers import NUMBERS
 from ferrule.compiler.checker.objects import OBJECTS, define_device
-from ferrule.compiler.checker.reports import report_table
 from ferrule.compiler.checker.scalars import SCALARS, define_narrow
 from ferrule.compiler.checker.tensors import TENSORS
-from ferrule.compiler.messages.context import MAX_LOOPS, PROGRAM
-from ferrule.compiler.messages.support import CHECK, RAISE
+from ferrule.compiler.dispatch import define_table, handler_of
+from ferrule.compiler.messages.context import PROGRAM
+from ferrule.compiler.messages.support import CHECK, SAY
+from ferrule.compiler.needs import op_symbol
 from ferrule.runtime.llvm.emitter import COLD, Emitter
 from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR
 
@@ -40,26 +42,83 @@ def _handlers() -> dict[Op, Callable[[Frame], None]]:
 
 
 HANDLERS: Final = _handlers()
+TABLE: Final = "ferrule_handlers"
+"""The table of handlers: their offsets from it, by operation."""
+
+
+RARE: Final = tuple(op for op in Op if op >= Op.INTEGER)
+"""Rows of kinds other than tensors and shapes."""
 
 
 def define_check(emitter: Emitter) -> None:
-    """See the module; `define_support` comes before."""
+    """See the module; without the handlers of `RARE` and the table of all."""
+    _define_refuse(emitter)
+    _define_handlers(emitter, (op for op in Op if op not in RARE))
+    _define_check(emitter)
+
+
+def define_rare_rows(emitter: Emitter) -> None:
+    """The handlers of `RARE`, and what they call."""
     define_release(emitter)
     define_narrow(emitter)
     define_device(emitter)
+    _define_handlers(emitter, RARE)
+
+
+def define_row_table(emitter: Emitter) -> None:
+    """The table of all handlers."""
+    define_table(emitter, TABLE, HANDLER, [op_symbol(op) for op in Op])
+
+
+def _define_handlers(emitter: Emitter, ops: Iterable[Op]) -> None:
+    for op in ops:
+        with emitter.define(
+            op_symbol(op), I32, HANDLER.args, linkage="internal", attributes=COLD
+        ) as handler:
+            HANDLERS[op](Frame(emitter, *handler.args))
+
+
+def _define_refuse(emitter: Emitter) -> None:
+    """`i32 ferrule_end(ptr machine, ptr row, ptr message)`: end a handler with a message."""
+    names = ("machine", "row", "message")
+    with emitter.define(
+        END, I32, REFUSE.args, names=names, linkage="internal", attributes=COLD
+    ) as function:
+        machine, row, message = function.args
+        frame = Frame(emitter, machine, row)
+        with emitter.if_then(emitter.is_null(frame.get("table"))):
+            frame.fail()
+        frame.set("context.expected", frame.operand32("a"))
+        say = emitter.symbol("ferrule_say", SAY)
+        emitter.ret(emitter.tail_call(say, [machine, message]))
+
+
+def _define_check(emitter: Emitter) -> None:
     names = ("table", "program", "args", "num_args", "values", "out")
+    paths = {"program": "context.program", "num_args": "context.num_args"}
     with emitter.define("ferrule_check", I32, CHECK.args, names=names, attributes=COLD) as check:
         machine = emitter.alloca(MACHINE, name="machine")
         emitter.call("memset", [machine, emitter.const_i32(0), emitter.const_i64(MACHINE.size)])
         for name, value in zip(names, check.args, strict=True):
-            path = "context.program" if name == "program" else name
-            emitter.store_field(machine, MACHINE, path, value)
+            if name != "values":
+                emitter.store_field(machine, MACHINE, paths.get(name, name), value)
+        indices = emitter.field_ptr(machine, MACHINE, "index0")
+        emitter.store_field(machine, MACHINE, "context.indices", indices)
         _prepare(emitter, machine, check.args[1], check.args[5])
-        result = _run(emitter, machine)
-        first = emitter.field_ptr(machine, MACHINE, "held0")
-        with emitter.loop(emitter.const_i64(MAX_LOOPS)) as level:
-            release_held(emitter, emitter.index(first, HELD, level))
-        emitter.ret(result)
+        status = _run(emitter, machine)
+        release = emitter.load_field(machine, MACHINE, "release")
+        with emitter.if_then(emitter.builder.not_(emitter.is_null(release))):
+            emitter.call_pointer(release, RELEASE, [machine])
+        _answer(emitter, machine, status)
+
+
+def _answer(emitter: Emitter, machine: ir.Value, status: ir.Value) -> None:
+    """Return what the module says, of the status of the last row."""
+    with emitter.if_then(emitter.icmp("eq", status, emitter.const_i32(Status.DONE))):
+        emitter.ret(emitter.const_i32(0))
+    quiet = emitter.is_null(emitter.load_field(machine, MACHINE, "table"))
+    reached = emitter.load_field(machine, MACHINE, "reached")
+    emitter.ret(emitter.select(quiet, reached, emitter.const_i32(-1)))
 
 
 def _header(emitter: Emitter, program: ir.Value, name: str) -> ir.Value:
@@ -87,54 +146,42 @@ def _room(emitter: Emitter, kind: ir.Type, count: ir.Value) -> ir.Value:
 
 
 def _run(emitter: Emitter, machine: ir.Value) -> ir.Value:
-    """Run rows until one ends the program; the status of the call."""
+    """Run rows until one ends the program; its status."""
     build, program = emitter.builder, emitter.load_field(machine, MACHINE, "context.program")
     code = emitter.index(program, I8, _header(emitter, program, "code"))
-    head = emitter.block("next")
+    head, behind = emitter.block("next"), emitter.block("behind")
     emitter.branch(head)
     emitter.at(head)
-    pc = emitter.load_field(machine, MACHINE, "pc")
-    emitter.store_field(machine, MACHINE, "pc", build.add(pc, emitter.const_i32(1)))
-    row = emitter.index(code, ROW, build.zext(pc, I64))
-    blocks = {op: emitter.block(op.name.lower()) for op in Op}
-    switch = build.switch(emitter.load_field(row, ROW, "op"), blocks[Op.END])
-    ends = _ends(emitter, head)
-    frame = Frame(emitter, machine, row, ends)
-    for op, block in blocks.items():
-        if op is not Op.END:
-            switch.add_case(ir.Constant(I8, int(op)), block)
-        emitter.at(block)
-        HANDLERS[op](frame)
-    emitter.at(ends.refused)
-    _raise(frame)
-    return _joined(emitter, ends)
-
-
-def _ends(emitter: Emitter, head: ir.Block) -> Ends:
-    done, failed, refused = (emitter.block(name) for name in ("done", "failed", "refused"))
-    emitter.at(refused)
-    return Ends(head, done, failed, refused, emitter.builder.phi(I32, name="said"))
-
-
-def _raise(frame: Frame) -> None:
-    """Set the error of a message of the checker."""
-    emitter, ends = frame.emitter, frame.ends
-    frame.set("context.expected", frame.operand32("a"))
-    table = emitter.bytes_constant(report_table()[0], align=8)
-    args, count = frame.get("args"), frame.get("num_args")
-    arguments = [table, ends.said, args, count, frame.machine]
-    emitter.call(emitter.symbol("ferrule_raise", RAISE), arguments)
-    frame.fail()
-
-
-def _joined(emitter: Emitter, ends: Ends) -> ir.Value:
-    """The status, behind both ends of a program."""
-    behind = emitter.block("behind")
-    for end in (ends.done, ends.failed):
-        emitter.at(end)
-        emitter.branch(behind)
+    row, op = _next_row(emitter, machine, code)
+    handler = handler_of(emitter, TABLE, op)
+    status = emitter.call_pointer(handler, HANDLER, [machine, row])
+    more = build.icmp_signed("==", status, emitter.const_i32(Status.NEXT))
+    emitter.cond_branch(more, head, behind)
     emitter.at(behind)
-    status = emitter.builder.phi(I32, name="status")
-    status.add_incoming(emitter.const_i32(0), ends.done)
-    status.add_incoming(emitter.const_i32(-1), ends.failed)
     return status
+
+
+def _next_row(emitter: Emitter, machine: ir.Value, code: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """The address of the row at `pc` and its operation; `pc` and `b` are set."""
+    build = emitter.builder
+    reached = emitter.load_field(machine, MACHINE, "reached")
+    emitter.store_field(machine, MACHINE, "reached", build.add(reached, emitter.const_i32(1)))
+    pc = emitter.load_field(machine, MACHINE, "pc")
+    row = emitter.index(code, I8, build.zext(pc, I64))
+    first = build.zext(emitter.load_field(row, ROW, "op"), I32)
+    form = build.lshr(first, emitter.const_i32(FORM_BITS))
+    size = build.add(build.shl(form, emitter.const_i32(2)), emitter.const_i32(ROW.size))
+    emitter.store_field(machine, MACHINE, "pc", build.add(pc, size))
+    emitter.store_field(machine, MACHINE, "b", _number_behind(emitter, row, form))
+    op = build.and_(first, emitter.const_i32((1 << FORM_BITS) - 1))
+    return row, build.zext(op, I64)
+
+
+def _number_behind(emitter: Emitter, row: ir.Value, form: ir.Value) -> ir.Value:
+    """The number of no, four or eight bytes behind a row."""
+    build, place = emitter.builder, emitter.index(row, I8, ROW.size)
+    whole = build.load(place, align=4, typ=I64)
+    half = build.sext(build.trunc(whole, I32), I64)
+    some = build.select(emitter.icmp("eq", form, emitter.const_i32(1)), half, whole)
+    none = emitter.icmp("eq", form, emitter.const_i32(0))
+    return build.select(none, emitter.const_i64(0), some)

@@ -120,18 +120,20 @@ def _divisible(frame: Frame) -> None:
 
 def _relation(frame: Frame) -> None:
     emitter, build = frame.emitter, frame.build
-    stack, values = frame.get("stack"), frame.get("values")
+    stack = frame.get("stack")
     left = emitter.load(stack, I64)
     right = emitter.load(emitter.index(stack, I64, 1), I64)
     defined = frame.equal(frame.get("undefined"), 0)
     with emitter.if_then(build.and_(defined, frame.equal(left, right))):
         frame.go_on()
-    emitter.store(right, values)
-    emitter.store(left, emitter.index(values, I64, 1))
+    with emitter.if_then(emitter.is_null(frame.get("table"))):
+        frame.fail()
+    frame.set("context.value0", right)
+    frame.set("context.value1", left)
     message = build.select(defined, frame.operand32("a"), frame.operand32("b"))
-    table, args, count = (frame.get(name) for name in ("table", "args", "num_args"))
+    table, args, count = (frame.get(name) for name in ("table", "args", "context.num_args"))
     raised = emitter.symbol("ferrule_raise", RAISE)
-    emitter.call(raised, [table, message, args, count, values])
+    emitter.call(raised, [table, message, args, count, frame.machine])
     frame.fail()
 
 

@@ -14,13 +14,13 @@ from ferrule.compiler.checker.frame import SEQ_OBJECT, SHAPE_OBJECT, TYPE_INFO, 
 from ferrule.compiler.checker.reports import Said
 from ferrule.compiler.messages.context import PlaceKind
 from ferrule.compiler.messages.names import BIG_INT
+from ferrule.compiler.messages.texts import find_text, is_there
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.emitter import COLD, Emitter
-from ferrule.runtime.llvm.layouts import ANY, BYTE_ARRAY, I1, I8, I32, I64, PTR, Field, Layout
+from ferrule.runtime.llvm.layouts import ANY, I1, I8, I32, I64, PTR, Field, Layout
 from ferrule.specs import DEVICE_CODES
 from ferrule.specs.expr import INT64_MAX, INT64_MIN
 
-TEXT: Final = ir.FunctionType(I1, [PTR, PTR])
 DEVICE: Final = ir.FunctionType(I1, [PTR, I64, PTR])
 
 _ENTRY: Final = Layout("DeviceName", [Field("code", I64), Field("offset", I64), Field("size", I64)])
@@ -137,19 +137,16 @@ def _refuse_big_element(frame: Frame, item: ir.Value, shown: dict[str, ir.Value]
 # ---- texts ----
 
 
-def _read_text(frame: Frame) -> tuple[ir.Value, ir.Value, ir.Value]:
-    """The value's text: the address of a byte array, and what is in it."""
-    emitter = frame.emitter
-    array = emitter.alloca(BYTE_ARRAY, name="found")
-    ok = emitter.call(emitter.symbol("ferrule_text", TEXT), [frame.any(), array])
-    frame.check(ok, Said.NULL_VALUE)
-    data = emitter.load_field(array, BYTE_ARRAY, "data")
-    return array, data, emitter.load_field(array, BYTE_ARRAY, "size")
+def _read_text(frame: Frame) -> tuple[ir.Value, ir.Value]:
+    """Address and length of the value's text."""
+    text = find_text(frame.emitter, frame.any())
+    frame.check(is_there(frame.emitter, text), Said.NULL_VALUE)
+    return frame.build.extract_value(text, 0), frame.build.extract_value(text, 1)
 
 
 def _text(frame: Frame) -> None:
     emitter = frame.emitter
-    _, data, size = _read_text(frame)
+    data, size = _read_text(frame)
     with emitter.if_then(frame.equal(frame.operand("kind"), 0)):
         leaf = frame.slot("out", frame.operand("axis"))
         emitter.store(frame.build.ptrtoint(data, I64), leaf)
@@ -159,7 +156,7 @@ def _text(frame: Frame) -> None:
 
 def _constant_text(frame: Frame) -> None:
     emitter, build = frame.emitter, frame.build
-    _, data, size = _read_text(frame)
+    data, size = _read_text(frame)
     wanted, length = frame.text(frame.operand("b"))
     frame.check(frame.equal(size, length), Said.CONSTANT)
     with emitter.if_then(build.not_(frame.equal(size, 0))):
@@ -183,7 +180,7 @@ def _data_type(frame: Frame) -> None:
     emitter = frame.emitter
     with emitter.if_then(frame.is_type(TypeIndex.DATA_TYPE)):
         frame.number(frame.build.zext(frame.payload("v_dtype"), I64))
-    array, _, _ = _read_text(frame)
+    array = frame.byte_array(*_read_text(frame))
     out = emitter.alloca(I64, name="dtype")
     emitter.store(emitter.const_i64(0), out)
     status = emitter.call("TVMFFIDataTypeFromString", [array, out])
@@ -197,7 +194,7 @@ def _device_value(frame: Frame) -> None:
     emitter = frame.emitter
     with emitter.if_then(frame.is_type(TypeIndex.DEVICE)):
         frame.number(frame.payload("v_device"))
-    _, data, size = _read_text(frame)
+    data, size = _read_text(frame)
     out = emitter.alloca(I64, name="device")
     ok = emitter.call(emitter.symbol("ferrule_device", DEVICE), [data, size, out])
     frame.check(ok, Said.NAMED_VALUE)

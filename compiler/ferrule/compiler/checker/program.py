@@ -24,7 +24,7 @@ from ferrule.compiler.checker.kinds import check_kinds
 from ferrule.compiler.checker.nodes import leaf_count, nodes_of
 from ferrule.compiler.checker.sizes import SizeRows
 from ferrule.compiler.checker.values import ValueRows
-from ferrule.compiler.messages import catalogue
+from ferrule.compiler.messages import catalogue, parts
 from ferrule.compiler.messages.parts import Value
 from ferrule.compiler.messages.table import Table
 from ferrule.specs.signature import Signature
@@ -34,11 +34,13 @@ from ferrule.specs.signature import Signature
 class Program:
     """A check program, to stand in an object as a constant aligned to 8 bytes.
 
-    `leaves` is the number of slots of `out` before those of the signature's symbols.
+    `leaves` is the number of slots of `out` before those of the signature's symbols, `ops` what its
+    rows do.
     """
 
     data: bytes
     leaves: int
+    ops: frozenset[Op]
 
 
 def build_program(
@@ -46,11 +48,15 @@ def build_program(
     relations: Sequence[Relation],
     table: Table,
     location: Location | None = None,
+    shown: str | None = None,
+    *,
+    is_result: bool = False,
 ) -> Program:
     """The program of a signature; messages of relations go to `table`.
 
-    `location` is where the function comes from, for the traceback of an error.  Raises ValueError
-    where the device of a tensor is not decided.
+    `location` is where the function comes from, for the traceback of an error; `shown` what its
+    messages call the signature; `is_result`: what is checked is what a call gave back.  Raises
+    ValueError where the device of a tensor is not decided.
     """
     code, nodes = Code(), nodes_of(signature)
     sizes = SizeRows(code, signature, nodes)
@@ -66,13 +72,14 @@ def build_program(
     code.row(Op.END)
     leaves = sum(map(leaf_count, signature.params))
     data = code.data(
-        signature=str(signature),
+        signature=shown or str(signature),
         trace=catalogue.trace_of(location),
         leaves=leaves,
         symbols=len(signature.symbols),
         stack=sizes.stack,
+        is_result=is_result,
     )
-    return Program(data, leaves)
+    return Program(data, leaves, code.ops)
 
 
 def _check_count(code: Code, count: int) -> None:
@@ -85,14 +92,14 @@ def _check_relation(
 ) -> None:
     undefined = catalogue.RELATION_UNDEFINED.fill(
         location=relation.location,
-        signature=str(signature),
+        signature=parts.Signature(),
         what=relation.left_name,
         left=signature.format(relation.left),
         right=signature.format(relation.right),
     )
     different = catalogue.RELATION.fill(
         location=relation.location,
-        signature=str(signature),
+        signature=parts.Signature(),
         what=relation.left_name,
         owner=relation.right_name,
         expected=Value(0),

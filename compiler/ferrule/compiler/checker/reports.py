@@ -1,7 +1,7 @@
 """The messages of the checker: those of the catalogue, filled with where the checker is.
 
-They are the same for every function, so they stand once, in the support code, as a table of their
-own; what differs from function to function is in its program.
+They are the same for every function, so they stand in the support code, each by itself; what
+differs from function to function is in its program.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Final
 
 from ferrule.compiler.messages import catalogue, parts
 from ferrule.compiler.messages.catalogue import Entry, Filling
-from ferrule.compiler.messages.parts import Text, Value
-from ferrule.compiler.messages.table import Table
+from ferrule.compiler.messages.parts import Value
+from ferrule.compiler.messages.table import Op, encoded, shown
 from ferrule.specs.expr import INT64_MAX, INT64_MIN
 
 
@@ -64,13 +64,7 @@ class Said(Enum):
 _COMMON: Final[Mapping[str, Filling]] = MappingProxyType(
     {
         "signature": parts.Signature(),
-        "argument": (
-            parts.Name(nested=True),
-            parts.Suffix(nested=True),
-            parts.Inside(),
-            Text("argument #"),
-            parts.ArgumentNumber(),
-        ),
+        "argument": parts.ARGUMENT,
         "what": (parts.Name(), parts.Suffix(), parts.Element()),
         "expected": Value(0),
         "actual": Value(1),
@@ -147,12 +141,22 @@ _MESSAGES: Final[Mapping[Said, tuple[Entry, Mapping[str, Filling]]]] = MappingPr
 )
 
 
+def report_symbol(said: Said) -> str:
+    """What the message is called in the support code."""
+    return f"ferrule_said_{said.name.lower()}"
+
+
+def report(said: Said) -> bytes:
+    """A message as bytes."""
+    return encoded(_filled(said))
+
+
 @cache
-def report_table() -> tuple[bytes, Mapping[Said, int]]:
-    """The table of all messages, and the number of each in it.  Pure."""
-    table = Table()
-    numbers = {
-        said: table.add(entry.fill(_COMMON, location=parts.Trace(), **own))
-        for said, (entry, own) in _MESSAGES.items()
-    }
-    return table.data(), MappingProxyType(numbers)
+def shown_by() -> Mapping[str, frozenset[Op]]:
+    """The operations that show the parts of each message, by the message's symbol.  Pure."""
+    return MappingProxyType({report_symbol(said): shown(_filled(said)) for said in Said})
+
+
+def _filled(said: Said) -> parts.Message:
+    entry, own = _MESSAGES[said]
+    return entry.fill(_COMMON, location=parts.Trace(), **own)

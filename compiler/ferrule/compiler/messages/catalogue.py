@@ -108,10 +108,16 @@ def body_fault(fault: Fault) -> Message:
 
 
 _PLACEHOLDERS: Final = re.compile(
-    r"(\{\{|\}\}|\{(?:|text|unsigned|bytes|bool|float|dtype|device)\})"
+    r"(\{\{|\}\}|\{(?:|text|unsigned|bytes|bool|float|dtype|device|type)\})"
 )
 _GIVEN: Final[Mapping[str, GivenKind]] = MappingProxyType(
-    {"{bool}": "bool", "{float}": "float", "{dtype}": "dtype", "{device}": "device"}
+    {
+        "{bool}": "bool",
+        "{float}": "float",
+        "{dtype}": "dtype",
+        "{device}": "device",
+        "{type}": "type",
+    }
 )
 _BRACES: Final = MappingProxyType({"{{": "{", "}}": "}"})
 

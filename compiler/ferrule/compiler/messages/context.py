@@ -5,8 +5,10 @@ its first slots are that buffer.  A *program* is the constant that the checker r
 its paths are read for messages too.  Everything in a program is found by its offset in bytes from
 the start; a text is its length (u32) and its UTF-8 bytes, offset 0 stands for no text.
 
+`is_result` is 1 where what is checked is no argument, but what a call gave back.
+
 A path leads from an argument to a value inside it: positions in tuples, and the running index of a
-loop over a container, which is in `CONTEXT`.
+loop over a container; `indices` are those of all loops.
 """
 
 from __future__ import annotations
@@ -53,13 +55,13 @@ CONTEXT: Final = Layout(
         Field("owner", I32),
         Field("order", I32),
         Field("hint", I32),
-        Field("__padding", I32),
-        *(Field(f"index{level}", I64) for level in range(MAX_LOOPS)),
+        Field("num_args", I32),
+        Field("indices", PTR),
     ],
 )
 
 HEADER_FIELDS: Final = ("signature", "trace", "paths", "code", "leaves", "symbols", "stack")
-PROGRAM: Final = Layout("Program", [Field(name, I32) for name in (*HEADER_FIELDS, "__padding")])
+PROGRAM: Final = Layout("Program", [Field(name, I32) for name in (*HEADER_FIELDS, "is_result")])
 PROGRAM_STRUCT: Final = struct.Struct("<8I")
 
 PATH: Final = Layout(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from ferrule.compiler.messages.names import Group
-from ferrule.compiler.messages.reader import SCRATCH, Reader
-from ferrule.runtime.llvm.layouts import BYTE_ARRAY, I8, I32, I64, PTR
+from ferrule.compiler.messages.names import DEVICES, DTYPES, TYPES, find_name
+from ferrule.compiler.messages.reader import SCRATCH, TYPE_INFO, Reader
+from ferrule.compiler.messages.texts import is_there
+from ferrule.runtime.abi import TypeIndex
+from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR
 
 
 def boolean(reader: Reader) -> None:
@@ -32,12 +34,26 @@ def device(reader: Reader) -> None:
     show_device(reader, build.trunc(both, I32), number)
 
 
+def kind(reader: Reader) -> None:
+    """A type index."""
+    show_type(reader, reader.emitter.builder.trunc(reader.slot(), I32))
+
+
 def text(reader: Reader) -> None:
     """Bytes at an address, as many as the next slot says."""
     emitter = reader.emitter
     behind = emitter.builder.add(reader.arg, emitter.const_i64(1))
     size = emitter.load(emitter.index(reader.values, I64, behind), I64)
     reader.show(emitter.builder.inttoptr(reader.slot(), PTR), size)
+
+
+def c_string(reader: Reader) -> None:
+    """See `parts.CString`."""
+    emitter = reader.emitter
+    address = emitter.builder.inttoptr(reader.slot(), PTR)
+    with emitter.if_then(emitter.is_null(address)):
+        reader.show_nothing()
+    reader.show(address, emitter.call("strlen", [address]))
 
 
 def show_boolean(reader: Reader, number: ir.Value) -> None:
@@ -63,19 +79,30 @@ def show_float(reader: Reader, number: ir.Value, form: str) -> None:
 
 def show_dtype(reader: Reader, bits: ir.Value) -> None:
     """End with the name of a dtype of 32 bits, or with its parts where it has none."""
-    emitter, build = reader.emitter, reader.emitter.builder
-    with emitter.if_then(reader.find(Group.DTYPE, bits)):
-        emitter.ret()
+    build = reader.emitter.builder
+    reader.show_name(DTYPES, bits)
     code, width = (build.and_(build.lshr(bits, bits.type(by)), bits.type(255)) for by in (0, 8))
     lanes = build.lshr(bits, bits.type(16))
     reader.show_formatted("(code %d, bits %d, lanes %d)", code, width, lanes)
 
 
-def show_device(reader: Reader, kind: ir.Value, number: ir.Value) -> None:
+def show_device(reader: Reader, code: ir.Value, number: ir.Value) -> None:
     """End with a device such as `cuda:1`."""
+    emitter, build = reader.emitter, reader.emitter.builder
+    name = find_name(emitter, DEVICES, code)
+    with emitter.if_then(is_there(emitter, name)):
+        data, size = (build.extract_value(name, i) for i in (0, 1))
+        reader.show_formatted("%.*s:%d", size, data, number)
+    reader.show_formatted("(device type %d):%d", code, number)
+
+
+def show_type(reader: Reader, index: ir.Value) -> None:
+    """End with the name of a type index."""
     emitter = reader.emitter
-    with emitter.if_then(reader.find(Group.DEVICE, kind)):
-        size = emitter.load_field(reader.out, BYTE_ARRAY, "size")
-        data = emitter.load_field(reader.out, BYTE_ARRAY, "data")
-        reader.show_formatted("%.*s:%d", emitter.builder.trunc(size, I32), data, number)
-    reader.show_formatted("(device type %d):%d", kind, number)
+    reader.show_name(TYPES, index)
+    registered = emitter.const_i32(int(TypeIndex.OBJECT))
+    with emitter.if_then(emitter.builder.icmp_signed(">=", index, registered)):
+        info = emitter.call("TVMFFIGetTypeInfo", [index])
+        data = emitter.load_field(info, TYPE_INFO, "type_key.data")
+        reader.show(data, emitter.load_field(info, TYPE_INFO, "type_key.size"))
+    reader.show_formatted("a value of type index %d", index)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from llvmlite import ir
 
 from ferrule.compiler.messages import given
 from ferrule.compiler.messages.context import MAX_LOOPS, PROGRAM, Order, PlaceKind
 from ferrule.compiler.messages.reader import SCRATCH, Reader
+from ferrule.compiler.messages.texts import find_text, is_there
 from ferrule.runtime.abi import TypeIndex
-from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I8, I32, I64
+from ferrule.runtime.llvm.emitter import COLD, Emitter
+from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I8, I32, I64, PTR
+
+STRIDE: Final = ir.FunctionType(I64, [PTR, I32])
 
 
 def _header_text(reader: Reader, name: str) -> None:
@@ -59,7 +65,8 @@ def suffix(reader: Reader) -> None:
     with emitter.if_then(absent):
         reader.show_nothing()
     form = emitter.index(reader.context("program"), I8, build.add(offset, emitter.const_i64(4)))
-    indices = [reader.context(f"index{level}") for level in range(MAX_LOOPS)]
+    first = reader.context("indices")
+    indices = [emitter.load(emitter.index(first, I64, level), I64) for level in range(MAX_LOOPS)]
     room = emitter.const_i64(SCRATCH)
     size = emitter.call("snprintf", [reader.scratch, room, form, *indices])
     size, limit = build.sext(size, I64), emitter.const_i64(SCRATCH - 1)
@@ -76,7 +83,11 @@ def inside(reader: Reader) -> None:
 
 def argument_number(reader: Reader) -> None:
     """See `parts.ArgumentNumber`."""
-    reader.show_formatted("%lld", reader.path("argument"))
+    emitter, words = reader.emitter, "the result"
+    flag = emitter.load_field(reader.context("program"), PROGRAM, "is_result")
+    with emitter.if_then(_equal(reader, flag, 1)):
+        reader.show(emitter.cstring(words), emitter.const_i64(len(words)))
+    reader.show_formatted("argument #%lld", reader.path("argument"))
 
 
 def element(reader: Reader) -> None:
@@ -113,23 +124,18 @@ def hexadecimal(reader: Reader) -> None:
     reader.show_formatted("0x%llx", reader.slot())
 
 
-def _has_text(reader: Reader) -> ir.Value:
-    return reader.emitter.call(reader.text, [reader.context("any"), reader.out])
-
-
 def quote(reader: Reader) -> None:
     """The quotation mark around a text, and around nothing else."""
     emitter = reader.emitter
-    with emitter.if_then(_has_text(reader)):
+    with emitter.if_then(is_there(emitter, find_text(emitter, reader.any()))):
         reader.show(emitter.cstring("'"), emitter.const_i64(1))
     reader.show_nothing()
 
 
 def value(reader: Reader) -> None:
     """See `parts.ValueHere`."""
-    emitter, any_value = reader.emitter, reader.context("any")
-    with emitter.if_then(_has_text(reader)):
-        emitter.ret()
+    emitter, any_value = reader.emitter, reader.any()
+    reader.show_found(find_text(emitter, any_value))
     index = emitter.load_field(any_value, ANY, "type_index")
     number = emitter.load_field(any_value, ANY, "v_int64")
     with emitter.if_then(_equal(reader, index, TypeIndex.FLOAT)):
@@ -152,7 +158,30 @@ def hint(reader: Reader) -> None:
         last = build.sub(emitter.load_field(tensor, DLTENSOR, "ndim"), emitter.const_i32(1))
         rows = _equal(reader, order, Order.ROW_MAJOR)
         fastest = build.select(rows, last, ir.Constant(I32, 0))
-        stride = emitter.call(reader.stride, [tensor, fastest])
+        stride = emitter.call(emitter.symbol("ferrule_stride", STRIDE), [tensor, fastest])
         with emitter.if_then(_equal(reader, stride, 1)):
             _context_text(reader, "hint")
     reader.show_nothing()
+
+
+def define_stride(emitter: Emitter) -> None:
+    """`i64 ferrule_stride(ptr tensor, i32 axis)`: a stride, computed where none are given."""
+    names = ("tensor", "axis")
+    with emitter.define(
+        "ferrule_stride", I64, STRIDE.args, names=names, attributes=COLD
+    ) as function:
+        tensor, axis = function.args
+        build = emitter.builder
+        strides = emitter.load_field(tensor, DLTENSOR, "strides")
+        with emitter.if_then(build.icmp_unsigned("!=", strides, emitter.null())):
+            place = emitter.index(strides, I64, build.sext(axis, I64))
+            emitter.ret(emitter.load(place, I64))
+        shape = emitter.load_field(tensor, DLTENSOR, "shape")
+        product = emitter.alloca(I64, name="product")
+        emitter.store(emitter.const_i64(1), product)
+        behind = build.add(axis, emitter.const_i32(1))
+        count = build.sub(emitter.load_field(tensor, DLTENSOR, "ndim"), behind)
+        with emitter.loop(count) as i:
+            place = emitter.index(shape, I64, build.sext(build.add(behind, i), I64))
+            emitter.store(build.mul(emitter.load(product, I64), emitter.load(place, I64)), product)
+        emitter.ret(emitter.load(product, I64))

@@ -1,16 +1,19 @@
-"""Names of kinds, dtypes and devices for messages, as a table in the support code."""
+"""Names of kinds, dtypes and devices for messages, as tables in the support code."""
 
 from __future__ import annotations
 
 import struct
-from enum import IntEnum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from llvmlite import ir
 
+from ferrule.compiler.messages.texts import ABSENT, TEXT, text_of
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.emitter import COLD, Emitter
-from ferrule.runtime.llvm.layouts import BYTE_ARRAY, I1, I32, I64, PTR, Field, Layout
+from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR
 from ferrule.specs import BY_DLPACK, DEVICE_NAMES
 from ferrule.specs.params import PACKED_NAME
 
@@ -49,64 +52,67 @@ TYPE_NAMES: Final[dict[int, str]] = {
 PACKED_DTYPE: Final = 0x00020411
 """Two 4-bit floats in a byte, as DLPack writes it."""
 
-
-class Group(IntEnum):
-    """What a number in the table is."""
-
-    TYPE = 0
-    DTYPE = 1
-    DEVICE = 2
+FIND: Final = ir.FunctionType(TEXT, [PTR, I32])
+_KEY: Final = struct.Struct("<I")
 
 
-ENTRY = Layout("Name", [Field("key", I64), Field("offset", I32), Field("size", I32)])
-_PACKED = struct.Struct("<QII")
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names of one sort of number: entries of a key (u32), a length (u8) and the name.
+
+    An entry without a name is the last.
+    """
+
+    symbol: str
+    names: Mapping[int, str]
+
+    def data(self) -> bytes:
+        """The entries."""
+        packed = (
+            struct.pack("<IB", key, len(name)) + name.encode() for key, name in self.names.items()
+        )
+        return b"".join(packed) + bytes(_KEY.size + 1)
 
 
-def name_key(group: Group, number: int) -> int:
-    """The key of a name: the group above the number's 32 bits."""
-    return group << 32 | number
+TYPES: Final = Names("ferrule_types", MappingProxyType(TYPE_NAMES))
+DTYPES: Final = Names(
+    "ferrule_dtypes",
+    MappingProxyType(
+        {**{code: dtype.name for code, dtype in BY_DLPACK.items()}, PACKED_DTYPE: PACKED_NAME}
+    ),
+)
+DEVICES: Final = Names("ferrule_devices", DEVICE_NAMES)
 
 
-def _names() -> dict[int, str]:
-    names = {name_key(Group.TYPE, index): name for index, name in TYPE_NAMES.items()}
-    names |= {name_key(Group.DTYPE, code): dtype.name for code, dtype in BY_DLPACK.items()}
-    names[name_key(Group.DTYPE, PACKED_DTYPE)] = PACKED_NAME
-    names |= {name_key(Group.DEVICE, code): name for code, name in DEVICE_NAMES.items()}
-    return names
+def find_name(emitter: Emitter, names: Names, number: ir.Value) -> ir.Value:
+    """The name of a number of 32 bits, `ABSENT` where it has none."""
+    table = emitter.module.globals.get(names.symbol)
+    if table is None:
+        data = names.data()
+        value = ir.Constant(ir.ArrayType(I8, len(data)), bytearray(data))
+        table = emitter.global_constant(names.symbol, value)
+        table.align = 1
+    return emitter.call(emitter.symbol("ferrule_name", FIND), [table, number])
 
 
-def _packed(names: dict[int, str]) -> bytes:
-    entries, texts = b"", b""
-    base = len(names) * _PACKED.size
-    for key, name in names.items():
-        data = name.encode()
-        entries += _PACKED.pack(key, base + len(texts), len(data))
-        texts += data
-    return entries + texts
-
-
-def define_name(emitter: Emitter) -> ir.Function:
-    """`i1 ferrule_name(i64 key, ptr out)`: put the name in a byte array, if there is one."""
-    names = _names()
-    table = emitter.bytes_constant(_packed(names), align=8)
+def define_name(emitter: Emitter) -> None:
+    """`{ptr, i64} ferrule_name(ptr names, i32 key)`: see `find_name`."""
     with emitter.define(
-        "ferrule_name", I1, [I64, PTR], names=("key", "out"), attributes=COLD
+        "ferrule_name", TEXT, FIND.args, names=("names", "key"), attributes=COLD
     ) as function:
-        key, out = function.args
-        with emitter.loop(emitter.const_i64(len(names))) as i:
-            entry = emitter.index(table, ENTRY, i)
-            found = emitter.builder.icmp_signed("==", emitter.load_field(entry, ENTRY, "key"), key)
-            with emitter.if_then(found):
-                _answer(emitter, table, entry, out)
-        emitter.ret(ir.Constant(I1, 0))
-    return function
-
-
-def _answer(emitter: Emitter, table: ir.Value, entry: ir.Value, out: ir.Value) -> None:
-    offset = emitter.builder.zext(emitter.load_field(entry, ENTRY, "offset"), I64)
-    size = emitter.builder.zext(emitter.load_field(entry, ENTRY, "size"), I64)
-    emitter.store_field(
-        out, BYTE_ARRAY, "data", emitter.builder.gep(table, [offset], source_etype=ir.IntType(8))
-    )
-    emitter.store_field(out, BYTE_ARRAY, "size", size)
-    emitter.ret(ir.Constant(I1, 1))
+        names, key = function.args
+        build, place = emitter.builder, emitter.alloca(PTR, name="place")
+        emitter.store(names, place)
+        head = emitter.block("next")
+        emitter.branch(head)
+        emitter.at(head)
+        entry = emitter.load(place, PTR)
+        size = emitter.builder.zext(emitter.load(emitter.index(entry, I8, _KEY.size), I8), I64)
+        with emitter.if_then(build.icmp_signed("==", size, emitter.const_i64(0))):
+            emitter.ret(ABSENT)
+        name = emitter.index(entry, I8, _KEY.size + 1)
+        known = build.load(entry, align=1, typ=I32)
+        with emitter.if_then(build.icmp_signed("==", known, key)):
+            emitter.ret(text_of(emitter, name, size))
+        emitter.store(emitter.index(name, I8, size), place)
+        emitter.branch(head)

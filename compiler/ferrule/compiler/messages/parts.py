@@ -7,9 +7,9 @@ stand in the messages of the checker alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
-GivenKind: TypeAlias = Literal["bool", "float", "dtype", "device", "bytes"]
+GivenKind: TypeAlias = Literal["bool", "float", "dtype", "device", "bytes", "type"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Inside:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentNumber:
-    """The position of the argument that the checker is at."""
+    """Which argument the checker is at: `argument #0`; `the result` of a call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +136,14 @@ class DeviceHere:
 class HintHere:
     """The hint for the strides that the checker is at, where they look like its order."""
 
+
+ARGUMENT: Final = (
+    Name(nested=True),
+    Suffix(nested=True),
+    Inside(),
+    ArgumentNumber(),
+)
+"""How messages name the argument that the checker is at, and the place inside of it."""
 
 Part: TypeAlias = (
     Text

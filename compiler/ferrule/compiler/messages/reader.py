@@ -1,7 +1,8 @@
-"""The segment under the reader of messages, and what a handler can make of it.
+"""What a handler of an operation in a message can read, and what it can make of it.
 
-A handler shows one text and ends the function: a text of the table or of the program, or one that
-it formats in the scratch room.
+A handler is a function of its own, `{ptr, i64} ferrule_part_<op>(ptr context, i64 operand, ptr
+scratch)`, so that an object carries those that its messages need.  It shows one text and ends: a
+text of the program, or one that it formats in the scratch room.
 """
 
 from __future__ import annotations
@@ -12,59 +13,31 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.compiler.messages.context import CONTEXT, PATH, PROGRAM
-from ferrule.compiler.messages.names import Group, name_key
-from ferrule.compiler.messages.table import ROW, SEGMENT
-from ferrule.runtime.llvm.emitter import Emitter
-from ferrule.runtime.llvm.layouts import (
-    BYTE_ARRAY,
-    I8,
-    I16,
-    I32,
-    I64,
-    PTR,
-    Field,
-    Layout,
-)
+from ferrule.compiler.messages.names import Names, find_name
+from ferrule.compiler.messages.texts import TEXT, is_there, text_of
+from ferrule.runtime.llvm.emitter import COLD, Emitter
+from ferrule.runtime.llvm.layouts import BYTE_ARRAY, I8, I32, I64, PTR, Field, Layout
 
 SCRATCH: Final = 256
 
-HEADER_LAYOUT = Layout("Header", [Field("segments", I32), Field("texts", I32)])
-ROW_LAYOUT = Layout("Row", [Field(name, I32) for name in ("first", "count", "kind", "trace")])
-SEGMENT_LAYOUT = Layout(
-    "Segment", [Field("op", I8), Field("__padding", I8), Field("arg", I16), Field("offset", I32)]
-)
-TYPE_INFO = Layout(
+TYPE_INFO: Final = Layout(
     "TVMFFITypeInfo",
     [Field("type_index", I32), Field("type_depth", I32), Field("type_key", BYTE_ARRAY)],
 )
-assert (ROW_LAYOUT.size, SEGMENT_LAYOUT.size) == (ROW.size, SEGMENT.size)
 
-PART_ARGUMENTS: Final = (PTR, I32, PTR, I32, PTR, PTR, PTR)
+PART: Final = ir.FunctionType(TEXT, [PTR, I64, PTR])
+FORMAT: Final = ir.FunctionType(TEXT, [PTR, PTR, I64, I64, I64])
+_MOST_NUMBERS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """The segment under the reader, and what it can be read from."""
+    """The operation under the reader, and what it can be read from."""
 
     emitter: Emitter
-    function: ir.Function
-    find_name: ir.Function
-    stride: ir.Function
-    text: ir.Function
+    values: ir.Value
     arg: ir.Value
-    offset: ir.Value
-
-    @property
-    def values(self) -> ir.Value:
-        return self.function.args[4]
-
-    @property
-    def scratch(self) -> ir.Value:
-        return self.function.args[5]
-
-    @property
-    def out(self) -> ir.Value:
-        return self.function.args[6]
+    scratch: ir.Value
 
     def context(self, name: str) -> ir.Value:
         """A field of where the checker is."""
@@ -91,25 +64,29 @@ class Reader:
         """The number in the slot of the buffer of values."""
         return self.emitter.load(self.emitter.index(self.values, I64, self.arg), I64)
 
-    def find(self, group: Group, number: ir.Value) -> ir.Value:
-        """Whether there is a name for a number of 32 bits; it is in `out` then."""
-        build = self.emitter.builder
-        tag = self.emitter.const_i64(name_key(group, 0))
-        key = build.or_(build.zext(number, I64), tag)
-        return self.emitter.call(self.find_name, [key, self.out])
+    def show_name(self, names: Names, number: ir.Value) -> None:
+        """End with the name of a number of 32 bits, if it has one."""
+        self.show_found(find_name(self.emitter, names, number))
+
+    def show_found(self, text: ir.Value) -> None:
+        """End with a text, if there is one."""
+        with self.emitter.if_then(is_there(self.emitter, text)):
+            self.emitter.ret(text)
 
     def show(self, data: ir.Value, size: ir.Value) -> None:
         """End with this text."""
-        self.emitter.store_field(self.out, BYTE_ARRAY, "data", data)
-        self.emitter.store_field(self.out, BYTE_ARRAY, "size", size)
-        self.emitter.ret()
+        self.emitter.ret(text_of(self.emitter, data, size))
 
     def show_formatted(self, text: str, *numbers: ir.Value) -> None:
-        """End with what C's printf makes of these."""
-        emitter = self.emitter
-        room, form = emitter.const_i64(SCRATCH), emitter.cstring(text)
-        size = emitter.call("snprintf", [self.scratch, room, form, *numbers])
-        self.show(self.scratch, emitter.builder.sext(size, I64))
+        """End with what C's printf makes of integers or addresses, at most three.
+
+        The format has `l`, where it has any, for i64: what is shorter is widened without a sign.
+        """
+        emitter, build = self.emitter, self.emitter.builder
+        wide = [_widened(build, number) for number in numbers]
+        wide += [emitter.const_i64(0)] * (_MOST_NUMBERS - len(wide))
+        show = emitter.symbol("ferrule_format", FORMAT)
+        emitter.ret(emitter.tail_call(show, [self.scratch, emitter.cstring(text), *wide]))
 
     def show_nothing(self) -> None:
         """End without a text."""
@@ -118,8 +95,36 @@ class Reader:
     def show_text(self, offset: ir.Value) -> None:
         """End with the text at an offset, i64, in the program; with nothing for 0."""
         emitter = self.emitter
+        show = emitter.symbol("ferrule_program_text", PROGRAM_TEXT)
+        emitter.ret(emitter.tail_call(show, [self.context("program"), offset]))
+
+
+def _widened(build: ir.IRBuilder, number: ir.Value) -> ir.Value:
+    match number.type:
+        case ir.PointerType():
+            return build.ptrtoint(number, I64)
+        case ir.IntType(width=64):
+            return number
+        case _:
+            return build.zext(number, I64)
+
+
+PROGRAM_TEXT: Final = ir.FunctionType(TEXT, [PTR, I64])
+
+
+def define_showing(emitter: Emitter) -> None:
+    """What handlers end with: `ferrule_format` and `ferrule_program_text`."""
+    with emitter.define("ferrule_format", TEXT, FORMAT.args, attributes=COLD) as function:
+        scratch, form, *numbers = function.args
+        room = emitter.const_i64(SCRATCH)
+        size = emitter.call("snprintf", [scratch, room, form, *numbers])
+        emitter.ret(text_of(emitter, scratch, emitter.builder.sext(size, I64)))
+    with emitter.define(
+        "ferrule_program_text", TEXT, PROGRAM_TEXT.args, attributes=COLD
+    ) as function:
+        program, offset = function.args
+        text = emitter.index(program, I8, offset)
         with emitter.if_then(emitter.builder.icmp_signed("==", offset, emitter.const_i64(0))):
-            self.show_nothing()
-        text = emitter.index(self.context("program"), I8, offset)
+            emitter.ret(text_of(emitter, text, offset))
         size = emitter.builder.zext(emitter.load(text, I32), I64)
-        self.show(emitter.index(text, I8, 4), size)
+        emitter.ret(text_of(emitter, emitter.index(text, I8, 4), size))

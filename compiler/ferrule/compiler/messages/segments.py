@@ -1,122 +1,194 @@
-"""LLVM code that reads one segment of a table of messages: the text that it shows.
+"""LLVM code that writes a text of a message: `ferrule_write`, and the handlers of its operations.
 
-`void ferrule_part(ptr table, i32 segment, ptr args, i32 num_args, ptr values, ptr scratch,
-ptr out)` sets `out`, a byte array, to text in the table or in `scratch` (`SCRATCH` bytes).  Every
-operation of `table.Op` has one handler, which ends the function.
+`ptr ferrule_write(ptr context, ptr text, ptr array)` appends the text to a byte array and gives
+back what is behind the text.  Where the array has no memory it only counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
 from llvmlite import ir
 
+from ferrule.compiler.dispatch import define_table, handler_of
 from ferrule.compiler.messages import given, here
-from ferrule.compiler.messages.names import Group, define_name
-from ferrule.compiler.messages.reader import (
-    HEADER_LAYOUT,
-    PART_ARGUMENTS,
-    SEGMENT_LAYOUT,
-    TYPE_INFO,
-    Reader,
-)
-from ferrule.compiler.messages.table import Op
-from ferrule.compiler.messages.texts import define_text
-from ferrule.runtime.abi import TypeIndex
+from ferrule.compiler.messages.names import define_name
+from ferrule.compiler.messages.reader import PART, SCRATCH, Reader, define_showing
+from ferrule.compiler.messages.table import HANDLED, PLAIN, Op, phrases
+from ferrule.compiler.messages.texts import define_text, text_of
+from ferrule.compiler.needs import part_symbol
 from ferrule.runtime.llvm.emitter import COLD, Emitter
-from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I8, I32, I64, PTR, VOID
+from ferrule.runtime.llvm.layouts import ANY, BYTE_ARRAY, DLTENSOR, I8, I64, PTR
+
+WRITE: Final = ir.FunctionType(PTR, [PTR, PTR, PTR])
+PARTS: Final = "ferrule_parts"
+"""The table of handlers: their offsets from it, from the first of `HANDLED` on."""
 
 
-def define_part(emitter: Emitter) -> ir.Function:
-    """See the module."""
-    helpers = define_name(emitter), _define_stride(emitter), define_text(emitter)
-    names = ("table", "segment", "args", "num_args", "values", "scratch", "out")
+RARE: Final = (Op.QUOTE, Op.VALUE_HERE, Op.GIVEN_BOOL, Op.GIVEN_FLOAT, Op.GIVEN_BYTES)
+"""Operations of values other than tensors and sizes."""
+
+
+def define_write(emitter: Emitter) -> None:
+    """All that this module is about, but the handlers of `RARE` and the table of all."""
+    define_name(emitter)
+    define_showing(emitter)
+    here.define_stride(emitter)
+    _define_handlers(emitter, (op for op in HANDLED if op not in RARE))
+    _define_write(emitter)
+
+
+def define_rare_parts(emitter: Emitter) -> None:
+    """The handlers of `RARE`, and what they call."""
+    define_text(emitter)
+    _define_handlers(emitter, RARE)
+
+
+def define_part_table(emitter: Emitter) -> None:
+    """The table of all handlers."""
+    symbols = {int(op): part_symbol(op) for op in HANDLED}
+    numbers = range(min(HANDLED), max(HANDLED) + 1)
+    define_table(emitter, PARTS, PART, [symbols.get(number) for number in numbers])
+
+
+def _define_handlers(emitter: Emitter, ops: Iterable[Op]) -> None:
+    for op in ops:
+        symbol = part_symbol(op)
+        with emitter.define(
+            symbol, PART.return_type, PART.args, linkage="internal", attributes=COLD
+        ) as handler:
+            HANDLERS[op](Reader(emitter, *handler.args))
+
+
+def _define_write(emitter: Emitter) -> None:
     with emitter.define(
-        "ferrule_part", VOID, PART_ARGUMENTS, names=names, attributes=COLD
+        "ferrule_write",
+        PTR,
+        WRITE.args,
+        names=("context", "text", "array"),
+        linkage="internal",
+        attributes=COLD,
     ) as function:
-        table, number = function.args[:2]
-        header = emitter.load_field(table, HEADER_LAYOUT, "segments")
-        segments = emitter.index(table, I8, emitter.builder.zext(header, I64))
-        entry = emitter.index(segments, SEGMENT_LAYOUT, emitter.builder.zext(number, I64))
-        op, arg, offset = (
-            emitter.load_field(entry, SEGMENT_LAYOUT, name) for name in ("op", "arg", "offset")
-        )
-        arg = emitter.builder.zext(arg, I64)
-        _dispatch(Reader(emitter, function, *helpers, arg, offset), op)
-    return function
+        _Writing(emitter, *function.args).run()
 
 
-def _dispatch(reader: Reader, op: ir.Value) -> None:
-    emitter = reader.emitter
-    blocks = {each: emitter.block(each.name.lower()) for each in Op}
-    switch = emitter.builder.switch(op, blocks[Op.TEXT])
-    for each, block in blocks.items():
-        if each is not Op.TEXT:
-            switch.add_case(ir.Constant(I8, int(each)), block)
-        emitter.at(block)
-        HANDLERS[each](reader)
+class _Writing:
+    """`ferrule_write` under construction.
+
+    `at` holds the place in the text, `behind` the place to come back to from a phrase.
+    """
+
+    def __init__(
+        self, emitter: Emitter, context: ir.Value, text: ir.Value, array: ir.Value
+    ) -> None:
+        self.emitter = emitter
+        self.context = context
+        self.array = array
+        self.at = emitter.alloca(PTR, name="at")
+        self.behind = emitter.alloca(PTR, name="behind")
+        emitter.store(text, self.at)
+        emitter.store(emitter.null(), self.behind)
+        self.head = emitter.block("next")
+
+    def run(self) -> None:
+        emitter, build = self.emitter, self.emitter.builder
+        scratch = emitter.alloca(I8, SCRATCH, name="scratch")
+        emitter.branch(self.head)
+        emitter.at(self.head)
+        start = emitter.load(self.at, PTR)
+        byte = emitter.load(start, I8)
+        with emitter.if_then(_equal(emitter, byte, Op.END)):
+            self._end()
+        with emitter.if_then(build.icmp_unsigned(">=", byte, ir.Constant(I8, PLAIN))):
+            self._plain(start)
+        self._advance(start)
+        operand = emitter.load(self.at, PTR)
+        with emitter.if_then(_equal(emitter, byte, Op.LITERAL)):
+            self._advance(operand)
+            self._append(text_of(emitter, operand, emitter.const_i64(1)))
+        number = build.sub(build.zext(emitter.load(operand, I8), I64), emitter.const_i64(1))
+        with emitter.if_then(build.icmp_unsigned(">=", byte, ir.Constant(I8, int(Op.PHRASE)))):
+            self._advance(operand)
+            with emitter.if_then(_equal(emitter, byte, Op.PHRASE)):
+                self._phrase(number)
+        self._append(self._part(byte, [self.context, number, scratch]))
+
+    def _advance(self, place: ir.Value) -> None:
+        self.emitter.store(self.emitter.index(place, I8, 1), self.at)
+
+    def _end(self) -> None:
+        """Back from a phrase, or the end of all."""
+        emitter = self.emitter
+        behind = emitter.load(self.behind, PTR)
+        with emitter.if_then(emitter.is_null(behind)):
+            emitter.ret(emitter.index(emitter.load(self.at, PTR), I8, 1))
+        emitter.store(behind, self.at)
+        emitter.store(emitter.null(), self.behind)
+        emitter.branch(self.head)
+
+    def _plain(self, start: ir.Value) -> None:
+        """As many bytes as are text."""
+        emitter, build = self.emitter, self.emitter.builder
+        more = emitter.block("more")
+        emitter.branch(more)
+        emitter.at(more)
+        self._advance(emitter.load(self.at, PTR))
+        end = emitter.load(self.at, PTR)
+        plain = build.icmp_unsigned(">=", emitter.load(end, I8), ir.Constant(I8, PLAIN))
+        with emitter.if_then(plain):
+            emitter.branch(more)
+        size = build.sub(build.ptrtoint(end, I64), build.ptrtoint(start, I64))
+        self._append(text_of(emitter, start, size))
+
+    def _phrase(self, number: ir.Value) -> None:
+        emitter, build = self.emitter, self.emitter.builder
+        emitter.store(emitter.load(self.at, PTR), self.behind)
+        words = b"".join(phrase + b"\0" for phrase in phrases())
+        emitter.store(emitter.bytes_constant(words), self.at)
+        with emitter.loop(number):
+            skip = emitter.block("skip")
+            emitter.branch(skip)
+            emitter.at(skip)
+            place = emitter.load(self.at, PTR)
+            self._advance(place)
+            with emitter.if_then(build.not_(_equal(emitter, emitter.load(place, I8), 0))):
+                emitter.branch(skip)
+        emitter.branch(self.head)
+
+    def _part(self, op: ir.Value, arguments: list[ir.Value]) -> ir.Value:
+        """The text that the handler of an operation shows."""
+        emitter, build = self.emitter, self.emitter.builder
+        number = build.sub(build.zext(op, I64), emitter.const_i64(int(min(HANDLED))))
+        handler = handler_of(emitter, PARTS, number)
+        return emitter.call_pointer(handler, PART, arguments)
+
+    def _append(self, text: ir.Value) -> None:
+        emitter, build = self.emitter, self.emitter.builder
+        data, size = (build.extract_value(text, i) for i in (0, 1))
+        room = emitter.load_field(self.array, BYTE_ARRAY, "data")
+        used = emitter.load_field(self.array, BYTE_ARRAY, "size")
+        with emitter.if_then(build.not_(emitter.is_null(room))):
+            emitter.call("memcpy", [emitter.index(room, I8, used), data, size])
+        emitter.store_field(self.array, BYTE_ARRAY, "size", build.add(used, size))
+        emitter.branch(self.head)
 
 
-def _define_stride(emitter: Emitter) -> ir.Function:
-    """`i64 ferrule_stride(ptr tensor, i32 axis)`: a stride, computed where none are given."""
-    names = ("tensor", "axis")
-    with emitter.define(
-        "ferrule_stride", I64, [PTR, I32], names=names, attributes=COLD
-    ) as function:
-        tensor, axis = function.args
-        build = emitter.builder
-        strides = emitter.load_field(tensor, DLTENSOR, "strides")
-        with emitter.if_then(build.icmp_unsigned("!=", strides, emitter.null())):
-            place = emitter.index(strides, I64, build.sext(axis, I64))
-            emitter.ret(emitter.load(place, I64))
-        shape = emitter.load_field(tensor, DLTENSOR, "shape")
-        product = emitter.alloca(I64, name="product")
-        emitter.store(emitter.const_i64(1), product)
-        behind = build.add(axis, emitter.const_i32(1))
-        count = build.sub(emitter.load_field(tensor, DLTENSOR, "ndim"), behind)
-        with emitter.loop(count) as i:
-            place = emitter.index(shape, I64, build.sext(build.add(behind, i), I64))
-            emitter.store(build.mul(emitter.load(product, I64), emitter.load(place, I64)), product)
-        emitter.ret(emitter.load(product, I64))
-    return function
-
-
-def _text(reader: Reader) -> None:
-    emitter, table = reader.emitter, reader.function.args[0]
-    texts = emitter.load_field(table, HEADER_LAYOUT, "texts")
-    at = emitter.builder.add(texts, reader.offset)
-    reader.show(emitter.index(table, I8, emitter.builder.zext(at, I64)), reader.arg)
+def _equal(emitter: Emitter, byte: ir.Value, number: int) -> ir.Value:
+    return emitter.builder.icmp_signed("==", byte, ir.Constant(I8, int(number)))
 
 
 def _value(reader: Reader) -> None:
     reader.show_formatted("%lld", reader.slot())
 
 
-def _c_string(reader: Reader) -> None:
-    emitter = reader.emitter
-    text = emitter.builder.inttoptr(reader.slot(), PTR)
-    with emitter.if_then(emitter.is_null(text)):
-        reader.show_nothing()
-    reader.show(text, emitter.call("strlen", [text]))
-
-
 def _num_args(reader: Reader) -> None:
-    reader.show_formatted("%d", reader.function.args[3])
+    reader.show_formatted("%d", reader.context("num_args"))
 
 
 def _type(reader: Reader) -> None:
-    emitter = reader.emitter
-    index = emitter.load_field(reader.any(), ANY, "type_index")
-    with emitter.if_then(reader.find(Group.TYPE, index)):
-        emitter.ret()
-    registered = emitter.const_i32(int(TypeIndex.OBJECT))
-    with emitter.if_then(emitter.builder.icmp_signed(">=", index, registered)):
-        info = emitter.call("TVMFFIGetTypeInfo", [index])
-        data = emitter.load_field(info, TYPE_INFO, "type_key.data")
-        reader.show(data, emitter.load_field(info, TYPE_INFO, "type_key.size"))
-    reader.show_formatted("a value of type index %d", index)
+    given.show_type(reader, reader.emitter.load_field(reader.any(), ANY, "type_index"))
 
 
 def _dtype(reader: Reader) -> None:
@@ -125,13 +197,12 @@ def _dtype(reader: Reader) -> None:
 
 def _device(reader: Reader) -> None:
     emitter, tensor = reader.emitter, reader.tensor()
-    kind = emitter.load_field(tensor, DLTENSOR, "device_type")
-    given.show_device(reader, kind, emitter.load_field(tensor, DLTENSOR, "device_id"))
+    code = emitter.load_field(tensor, DLTENSOR, "device_type")
+    given.show_device(reader, code, emitter.load_field(tensor, DLTENSOR, "device_id"))
 
 
 HANDLERS: Final[Mapping[Op, Callable[[Reader], None]]] = MappingProxyType(
     {
-        Op.TEXT: _text,
         Op.VALUE: _value,
         Op.NUM_ARGS: _num_args,
         Op.SIGNATURE: here.signature,
@@ -151,11 +222,12 @@ HANDLERS: Final[Mapping[Op, Callable[[Reader], None]]] = MappingProxyType(
         Op.DTYPE: _dtype,
         Op.DEVICE: _device,
         Op.HINT: here.hint,
-        Op.C_STRING: _c_string,
+        Op.C_STRING: given.c_string,
         Op.GIVEN_BOOL: given.boolean,
         Op.GIVEN_FLOAT: given.floating,
         Op.GIVEN_DTYPE: given.dtype,
         Op.GIVEN_DEVICE: given.device,
         Op.GIVEN_BYTES: given.text,
+        Op.GIVEN_TYPE: given.kind,
     }
 )

@@ -1,188 +1,225 @@
-"""The table of messages that an object carries: constant bytes without relocations.
+"""Messages as bytes, and the table of those that an object has of its own.
 
-Little-endian.  A header (where the segments begin, where the texts begin), a row for each message
-(first segment, number of segments, the segments of the error's class and of its backtrace), the
-segments (operation, operand or length, offset into the texts), and the texts, each once.
-`support` reads it; the layouts below are what both agree on.
+A message is three texts, one behind the other: the class of the error, what it says, and the line
+of its backtrace.  A text is UTF-8 with operations in it, and ends with a byte 0.  Bytes from 32 on
+are text; the smaller ones are operations, some with an operand behind them, see `Op`.  Words that
+many messages have stand in `PHRASES`, once for all.  `support` reads it.
 
-Invariant: the id of a message is its place in the order of `add`.
+A table is the offset (u32) of each message, then the messages.  Invariants: the id of a message is
+its place in the order of `add`, and no operand is 0.
 """
 
 from __future__ import annotations
 
+import re
 import struct
-from enum import IntEnum
+from collections.abc import Iterable, Sequence
+from enum import IntEnum, auto
+from functools import cache
 from types import MappingProxyType
 from typing import Final
 
 from ferrule.compiler.messages import parts
 from ferrule.compiler.messages.parts import Message, Part, Text
 
-HEADER = struct.Struct("<II")
-ROW = struct.Struct("<IIII")
-SEGMENT = struct.Struct("<BxHI")
-LONGEST_TEXT = (1 << 16) - 1
+OFFSET: Final = struct.Struct("<I")
+PLAIN: Final = 32
+"""The least byte that is text."""
 
 
 class Op(IntEnum):
-    """What a segment shows; see the classes of `parts`."""
+    """What a byte below 32 means; see the classes of `parts`.
 
-    TEXT = 0
-    VALUE = 1
-    NUM_ARGS = 2
-    SIGNATURE = 3
-    TRACE = 4
-    NAME = 5
-    SUFFIX = 6
-    INSIDE = 7
-    ARGUMENT_NUMBER = 8
-    ELEMENT = 9
-    EXPECTED = 10
-    OWNER = 11
-    UNSIGNED = 12
-    HEXADECIMAL = 13
-    TYPE = 14
-    QUOTE = 15
-    VALUE_HERE = 16
-    DTYPE = 17
-    DEVICE = 18
-    HINT = 19
-    C_STRING = 20
-    GIVEN_BOOL = 21
-    GIVEN_FLOAT = 22
-    GIVEN_DTYPE = 23
-    GIVEN_DEVICE = 24
-    GIVEN_BYTES = 25
+    Those that every wrapper's checker needs come first: a table of their handlers can end early.
+    """
+
+    END = 0
+    LITERAL = auto()
+    """The next byte is text."""
+    # Without an operand.
+    SIGNATURE = auto()
+    TRACE = auto()
+    INSIDE = auto()
+    ARGUMENT_NUMBER = auto()
+    EXPECTED = auto()
+    NUM_ARGS = auto()
+    TYPE = auto()
+    ELEMENT = auto()
+    OWNER = auto()
+    DTYPE = auto()
+    DEVICE = auto()
+    HINT = auto()
+    QUOTE = auto()
+    VALUE_HERE = auto()
+    # With one: a number above 0, from which one is taken away.
+    PHRASE = auto()
+    """The phrase of this number; there are none in a phrase."""
+    NAME = auto()
+    SUFFIX = auto()
+    VALUE = auto()
+    UNSIGNED = auto()
+    HEXADECIMAL = auto()
+    C_STRING = auto()
+    GIVEN_BOOL = auto()
+    GIVEN_FLOAT = auto()
+    GIVEN_DTYPE = auto()
+    GIVEN_DEVICE = auto()
+    GIVEN_BYTES = auto()
+    GIVEN_TYPE = auto()
+
+
+HANDLED: Final = tuple(op for op in Op if op not in (Op.END, Op.LITERAL, Op.PHRASE))
+"""The operations that show a part."""
+
+assert max(Op) < PLAIN
+
+_CONTROL: Final = re.compile(rb"[\0-\x1f]")
+_ESCAPED: Final = bytes((Op.LITERAL,)) + rb"\g<0>"
+_Parts = Sequence[Part]
+
+_PHRASES: Final[tuple[_Parts, ...]] = (
+    (
+        Text(" on "),
+        *parts.ARGUMENT,
+        Text(" when calling: `"),
+        parts.Signature(),
+        Text("`, expected "),
+    ),
+    (Text(", but got "),),
+    (Text("ValueError"),),
+    (Text("TypeError"),),
+    (Text("Mismatched "),),
+    (Text("Invalid "),),
+    (Text("Tensor "),),
+    (Text("to be in "), parts.Expected(), Text(" range ["), parts.Value(2), Text(", ")),
+    (Text("address"),),
+    (Text("alignment="),),
+    (Text("a null pointer"),),
+    (Text("an int above 9223372036854775807"),),
+    (Text("an int below -9223372036854775808"),),
+    (Text(" size="),),
+    (Text("value"),),
+)
 
 
 class Table:
     """Collects messages while a wrapper is built."""
 
     def __init__(self) -> None:
-        self._rows: list[tuple[int, int, int, int]] = []
-        self._segments: list[bytes] = []
-        self._places: dict[bytes, int] = {}
-        self._packed: dict[str, bytes] = {}
-        self._texts = bytearray()
+        self._messages: list[bytes] = []
+        self._shown: set[Op] = set()
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._messages)
+
+    @property
+    def shown(self) -> frozenset[Op]:
+        """The operations that show parts of these messages."""
+        return frozenset(self._shown)
 
     def add(self, message: Message) -> int:
         """Take in a message; its id."""
-        kind = self._shared(self._text(message.error))
-        trace = self._shared(self._trace(message.trace))
-        encoded = [segment for part in message.parts for segment in self._encode(part)]
-        self._rows.append((len(self._segments), len(encoded), kind, trace))
-        self._segments += encoded
-        return len(self._rows) - 1
+        self._messages.append(encoded(message))
+        self._shown |= shown(message)
+        return len(self._messages) - 1
 
     def data(self) -> bytes:
         """The table as it stands."""
-        segments = HEADER.size + ROW.size * len(self._rows)
-        texts = segments + SEGMENT.size * len(self._segments)
-        rows = b"".join(ROW.pack(*row) for row in self._rows)
-        head = HEADER.pack(segments, texts)
-        return head + rows + b"".join(self._segments) + bytes(self._texts)
-
-    def _text(self, text: str) -> bytes:
-        """The segment of a text that is short enough for one."""
-        known = self._packed.get(text)
-        if known is None:
-            data = text.encode()
-            if len(data) > LONGEST_TEXT:
-                raise ValueError(f"{len(data)} bytes of text do not fit one segment of a message")
-            known = self._packed[text] = SEGMENT.pack(Op.TEXT, len(data), len(self._texts))
-            self._texts += data
-        return known
-
-    def _trace(self, trace: str | parts.Trace) -> bytes:
-        match trace:
-            case str():
-                return self._text(trace)
-            case _:
-                return SEGMENT.pack(Op.TRACE, 0, 0)
-
-    def _shared(self, segment: bytes) -> int:
-        """The number of a segment that other segments and rows refer to."""
-        place = self._places.get(segment)
-        if place is None:
-            place = self._places[segment] = len(self._segments)
-            self._segments.append(segment)
-        return place
-
-    def _encode(self, part: Part) -> list[bytes]:
-        match part:
-            case Text(text) if len(text) <= LONGEST_TEXT // 4:  # bytes of a character, at most
-                return [self._text(text)]
-            case Text(text):
-                step = LONGEST_TEXT // 4
-                return [self._text(text[i : i + step]) for i in range(0, len(text), step)]
-            case parts.ValueHere():
-                quote = SEGMENT.pack(Op.QUOTE, 0, 0)
-                return [quote, SEGMENT.pack(Op.VALUE_HERE, 0, 0), quote]
-            case _:
-                op, operand = _plain(part)
-                return [SEGMENT.pack(op, operand, 0)]
+        offset, offsets = OFFSET.size * len(self._messages), []
+        for message in self._messages:
+            offsets.append(OFFSET.pack(offset))
+            offset += len(message)
+        return b"".join([*offsets, *self._messages])
 
 
-_Plain = (
-    parts.Value
-    | parts.CString
-    | parts.NumArgs
-    | parts.Signature
-    | parts.Trace
-    | parts.Name
-    | parts.Suffix
-    | parts.Inside
-    | parts.ArgumentNumber
-    | parts.Element
-    | parts.Expected
-    | parts.Owner
-    | parts.Unsigned
-    | parts.Hexadecimal
-    | parts.Given
-    | parts.TypeHere
-    | parts.DTypeHere
-    | parts.DeviceHere
-    | parts.HintHere
-)
+def encoded(message: Message) -> bytes:
+    """A message as bytes."""
+    trace = message.trace
+    last = (Text(trace),) if isinstance(trace, str) else (trace,)
+    texts = ((Text(message.error),), message.parts, last)
+    return b"".join(_shortened(_encoded(text)) + b"\0" for text in texts)
 
 
-def _plain(part: _Plain) -> tuple[Op, int]:
-    """Operation and operand of a part that is one segment."""
+def shown(message: Message) -> frozenset[Op]:
+    """The operations that show the parts of a message."""
+    trace = () if isinstance(message.trace, str) else (message.trace,)
+    return frozenset(op for part in (*message.parts, *trace) for op in _ops(part))
+
+
+@cache
+def phrases() -> tuple[bytes, ...]:
+    """The words that stand once for all messages.  Pure."""
+    return tuple(map(_encoded, _PHRASES))
+
+
+def _shortened(text: bytes) -> bytes:
+    """The text with its phrases left out.
+
+    They begin with text, so that none is found in the operand of an operation.
+    """
+    for number, phrase in enumerate(phrases()):
+        text = text.replace(phrase, bytes((Op.PHRASE, number + 1)))
+    return text
+
+
+def _encoded(text: Iterable[Part]) -> bytes:
+    return b"".join(map(_packed, text))
+
+
+def _packed(part: Part) -> bytes:
     match part:
-        case parts.Value(slot):
-            return Op.VALUE, slot
-        case parts.CString(slot):
-            return Op.C_STRING, slot
-        case parts.Unsigned(slot):
-            return Op.UNSIGNED, slot
-        case parts.Hexadecimal(slot):
-            return Op.HEXADECIMAL, slot
-        case parts.Given(kind, slot):
-            return Op[f"GIVEN_{kind.upper()}"], slot
-        case parts.Name(nested):
-            return Op.NAME, int(nested)
-        case parts.Suffix(nested):
-            return Op.SUFFIX, int(nested)
+        case Text(text):
+            return _CONTROL.sub(_ESCAPED, text.encode())
+        case parts.ValueHere():
+            return bytes(_ops(part))
         case _:
-            return _FIXED[type(part)], 0
+            (op,) = _ops(part)
+            operand = _operand(part)
+            return bytes((op,)) if operand is None else bytes((op, operand + 1))
 
 
-_FIXED: Final = MappingProxyType(
+def _operand(part: Part) -> int | None:
+    match part:
+        case parts.Name(nested) | parts.Suffix(nested):
+            return int(nested)
+        case parts.Value(slot) | parts.CString(slot) | parts.Unsigned(slot):
+            return slot
+        case parts.Hexadecimal(slot) | parts.Given(slot=slot):
+            return slot
+        case _:
+            return None
+
+
+def _ops(part: Part) -> tuple[Op, ...]:
+    match part:
+        case Text():
+            return ()
+        case parts.Given(kind=kind):
+            return (Op[f"GIVEN_{kind.upper()}"],)
+        case _:
+            return _OPS[type(part)]
+
+
+_OPS: Final = MappingProxyType(
     {
-        parts.NumArgs: Op.NUM_ARGS,
-        parts.Signature: Op.SIGNATURE,
-        parts.Trace: Op.TRACE,
-        parts.Inside: Op.INSIDE,
-        parts.ArgumentNumber: Op.ARGUMENT_NUMBER,
-        parts.Element: Op.ELEMENT,
-        parts.Expected: Op.EXPECTED,
-        parts.Owner: Op.OWNER,
-        parts.TypeHere: Op.TYPE,
-        parts.DTypeHere: Op.DTYPE,
-        parts.DeviceHere: Op.DEVICE,
-        parts.HintHere: Op.HINT,
+        parts.Value: (Op.VALUE,),
+        parts.CString: (Op.C_STRING,),
+        parts.Unsigned: (Op.UNSIGNED,),
+        parts.Hexadecimal: (Op.HEXADECIMAL,),
+        parts.Name: (Op.NAME,),
+        parts.Suffix: (Op.SUFFIX,),
+        parts.NumArgs: (Op.NUM_ARGS,),
+        parts.Signature: (Op.SIGNATURE,),
+        parts.Trace: (Op.TRACE,),
+        parts.Inside: (Op.INSIDE,),
+        parts.ArgumentNumber: (Op.ARGUMENT_NUMBER,),
+        parts.Element: (Op.ELEMENT,),
+        parts.Expected: (Op.EXPECTED,),
+        parts.Owner: (Op.OWNER,),
+        parts.TypeHere: (Op.TYPE,),
+        parts.ValueHere: (Op.QUOTE, Op.VALUE_HERE, Op.QUOTE),
+        parts.DTypeHere: (Op.DTYPE,),
+        parts.DeviceHere: (Op.DEVICE,),
+        parts.HintHere: (Op.HINT,),
     }
 )
