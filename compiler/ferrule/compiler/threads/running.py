@@ -1,0 +1,350 @@
+"""Runs the blocks of a launch, on one thread or on many.
+
+* `i32 ferrule_run_blocks(ptr state, ptr code, ptr frame, ptr values, i64 count, i64 piece,
+  i64 grain)`: the blocks 0 <= i < count of `code` (see `CODE`), at first `piece` of them at once;
+  later numbers are multiples of `grain`.  A status of `CODE`, `BAD_SETTING` or `INTERRUPTED`.
+
+How long a block takes is measured: the caller runs pieces that double in size until all is done, or
+until what is left would take longer than waking other threads does.  Then the team takes pieces
+from a counter.  Of the pieces that fail the first one counts: all before it run to their end, so
+the error does not depend on the number of threads.  The caller, if it is the main thread of the
+process, now and then asks for signals, between two pieces of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from llvmlite import ir
+
+from ferrule.compiler.artefacts import MAX_FAULT_VALUES
+from ferrule.compiler.threads.finding import define_finding, prepare
+from ferrule.compiler.threads.state import (
+    BAD_SETTING,
+    CODE,
+    DONE,
+    INTERRUPTED,
+    JOB,
+    NO_FAULT,
+    RUN,
+    RUN_TYPE,
+    STATE,
+    call_runtime,
+)
+from ferrule.runtime.llvm.emitter import Emitter
+from ferrule.runtime.llvm.layouts import BYTE_ARRAY, I32, I64, PTR, VOID, Field, Layout
+
+ENTRIES: Final = (RUN,)
+
+WORTH_SHARING: Final = 40_000
+"""Nanoseconds of work from which on it is shared: waking sleeping threads takes about as long."""
+
+SHARED_PIECE: Final = 50_000
+"""Nanoseconds of a piece of shared work: long beside taking it, short beside a launch."""
+
+ALONE_PIECE: Final = 2_000_000
+"""Nanoseconds of a piece where there is one thread, which only looks at the clock in between."""
+
+PIECES_EACH: Final = 8
+"""Of short work each thread gets that many pieces, so that all end at about the same time."""
+
+CHECK_EVERY: Final = 100_000_000
+"""Nanoseconds between two looks for signals, for which the GIL is taken."""
+
+_MONOTONIC: Final = 1
+_TIME: Final = Layout("timespec", [Field("seconds", I64), Field("nanoseconds", I64)])
+_NOW: Final = ir.FunctionType(I64, [])
+_SHARE: Final = ir.FunctionType(I32, [PTR, PTR, PTR, PTR, I64, I64, I64, I64])
+_TEAM: Final = ir.FunctionType(I32, [PTR, PTR])
+_WORK: Final = ir.FunctionType(VOID, [PTR])
+_FAIL: Final = ir.FunctionType(VOID, [PTR, I64, I32, PTR])
+_SIGNALS: Final = ir.FunctionType(I32, [PTR])
+_FLOAT: Final = ir.DoubleType()
+
+
+def define_threads(emitter: Emitter) -> None:
+    """All functions of the module."""
+    define_finding(emitter)
+    _define_now(emitter)
+    _define_team(emitter)
+    _define_signals(emitter)
+    _define_fail(emitter)
+    _define_work(emitter)
+    _define_share(emitter)
+    _define_run(emitter)
+
+
+def _own(emitter: Emitter, name: str, kind: ir.FunctionType, *arguments: ir.Value) -> ir.Value:
+    """Call a function of this module."""
+    return emitter.call(emitter.symbol(f"ferrule_threads_{name}", kind), list(arguments))
+
+
+def _define_now(emitter: Emitter) -> None:
+    """`i64 ferrule_threads_now()`: a clock that never goes back, in nanoseconds."""
+    with emitter.define("ferrule_threads_now", I64, []):
+        time = emitter.alloca(_TIME, name="time")
+        emitter.call("clock_gettime", [emitter.const_i32(_MONOTONIC), time])
+        seconds = emitter.load_field(time, _TIME, "seconds")
+        whole = emitter.builder.mul(seconds, emitter.const_i64(1_000_000_000))
+        emitter.ret(emitter.builder.add(whole, emitter.load_field(time, _TIME, "nanoseconds")))
+
+
+def _define_team(emitter: Emitter) -> None:
+    """`i32 ferrule_threads_team(ptr state, ptr values)`: how many threads may work; a status < 0.
+
+    One inside the work of a team, and in a process that was forked from the one that found the
+    runtime: GNU's waits there for threads that are no more.
+    """
+    e, one = emitter, emitter.const_i32(1)
+    with e.define("ferrule_threads_team", I32, _TEAM.args, names=("state", "values")) as function:
+        state, values = function.args
+        status = prepare(e, state, values)
+        with e.if_then(e.icmp("ne", status, e.const_i32(DONE)), likely=False):
+            e.ret(e.const_i32(BAD_SETTING))
+        wanted = e.load_field(state, STATE, "wanted")
+        alone = e.is_null(e.load_field(state, STATE, "GOMP_parallel"))
+        with e.if_then(e.binary("or", alone, e.icmp("eq", wanted, one))):
+            e.ret(one)
+        own = e.icmp("eq", e.call("getpid", []), e.load_field(state, STATE, "pid"))
+        with e.if_then(e.not_(own), likely=False):
+            e.ret(one)
+        inside = call_runtime(e, state, "omp_in_parallel", [])
+        with e.if_then(e.icmp("ne", inside, e.const_i32(0)), likely=False):
+            e.ret(one)
+        with e.if_then(e.icmp("sgt", wanted, e.const_i32(0))):
+            e.ret(wanted)
+        most = call_runtime(e, state, "omp_get_max_threads", [])
+        e.ret(e.select(e.icmp("sgt", most, one), most, one))
+
+
+def _define_signals(emitter: Emitter) -> None:
+    """`i32 ferrule_threads_signals(ptr state)`: the status `INTERRUPTED` where one is an error."""
+    e = emitter
+    with e.define("ferrule_threads_signals", I32, [PTR], names=("state",)) as function:
+        state = function.args[0]
+        now = _own(e, "now", _NOW)
+        since = e.builder.sub(now, e.load_field(state, STATE, "checked"))
+        with e.if_then(e.icmp("slt", since, e.const_i64(CHECK_EVERY)), likely=True):
+            e.ret(e.const_i32(DONE))
+        e.store_field(state, STATE, "checked", now)
+        failed = e.icmp("ne", e.call("TVMFFIEnvCheckSignals", []), e.const_i32(0))
+        with e.if_then(failed, likely=False):
+            _set_error(e)
+            e.ret(e.const_i32(INTERRUPTED))
+        e.ret(e.const_i32(DONE))
+
+
+def _set_error(emitter: Emitter) -> None:
+    """Set the error by whose kind tvm-ffi knows that the one to raise is Python's own.
+
+    It has a backtrace, an empty one: without, tvm-ffi makes one, which can take seconds.
+    """
+    e, arrays = emitter, []
+    for text in ("EnvErrorAlreadySet", "a signal ended the call", ""):
+        array = e.alloca(BYTE_ARRAY, name="text")
+        e.store_field(array, BYTE_ARRAY, "data", e.cstring(text))
+        e.store_field(array, BYTE_ARRAY, "size", e.const_i64(len(text)))
+        arrays.append(array)
+    error = e.alloca(PTR, name="error")
+    created = e.call("TVMFFIErrorCreate", [*arrays, error])
+    with e.builder.if_else(e.icmp("eq", created, e.const_i32(0)), likely=True) as (then, otherwise):
+        with then:
+            e.call("TVMFFIErrorSetRaised", [e.load(error, PTR)])
+            e.call("TVMFFIObjectDecRef", [e.load(error, PTR)])
+        with otherwise:
+            memory = [e.cstring("MemoryError"), e.cstring("there is no memory for an error")]
+            e.call("TVMFFIErrorSetRaisedFromCStr", memory)
+
+
+def _define_fail(emitter: Emitter) -> None:
+    """`void ferrule_threads_fail(ptr job, i64 piece, i32 status, ptr values)`: note a failure."""
+    e, names = emitter, ("job", "piece", "status", "values")
+    with e.define("ferrule_threads_fail", VOID, _FAIL.args, names=names) as function:
+        job, piece, status, values = function.args
+        lock, free, taken = e.field_ptr(job, JOB, "lock"), e.const_i32(0), e.const_i32(1)
+        wait, held = e.block("wait"), e.block("held")
+        e.branch(wait)
+        e.at(wait)
+        was = e.builder.cmpxchg(lock, free, taken, "acquire", "monotonic")
+        e.cond_branch(e.builder.extract_value(was, 1), held, wait)
+        e.at(held)
+        failed = e.field_ptr(job, JOB, "failed")
+        before = e.builder.load_atomic(failed, "monotonic", 8, typ=I64)
+        with e.if_then(e.icmp("slt", piece, before)):
+            e.builder.atomic_rmw("xchg", failed, piece, "monotonic")
+            e.store_field(job, JOB, "status", status)
+            kept, size = e.load_field(job, JOB, "values"), e.const_i64(8 * MAX_FAULT_VALUES)
+            e.call("memcpy", [kept, values, size])
+        e.builder.atomic_rmw("xchg", lock, free, "release")
+        e.ret()
+
+
+def _define_work(emitter: Emitter) -> None:
+    """`void ferrule_threads_work(ptr job)`: what each thread of a team does."""
+    e = emitter
+    with e.define(
+        "ferrule_threads_work", VOID, [PTR], names=("job",), linkage="internal"
+    ) as function:
+        job, b = function.args[0], e.builder
+        values = e.alloca(I64, MAX_FAULT_VALUES, name="values")
+        checks = _is_checking(e, job)
+        take, run, end = e.block("take"), e.block("run"), e.block("end")
+        e.branch(take)
+        e.at(take)
+        piece = b.atomic_rmw("add", e.field_ptr(job, JOB, "next"), e.const_i64(1), "monotonic")
+        size = e.load_field(job, JOB, "piece")
+        first = b.add(e.load_field(job, JOB, "base"), b.mul(piece, size))
+        count = e.load_field(job, JOB, "count")
+        failed = b.load_atomic(e.field_ptr(job, JOB, "failed"), "monotonic", 8, typ=I64)
+        goes_on = e.binary("and", e.icmp("slt", first, count), e.icmp("slt", piece, failed))
+        e.cond_branch(goes_on, run, end)
+        e.at(run)
+        last = _least(e, b.add(first, size), count)
+        code, frame = e.load_field(job, JOB, "code"), e.load_field(job, JOB, "frame")
+        status = e.call_pointer(code, CODE, [frame, values, first, last])
+        with e.if_then(e.icmp("ne", status, e.const_i32(DONE)), likely=False):
+            _own(e, "fail", _FAIL, job, piece, status, values)
+            e.ret()
+        with e.if_then(checks):
+            ended = _own(e, "signals", _SIGNALS, e.load_field(job, JOB, "state"))
+            with e.if_then(e.icmp("ne", ended, e.const_i32(DONE)), likely=False):
+                _own(e, "fail", _FAIL, job, e.const_i64(-1), ended, values)
+                e.ret()
+        e.branch(take)
+        e.at(end)
+        e.ret()
+
+
+def _is_checking(emitter: Emitter, job: ir.Value) -> ir.Value:
+    """Whether this thread asks for signals: the caller, where it is the main thread."""
+    e, place = emitter, emitter.alloca(I32, name="number")
+    state = e.load_field(job, JOB, "state")
+    e.store(e.const_i32(0), place)
+    with e.if_then(e.icmp("sgt", e.load_field(job, JOB, "team"), e.const_i32(1))):
+        e.store(call_runtime(e, state, "omp_get_thread_num", []), place)
+    is_caller = e.icmp("eq", e.load(place, I32), e.const_i32(0))
+    asked = e.icmp("ne", e.load_field(job, JOB, "checks"), e.const_i32(0))
+    return e.binary("and", is_caller, asked)
+
+
+def _least(emitter: Emitter, x: ir.Value, y: ir.Value) -> ir.Value:
+    return emitter.select(emitter.icmp("slt", x, y), x, y)
+
+
+def _most(emitter: Emitter, x: ir.Value, y: ir.Value) -> ir.Value:
+    return emitter.select(emitter.icmp("sgt", x, y), x, y)
+
+
+def _define_share(emitter: Emitter) -> None:
+    """`i32 ferrule_threads_share(state, code, frame, values, first, count, grain, elapsed)`.
+
+    The blocks from `first` on; those before it took `elapsed` nanoseconds.
+    """
+    e = emitter
+    names = ("state", "code", "frame", "values", "first", "count", "grain", "elapsed")
+    with e.define("ferrule_threads_share", I32, _SHARE.args, names=names) as function:
+        state, code, frame, values, first, count, grain, elapsed = function.args
+        b = e.builder
+        team = _own(e, "team", _TEAM, state, values)
+        with e.if_then(e.icmp("slt", team, e.const_i32(1)), likely=False):
+            e.ret(team)
+        piece = _piece(e, team, b.sub(count, first), first, elapsed, grain)
+        job = e.alloca(JOB, name="job")
+        for name, value in (
+            ("state", state),
+            ("code", code),
+            ("frame", frame),
+            ("values", values),
+            ("base", first),
+            ("count", count),
+            ("piece", piece),
+            ("next", e.const_i64(0)),
+            ("failed", e.const_i64(NO_FAULT)),
+            ("team", team),
+            ("checks", b.zext(_is_main_thread(e, state), I32)),
+            ("lock", e.const_i32(0)),
+            ("status", e.const_i32(DONE)),
+        ):
+            e.store_field(job, JOB, name, value)
+        work = e.symbol("ferrule_threads_work", _WORK)
+        with b.if_else(e.icmp("eq", team, e.const_i32(1))) as (alone, together):
+            with alone:
+                e.call(work, [job])
+            with together:
+                address = ir.FormattedConstant(PTR, work.get_reference())
+                call_runtime(e, state, "GOMP_parallel", [address, job, team, e.const_i32(0)])
+        e.ret(e.load_field(job, JOB, "status"))
+
+
+def _piece(
+    emitter: Emitter,
+    team: ir.Value,
+    left: ir.Value,
+    done: ir.Value,
+    elapsed: ir.Value,
+    grain: ir.Value,
+) -> ir.Value:
+    """How many blocks a piece has: a multiple of the grain."""
+    e, b, one = emitter, emitter.builder, emitter.const_i64(1)
+    is_alone = e.icmp("eq", team, e.const_i32(1))
+    wanted = e.select(is_alone, e.const_i64(ALONE_PIECE), e.const_i64(SHARED_PIECE))
+    timed = b.fdiv(
+        b.fmul(b.sitofp(wanted, _FLOAT), b.sitofp(done, _FLOAT)), b.sitofp(elapsed, _FLOAT)
+    )
+    most = b.sitofp(left, _FLOAT)
+    timed = b.fptosi(b.select(b.fcmp_ordered("<", timed, most), timed, most), I64)
+    pieces = b.mul(b.sext(team, I64), e.const_i64(PIECES_EACH))
+    fair = e.select(is_alone, left, b.sdiv(left, pieces))
+    blocks = _most(e, _least(e, timed, fair), one)
+    grains = b.sdiv(b.add(blocks, b.sub(grain, one)), grain)
+    return b.mul(grains, grain)
+
+
+def _is_main_thread(emitter: Emitter, state: ir.Value) -> ir.Value:
+    """Whether signals come to the thread that runs; where the C library cannot tell, it may be."""
+    e, place = emitter, emitter.alloca(I32, name="thread")
+    pid = e.call("getpid", [])
+    e.store(pid, place)
+    gettid = e.load_field(state, STATE, "gettid")
+    with e.if_then(e.not_(e.is_null(gettid)), likely=True):
+        e.store(e.call_pointer(gettid, ir.FunctionType(I32, []), []), place)
+    return e.icmp("eq", e.load(place, I32), pid)
+
+
+def _define_run(emitter: Emitter) -> None:
+    e, names = emitter, ("state", "code", "frame", "values", "count", "piece", "grain")
+    with e.define(RUN, I32, RUN_TYPE.args, names=names) as function:
+        state, code, frame, values, count, piece, grain = function.args
+        b = e.builder
+        with e.if_then(e.icmp("slt", count, e.const_i64(1)), likely=False):
+            e.ret(e.const_i32(DONE))
+        start, before = _own(e, "now", _NOW), b.block
+        loop, on, measure, again, share = map(e.block, ("loop", "on", "measure", "again", "share"))
+        e.branch(loop)
+        e.at(loop)
+        first, size = b.phi(I64, name="first"), b.phi(I64, name="size")
+        first.add_incoming(e.const_i64(0), before)
+        size.add_incoming(piece, before)
+        end = e.select(e.icmp("slt", size, b.sub(count, first)), b.add(first, size), count)
+        status = e.call_pointer(code, CODE, [frame, values, first, end])
+        failed = e.icmp("ne", status, e.const_i32(DONE))
+        over, stop = e.icmp("eq", end, count), e.block("stop")
+        e.cond_branch(e.binary("or", failed, over), stop, on)
+        e.at(stop)
+        e.ret(status)
+        e.at(on)
+        now = _own(e, "now", _NOW)
+        elapsed = _most(e, b.sub(now, start), e.const_i64(1))
+        e.branch(measure)
+        e.at(measure)
+        left = b.sitofp(b.sub(count, end), _FLOAT)
+        rest = b.fmul(b.sitofp(elapsed, _FLOAT), b.fdiv(left, b.sitofp(end, _FLOAT)))
+        worth = b.fcmp_ordered(">", rest, ir.Constant(_FLOAT, float(WORTH_SHARING)))
+        e.cond_branch(worth, share, again)
+        e.at(again)
+        first.add_incoming(end, b.block)
+        size.add_incoming(end, b.block)
+        e.branch(loop)
+        e.at(share)
+        arguments = [state, code, frame, values, end, count, grain, elapsed]
+        e.ret(_own(e, "share", _SHARE, *arguments))

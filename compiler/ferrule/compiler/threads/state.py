@@ -1,0 +1,105 @@
+"""What an object knows of the OpenMP runtime, what the threads of one launch share, and numbers.
+
+The state is zero at start.  Who finds `phase` 1, with an acquiring load, may read all of it.
+Before that any number of threads fill it in: they agree on `library` first, so that all write the
+same.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Final
+
+from llvmlite import ir
+
+from ferrule.compiler.artefacts import RAISED, Fault
+from ferrule.runtime.llvm.emitter import Emitter
+from ferrule.runtime.llvm.layouts import I32, I64, PTR, VOID, Field, Layout
+
+SETTING: Final = "FERRULE_NUM_THREADS"
+MAX_THREADS: Final = 4096
+
+DONE: Final = 0
+BAD_SETTING: Final = -1
+"""The status of a launch whose number of threads is no number; its fault's value is the text."""
+
+INTERRUPTED: Final = RAISED
+"""The status of a launch that a signal ended: the error is set."""
+
+NO_FAULT: Final = (1 << 63) - 1
+
+CALLS: Final = MappingProxyType(
+    {
+        "GOMP_parallel": ir.FunctionType(VOID, [PTR, PTR, I32, I32]),
+        "omp_get_max_threads": ir.FunctionType(I32, []),
+        "omp_get_thread_num": ir.FunctionType(I32, []),
+        "omp_in_parallel": ir.FunctionType(I32, []),
+    }
+)
+"""What an OpenMP runtime must have, those of GNU, LLVM and Intel do; GOMP_parallel runs a function
+in a team of threads, of which the caller is number 0."""
+
+STATE: Final = Layout(
+    "ThreadsState",
+    [
+        Field("phase", I32),
+        Field("wanted", I32),
+        Field("pid", I32),
+        Field("__padding", I32),
+        Field("library", I64),
+        Field("checked", I64),
+        *(Field(name, PTR) for name in CALLS),
+        Field("gettid", PTR),
+    ],
+)
+"""`library`: a handle of dlopen's, or `ABSENT` or `EVERYWHERE`.  `wanted`: FERRULE_NUM_THREADS, 0
+without.  `pid`: of the process that found the runtime, and whose threads it has.  `checked`: when
+the main thread last asked for signals, in nanoseconds.  Without a runtime its functions are null.
+"""
+
+ABSENT: Final = -1
+EVERYWHERE: Final = -2
+"""The process finds the functions without a handle."""
+
+JOB: Final = Layout(
+    "ThreadsJob",
+    [
+        Field("state", PTR),
+        Field("code", PTR),
+        Field("frame", PTR),
+        Field("values", PTR),
+        Field("base", I64),
+        Field("count", I64),
+        Field("piece", I64),
+        Field("next", I64),
+        Field("failed", I64),
+        Field("team", I32),
+        Field("checks", I32),
+        Field("lock", I32),
+        Field("status", I32),
+    ],
+)
+"""One launch: the blocks from `base` to below `count`, in pieces of `piece` blocks.  `next` is the
+number of the piece that is taken next, `failed` that of the first one that failed.  `checks`: the
+caller is the main thread of the process and asks for signals."""
+
+CODE: Final = ir.FunctionType(I32, [PTR, PTR, I64, I64])
+"""`i32 (ptr frame, ptr values, i64 first, i64 last)`: runs the blocks first <= i < last one after
+the other; the status of the first that failed, with the values of its fault, else 0."""
+
+RUN: Final = "ferrule_run_blocks"
+RUN_TYPE: Final = ir.FunctionType(I32, [PTR, PTR, PTR, PTR, I64, I64, I64])
+
+
+def bad_setting() -> Fault:
+    """What `BAD_SETTING` means."""
+    wanted = f"a whole number from 1 to {MAX_THREADS}, or unset"
+    return Fault("ValueError", f"{SETTING} must be {wanted}, but it is '{{text}}'")
+
+
+def call_runtime(
+    emitter: Emitter, state: ir.Value, name: str, arguments: list[ir.Value]
+) -> ir.Value:
+    """Call a function of the OpenMP runtime through the state."""
+    function = emitter.load_field(state, STATE, name)
+    return emitter.call_pointer(function, CALLS[name], arguments)
