@@ -90,9 +90,9 @@ def rows(function: Any) -> fe.Function:
 def test_a_row_found_through_a_table_is_copied_in_vectors() -> None:
     """Were the table read for each element, its row would be gathered one by one."""
     function = rows(take)
-    body = function.inspect_llvm().partition('"kernel_device_take"')[2]
+    body = function.inspect_llvm().partition('"blocks_device_take"')[2]
     before, _, loop = body.partition("thread.x.head:")
-    assert before.count("= load ") == 1 and "load i32" in before
+    assert before.count('%"load" = load ') == 1 and '%"load" = load i32' in before
     assert loop.partition("\n}")[0].count("= load ") == 1
 
 
@@ -114,7 +114,7 @@ def test_nothing_is_read_where_no_thread_runs() -> None:
 
 def test_each_side_of_a_branch_makes_its_own_loads() -> None:
     """LLVM may move them back, so that running it would not tell."""
-    text = rows(choose).inspect_llvm().partition('"kernel_device_choose"')[2]
+    text = rows(choose).inspect_llvm().partition('"blocks_device_choose"')[2]
     before = text.partition("thread.x.head:")[0].partition("threads:")[2]
     blocks = {part.partition(":")[0].split("\n")[-1]: part for part in before.split("\n  br ")}
     loads = [part.count("= load ") for part in blocks.values()]

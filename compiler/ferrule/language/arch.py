@@ -1,27 +1,107 @@
-"""Coordinates of the running thread, under CuTe's names.  Each gives three Int32 (x, y, z)."""
+"""`fe.arch`: the thread, its block and its warp, under the names of CuTe DSL."""
 
 from __future__ import annotations
 
-from typing import Any
+from ferrule.language.collectives import (
+    block_reduction,
+    block_scan,
+    block_scan_exclusive,
+    warp_reduction,
+    warp_reduction_max,
+    warp_reduction_min,
+    warp_reduction_sum,
+    warp_scan,
+)
+from ferrule.language.threads import (
+    FULL_MASK,
+    WARP_SIZE,
+    alloc_smem,
+    atomic_add,
+    atomic_and,
+    atomic_cas,
+    atomic_dec,
+    atomic_exch,
+    atomic_inc,
+    atomic_max,
+    atomic_min,
+    atomic_or,
+    atomic_xor,
+    barrier,
+    block_dim,
+    block_idx,
+    cluster_idx,
+    elect_one,
+    fence_acq_rel_cluster,
+    fence_acq_rel_cta,
+    fence_acq_rel_gpu,
+    fence_acq_rel_sys,
+    get_dyn_smem,
+    grid_dim,
+    lane_idx,
+    make_warp_uniform,
+    match_all_sync,
+    match_any_sync,
+    shuffle_sync,
+    shuffle_sync_bfly,
+    shuffle_sync_down,
+    shuffle_sync_up,
+    sync_threads,
+    sync_warp,
+    thread_idx,
+    vote_all_sync,
+    vote_any_sync,
+    vote_ballot_sync,
+    vote_uni_sync,
+    warp_idx,
+)
 
-from ferrule.language.faces import outside
-
-
-def thread_idx() -> tuple[Any, Any, Any]:
-    """The thread's coordinates in its block."""
-    outside("arch.thread_idx")
-
-
-def block_idx() -> tuple[Any, Any, Any]:
-    """The block's coordinates in the grid."""
-    outside("arch.block_idx")
-
-
-def block_dim() -> tuple[Any, Any, Any]:
-    """The number of threads of a block along each axis."""
-    outside("arch.block_dim")
-
-
-def grid_dim() -> tuple[Any, Any, Any]:
-    """The number of blocks of the grid along each axis."""
-    outside("arch.grid_dim")
+__all__ = [
+    "FULL_MASK",
+    "WARP_SIZE",
+    "alloc_smem",
+    "atomic_add",
+    "atomic_and",
+    "atomic_cas",
+    "atomic_dec",
+    "atomic_exch",
+    "atomic_inc",
+    "atomic_max",
+    "atomic_min",
+    "atomic_or",
+    "atomic_xor",
+    "barrier",
+    "block_dim",
+    "block_idx",
+    "block_reduction",
+    "block_scan",
+    "block_scan_exclusive",
+    "cluster_idx",
+    "elect_one",
+    "fence_acq_rel_cluster",
+    "fence_acq_rel_cta",
+    "fence_acq_rel_gpu",
+    "fence_acq_rel_sys",
+    "get_dyn_smem",
+    "grid_dim",
+    "lane_idx",
+    "make_warp_uniform",
+    "match_all_sync",
+    "match_any_sync",
+    "shuffle_sync",
+    "shuffle_sync_bfly",
+    "shuffle_sync_down",
+    "shuffle_sync_up",
+    "sync_threads",
+    "sync_warp",
+    "thread_idx",
+    "vote_all_sync",
+    "vote_any_sync",
+    "vote_ballot_sync",
+    "vote_uni_sync",
+    "warp_idx",
+    "warp_reduction",
+    "warp_reduction_max",
+    "warp_reduction_min",
+    "warp_reduction_sum",
+    "warp_scan",
+]

@@ -2,31 +2,49 @@
 target triple = ""
 target datalayout = ""
 
-define internal void @"kernel_device_add_one"(ptr %"a", ptr %"b", i64 %"n", i64 %"grid.x", i64 %"grid.y", i64 %"grid.z", i64 %"block.x", i64 %"block.y", i64 %"block.z") "prefer-vector-width"="512" nounwind
+define internal i32 @"blocks_device_add_one"(ptr %"frame", ptr %"values", i64 %"first", i64 %"last") "prefer-vector-width"="512" noinline nounwind
 {
 entry:
-  %".11" = mul nsw i64 %"grid.x", 128
+  %"a" = load ptr, ptr %"frame"
+  %".6" = getelementptr inbounds i64, ptr %"frame", i64 1
+  %"b" = load ptr, ptr %".6"
+  %".7" = getelementptr inbounds i64, ptr %"frame", i64 2
+  %"n" = load i64, ptr %".7"
+  %".8" = getelementptr inbounds i64, ptr %"frame", i64 3
+  %"grid.x" = load i64, ptr %".8"
+  %".9" = getelementptr inbounds i64, ptr %"frame", i64 4
+  %"grid.y" = load i64, ptr %".9"
+  %".10" = getelementptr inbounds i64, ptr %"frame", i64 5
+  %"grid.z" = load i64, ptr %".10"
+  %".11" = getelementptr inbounds i64, ptr %"frame", i64 6
+  %"block.x" = load i64, ptr %".11"
+  %".12" = getelementptr inbounds i64, ptr %"frame", i64 7
+  %"block.y" = load i64, ptr %".12"
+  %".13" = getelementptr inbounds i64, ptr %"frame", i64 8
+  %"block.z" = load i64, ptr %".13"
+  %".14" = mul nsw i64 %"first", 128
+  %".15" = mul nsw i64 %"last", 128
   %"size" = trunc i64 %"n" to i32
-  %".12" = call i64 @"llvm.smin.i64"(i64 %"n", i64 %".11")
-  %".13" = call i64 @"llvm.smax.i64"(i64 %".12", i64 0)
+  %".16" = call i64 @"llvm.smin.i64"(i64 %"n", i64 %".15")
+  %".17" = call i64 @"llvm.smax.i64"(i64 %".16", i64 0)
   br label %"thread.x.head"
 thread.x.head:
-  %"thread.x" = phi  i64 [0, %"entry"], [%".22", %"thread.x.body"]
-  %".15" = icmp slt i64 %"thread.x", %".13"
-  br i1 %".15", label %"thread.x.body", label %"thread.x.end"
+  %"thread.x" = phi  i64 [%".14", %"entry"], [%".26", %"thread.x.body"]
+  %".19" = icmp slt i64 %"thread.x", %".17"
+  br i1 %".19", label %"thread.x.body", label %"thread.x.end"
 thread.x.body:
   %"add" = trunc i64 %"thread.x" to i32
-  %".17" = mul i32 0, 128
+  %".21" = mul i32 0, 128
   %"size.1" = trunc i64 %"n" to i32
-  %".18" = getelementptr float, ptr %"a", i64 %"thread.x"
-  %"load" = load float, ptr %".18", align 4, !llvm.access.group !0
-  %".19" = fadd float %"load", 0x3ff0000000000000
-  %".20" = getelementptr float, ptr %"b", i64 %"thread.x"
-  store float %".19", ptr %".20", align 4, !llvm.access.group !0
-  %".22" = add nsw i64 %"thread.x", 1
+  %".22" = getelementptr float, ptr %"a", i64 %"thread.x"
+  %"load" = load float, ptr %".22", align 4, !llvm.access.group !0
+  %".23" = fadd float %"load", 0x3ff0000000000000
+  %".24" = getelementptr float, ptr %"b", i64 %"thread.x"
+  store float %".23", ptr %".24", align 4, !llvm.access.group !0
+  %".26" = add nsw i64 %"thread.x", 1
   br label %"thread.x.head", !llvm.loop !3
 thread.x.end:
-  ret void
+  ret i32 0
 }
 
 declare i64 @"llvm.smin.i64"(i64 %".1", i64 %".2")
@@ -39,11 +57,52 @@ entry:
   %".6" = sext i32 %"n" to i64
   %".7" = add i64 %".6", 127
   %".8" = ashr i64 %".7", 7
-  call void @"kernel_device_add_one"(ptr %"a", ptr %"b", i64 %".6", i64 %".8", i64 1, i64 1, i64 128, i64 1, i64 1)
+  %"frame" = alloca [9 x i64], align 8
+  store ptr %"a", ptr %"frame"
+  %".10" = getelementptr inbounds i64, ptr %"frame", i64 1
+  store ptr %"b", ptr %".10"
+  %".12" = getelementptr inbounds i64, ptr %"frame", i64 2
+  store i64 %".6", ptr %".12"
+  %".14" = getelementptr inbounds i64, ptr %"frame", i64 3
+  store i64 %".8", ptr %".14"
+  %".16" = getelementptr inbounds i64, ptr %"frame", i64 4
+  store i64 1, ptr %".16"
+  %".18" = getelementptr inbounds i64, ptr %"frame", i64 5
+  store i64 1, ptr %".18"
+  %".20" = getelementptr inbounds i64, ptr %"frame", i64 6
+  store i64 128, ptr %".20"
+  %".22" = getelementptr inbounds i64, ptr %"frame", i64 7
+  store i64 1, ptr %".22"
+  %".24" = getelementptr inbounds i64, ptr %"frame", i64 8
+  store i64 1, ptr %".24"
+  %"status" = alloca i32, align 4
+  %".26" = icmp sle i64 %".8", 5
+  br i1 %".26", label %"entry.if", label %"entry.else"
+entry.if:
+  %"status.1" = call i32 @"blocks_device_add_one"(ptr %"frame", ptr %"values", i64 0, i64 %".8")
+  store i32 %"status.1", ptr %"status"
+  br label %"entry.endif"
+entry.else:
+  %"status.2" = call i32 @"ferrule_run_blocks"(ptr @"ferrule.threads", ptr @"blocks_device_add_one", ptr %"frame", ptr %"values", i64 %".8", i64 6, i64 2)
+  %".30" = icmp eq i32 %"status.2", -1
+  %".31" = select  i1 %".30", i32 1, i32 %"status.2"
+  store i32 %".31", ptr %"status"
+  br label %"entry.endif"
+entry.endif:
+  %".34" = load i32, ptr %"status"
+  %".35" = icmp eq i32 %".34", 0
+  br i1 %".35", label %"on", label %"failed", !prof !4
+on:
   ret i32 0
+failed:
+  ret i32 %".34"
 }
+
+@"ferrule.threads" = internal global [9 x i64] zeroinitializer, align 8
+declare i32 @"ferrule_run_blocks"(ptr %".1", ptr %".2", ptr %".3", ptr %".4", i64 %".5", i64 %".6", i64 %".7")
 
 !0 = distinct !{  }
 !1 = !{ !"llvm.loop.parallel_accesses", !0 }
 !2 = !{ !"llvm.loop.unroll.disable" }
 !3 = distinct !{ !3, !1, !2 }
+!4 = !{ !"branch_weights", i32 99, i32 1 }

@@ -6,23 +6,68 @@ define i32 @"ferrule_body"(ptr %"values", ptr %"in0", ptr %"in1", ptr %"out", i3
 {
 entry:
   %".7" = sext i32 %"n" to i64
+  %"frame" = alloca [5 x i64], align 8
+  store i64 %".7", ptr %"frame"
+  %".9" = getelementptr inbounds i64, ptr %"frame", i64 1
+  store ptr %"in0", ptr %".9"
+  %".11" = getelementptr inbounds i64, ptr %"frame", i64 2
+  store ptr %"in1", ptr %".11"
+  %".13" = getelementptr inbounds i64, ptr %"frame", i64 3
+  store ptr %"out", ptr %".13"
+  %".15" = getelementptr inbounds i64, ptr %"frame", i64 4
+  store i64 %".7", ptr %".15"
+  %"status" = alloca i32, align 4
+  %".17" = icmp sle i64 %".7", 2048
+  br i1 %".17", label %"entry.if", label %"entry.else"
+entry.if:
+  %"status.1" = call i32 @"parallel"(ptr %"frame", ptr %"values", i64 0, i64 %".7")
+  store i32 %"status.1", ptr %"status"
+  br label %"entry.endif"
+entry.else:
+  %"status.2" = call i32 @"ferrule_run_blocks"(ptr @"ferrule.threads", ptr @"parallel", ptr %"frame", ptr %"values", i64 %".7", i64 2048, i64 256)
+  %".21" = icmp eq i32 %"status.2", -1
+  %".22" = select  i1 %".21", i32 1, i32 %"status.2"
+  store i32 %".22", ptr %"status"
+  br label %"entry.endif"
+entry.endif:
+  %".25" = load i32, ptr %"status"
+  %".26" = icmp eq i32 %".25", 0
+  br i1 %".26", label %"on", label %"failed", !prof !4
+on:
+  ret i32 0
+failed:
+  ret i32 %".25"
+}
+
+define internal i32 @"parallel"(ptr %"frame", ptr %"values", i64 %"first", i64 %"last") "prefer-vector-width"="512" noinline nounwind
+{
+entry:
+  %"size" = load i64, ptr %"frame"
+  %".6" = getelementptr inbounds i64, ptr %"frame", i64 1
+  %"in0" = load ptr, ptr %".6"
+  %".7" = getelementptr inbounds i64, ptr %"frame", i64 2
+  %"in1" = load ptr, ptr %".7"
+  %".8" = getelementptr inbounds i64, ptr %"frame", i64 3
+  %"out" = load ptr, ptr %".8"
+  %".9" = getelementptr inbounds i64, ptr %"frame", i64 4
+  %"symbol" = load i64, ptr %".9"
   br label %"i.head"
 i.head:
-  %"i" = phi  i64 [0, %"entry"], [%".19", %"i.body"]
-  %".9" = icmp slt i64 %"i", %".7"
-  br i1 %".9", label %"i.body", label %"i.end"
+  %"i" = phi  i64 [%"first", %"entry"], [%".21", %"i.body"]
+  %".11" = icmp slt i64 %"i", %"last"
+  br i1 %".11", label %"i.body", label %"i.end"
 i.body:
-  %".11" = getelementptr i16, ptr %"in0", i64 %"i"
-  %"load" = load i16, ptr %".11", align 2, !llvm.access.group !0
-  %".12" = getelementptr i16, ptr %"in1", i64 %"i"
-  %"load.1" = load i16, ptr %".12", align 2, !llvm.access.group !0
-  %".13" = call float @"float16_to_float32"(i16 %"load")
-  %".14" = call float @"float16_to_float32"(i16 %"load.1")
-  %".15" = fadd float %".13", %".14"
-  %".16" = call i16 @"float32_to_float16"(float %".15")
-  %".17" = getelementptr i16, ptr %"out", i64 %"i"
-  store i16 %".16", ptr %".17", align 2, !llvm.access.group !0
-  %".19" = add nsw i64 %"i", 1
+  %".13" = getelementptr i16, ptr %"in0", i64 %"i"
+  %"load" = load i16, ptr %".13", align 2, !llvm.access.group !0
+  %".14" = getelementptr i16, ptr %"in1", i64 %"i"
+  %"load.1" = load i16, ptr %".14", align 2, !llvm.access.group !0
+  %".15" = call float @"float16_to_float32"(i16 %"load")
+  %".16" = call float @"float16_to_float32"(i16 %"load.1")
+  %".17" = fadd float %".15", %".16"
+  %".18" = call i16 @"float32_to_float16"(float %".17")
+  %".19" = getelementptr i16, ptr %"out", i64 %"i"
+  store i16 %".18", ptr %".19", align 2, !llvm.access.group !0
+  %".21" = add nsw i64 %"i", 1
   br label %"i.head", !llvm.loop !3
 i.end:
   ret i32 0
@@ -80,7 +125,11 @@ entry:
   ret i16 %".26"
 }
 
+@"ferrule.threads" = internal global [9 x i64] zeroinitializer, align 8
+declare i32 @"ferrule_run_blocks"(ptr %".1", ptr %".2", ptr %".3", ptr %".4", i64 %".5", i64 %".6", i64 %".7")
+
 !0 = distinct !{  }
 !1 = !{ !"llvm.loop.parallel_accesses", !0 }
 !2 = !{ !"llvm.loop.unroll.disable" }
 !3 = distinct !{ !3, !1, !2 }
+!4 = !{ !"branch_weights", i32 99, i32 1 }

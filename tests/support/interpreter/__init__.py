@@ -1,7 +1,8 @@
 """The reference interpreter of the kernel IR."""
 
-from interpreter.machine import Endless, Order, Stopped, Undefined, downwards, run, upwards
+from interpreter.machine import Order, downwards, run, upwards
 from interpreter.memory import Memory, OutOfBounds, Unwritten
+from interpreter.stops import Endless, Stopped, Undefined
 
 __all__ = [
     "Endless",

@@ -8,8 +8,6 @@ a size that overflows and has no fault) is an error here, an AssertionError.
 from __future__ import annotations
 
 import math
-import re
-import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -19,52 +17,21 @@ import numpy as np
 
 from ferrule.compiler.artefacts import Fault
 from ferrule.language.ir import ops
-from ferrule.specs import Dim, DType, Sym, evaluate, symbols_of
-from interpreter import scalars
+from ferrule.language.ir.walk import all_ops
+from ferrule.specs import DEVICE_CODES, Dim, DType, Sym, evaluate, symbols_of
+from interpreter import atomics, scalars
 from interpreter.memory import Memory, OutOfBounds
 from interpreter.scalars import Scalar
+from interpreter.stops import Endless, Stopped, Undefined
+from interpreter.teams import Block, Run, Team, Thread, waits_for
 
 Order: TypeAlias = Callable[[Iterable[tuple[int, ...]]], Iterable[tuple[int, ...]]]
 """The order in which coordinates come to their turn, from that in which they count up."""
 
-Coordinates: TypeAlias = "Mapping[str, tuple[int, ...]]"
 Values: TypeAlias = "dict[ops.Value, Any]"
 
-
-class Stopped(Exception):
-    """A check ended the call with a fault."""
-
-    def __init__(self, fault: Fault, values: Sequence[int] = ()) -> None:
-        super().__init__(fault.kind, _filled(fault.message, values))
-        self.fault = fault
-        self.kind: str = fault.kind
-        self.message: str = self.args[1]
-
-
-def _filled(message: str, values: Sequence[Any]) -> str:
-    """The message of a fault with its values, of the placeholders that numbers have."""
-    shown = iter(values)
-
-    def text(found: re.Match[str]) -> str:
-        match found[0]:
-            case "{{" | "}}":
-                return found[0][0]
-            case "{bool}":
-                return str(bool(next(shown)))
-            case "{float}":
-                return f"{struct.unpack('d', struct.pack('q', int(next(shown))))[0]:g}"
-            case _:
-                return str(int(next(shown)))
-
-    return re.sub(r"\{\{|\}\}|\{(?:|unsigned|bool|float)\}", text, message)
-
-
-class Undefined(AssertionError):
-    """A program does what the IR gives no meaning."""
-
-
-class Endless(AssertionError):
-    """A program ran more ops than it was given."""
+HOST = Thread({}, Block(Memory.undefined(0)))
+"""What host code has for a thread."""
 
 
 def upwards(coordinates: Iterable[tuple[int, ...]]) -> Iterable[tuple[int, ...]]:
@@ -97,7 +64,7 @@ def run(
             raise Stopped(Fault("ValueError", f"Mismatched {relation.left_name}"))
     values = dict(zip(program.host.params, arguments, strict=True))
     with np.errstate(all="ignore"):
-        machine.region(program.host.body, values, {})
+        machine.region(program.host.body, values, HOST)
     return "".join(machine.printed)
 
 
@@ -112,6 +79,7 @@ class Machine:
     dims: dict[Dim, int] = field(default_factory=dict)
     printed: list[str] = field(default_factory=list)
     returned: list[Any] = field(default_factory=list)
+    waiting: dict[int, bool] = field(default_factory=dict)
 
     def dim(self, dim: Dim) -> int:
         """The value of a size that must have one."""
@@ -122,7 +90,7 @@ class Machine:
                 raise Undefined(f"a size without a fault: {error}") from error
         return self.dims[dim]
 
-    def region(self, region: ops.Region, values: Values, thread: Coordinates) -> list[Any]:
+    def region(self, region: ops.Region, values: Values, thread: Thread) -> list[Any]:
         """Runs the ops of a region; gives what it yields."""
         for op in region.ops:
             self.fuel -= 1
@@ -131,7 +99,7 @@ class Machine:
             self.op(op, values, thread)
         return [values[value] for value in region.yields]
 
-    def op(self, op: ops.Op, values: Values, thread: Coordinates) -> None:
+    def op(self, op: ops.Op, values: Values, thread: Thread) -> None:
         """Runs one op."""
         match op:
             case ops.Store(tensor, indices, value):
@@ -165,17 +133,49 @@ class Machine:
             case ops.Fragment(result):
                 values[result] = self.fragment(result)
             case ops.Special(result, register, axis):
-                values[result] = thread[register][axis]
+                values[result] = thread.registers[register][axis]
+            case ops.Shared() | ops.DynamicShared() | ops.Atomic() | ops.Fence():
+                self.shared(op, values, thread.block)
             case ops.Alloc():
                 self.alloc(op, values)
+            case ops.Item() | ops.Field() | ops.Peek() | ops.IsInstance():
+                raise NotImplementedError("the interpreter has no objects of tvm-ffi")
             case ops.Text(result, data):
                 values[result] = data
+            case ops.CallDevice(result):
+                values[result] = DEVICE_CODES["cpu"]
             case ops.Address(result, operand):
                 values[result] = values[operand]
             case ops.Return(found):
                 self.returned = [values[value] for value in found]
             case _:
                 values[op.result] = self.scalar(op, dtype_of(op.result), values)
+
+    def shared(
+        self,
+        op: ops.Shared | ops.DynamicShared | ops.Atomic | ops.Fence,
+        values: Values,
+        block: Block,
+    ) -> None:
+        """Runs an op on memory that threads share; one runs at a time, so a fence does nothing."""
+        match op:
+            case ops.Shared(result):
+                if result not in block.static:
+                    block.static[result] = self.fragment(result)
+                values[result] = block.static[result]
+            case ops.DynamicShared(result, offset):
+                values[result] = block.dynamic.at(offset)
+            case ops.Atomic():
+                self.atomic(op, values)
+
+    def atomic(self, op: ops.Atomic, values: Values) -> None:
+        """Changes an element; the result is what it was."""
+        dtype, memory = op.tensor.tensor.dtype, values[op.tensor]
+        offset = self.offset(op.tensor, op.indices, values)
+        old = values[op.result] = memory.read(dtype, offset)
+        compare = None if op.compare is None else values[op.compare]
+        new = atomics.updated(op.op, dtype, old, values[op.value], compare)
+        memory.write(dtype, offset, new)
 
     def scalar(self, op: ops.SimpleOp, dtype: DType, values: Values) -> Scalar:
         """The result of an op that depends on its operands and the symbols alone."""
@@ -240,7 +240,7 @@ class Machine:
         steps = sum(i * stride for i, stride in zip(coordinates, strides, strict=True))
         return steps * type_.dtype.itemsize
 
-    def for_(self, op: ops.For, values: Values, thread: Coordinates) -> None:
+    def for_(self, op: ops.For, values: Values, thread: Thread) -> None:
         """A loop over Python's range; a step of 0 has no iterations."""
         start, stop, step = (values[value] for value in (op.start, op.stop, op.step))
         carried = [values[value] for value in op.initial]
@@ -250,7 +250,7 @@ class Machine:
             carried = self.region(op.body, values, thread)
         values.update(zip(op.results, carried, strict=True))
 
-    def while_(self, op: ops.While, values: Values, thread: Coordinates) -> None:
+    def while_(self, op: ops.While, values: Values, thread: Thread) -> None:
         """A loop with a test before each iteration."""
         carried = [values[value] for value in op.initial]
         while True:
@@ -264,16 +264,76 @@ class Machine:
         """Runs a kernel for each thread of each block, each with values of its own."""
         kernel = self.program.kernel(op.kernel)
         grid, block = (tuple(values[v] for v in sizes) for sizes in (op.grid, op.block))
-        arguments = [values[value] for value in op.arguments]
+        given = dict(zip(kernel.params, (values[value] for value in op.arguments), strict=True))
+        dynamic = 0 if op.smem is None else values[op.smem]
         for block_idx in self.order(product(*map(range, grid))):
-            for thread_idx in self.order(product(*map(range, block))):
-                thread = {
-                    "block_idx": block_idx,
-                    "thread_idx": thread_idx,
-                    "block_dim": block,
-                    "grid_dim": grid,
-                }
-                self.region(kernel.body, dict(zip(kernel.params, arguments, strict=True)), thread)
+            shared = Block(Memory.undefined(dynamic))
+            runs: dict[int, Run] = {}
+            for at in self.order(product(*map(range, block))):
+                known = {"block_idx": block_idx, "thread_idx": at}
+                thread = Thread({**known, "block_dim": block, "grid_dim": grid}, shared)
+                if self.waits(kernel.body):
+                    number = at[0] + block[0] * (at[1] + block[1] * at[2])
+                    runs[number] = self.walk(kernel.body, dict(given), thread)
+                else:
+                    self.region(kernel.body, dict(given), thread)
+            if runs:
+                Team(kernel.name, block_idx, block, runs).run(list(runs))
+
+    # ---- threads that wait ----
+
+    def waits(self, region: ops.Region) -> bool:
+        """Whether a region has an op that waits for other threads."""
+        if id(region) not in self.waiting:
+            found = any(isinstance(op, ops.Synchronising) for op in all_ops(region))
+            self.waiting[id(region)] = found
+        return self.waiting[id(region)]
+
+    def walk(self, region: ops.Region, values: Values, thread: Thread) -> Run:
+        """Runs a region as `region` does, and stops at each op that waits."""
+        for op in region.ops:
+            self.fuel -= 1
+            if self.fuel < 0:
+                raise Endless
+            match op:
+                case ops.Barrier() | ops.WarpBarrier():
+                    yield waits_for(op, values)
+                case ops.Shuffle() | ops.Vote() | ops.Match():
+                    values[op.result] = yield waits_for(op, values)
+                case ops.If() if self.waits(op.then) or self.waits(op.otherwise):
+                    taken = op.then if values[op.condition] else op.otherwise
+                    found = yield from self.walk(taken, values, thread)
+                    values.update(zip(op.results, found, strict=True))
+                case ops.For() if self.waits(op.body):
+                    yield from self.walk_for(op, values, thread)
+                case ops.While() if self.waits(op.body) or self.waits(op.test):
+                    yield from self.walk_while(op, values, thread)
+                case _:
+                    self.op(op, values, thread)
+        return [values[value] for value in region.yields]
+
+    def walk_for(self, op: ops.For, values: Values, thread: Thread) -> Run:
+        """As `for_`."""
+        start, stop, step = (values[value] for value in (op.start, op.stop, op.step))
+        carried = [values[value] for value in op.initial]
+        for index in range(start, stop, step) if step else ():
+            values[op.index] = index
+            values.update(zip(op.carried, carried, strict=True))
+            carried = yield from self.walk(op.body, values, thread)
+        values.update(zip(op.results, carried, strict=True))
+        return []
+
+    def walk_while(self, op: ops.While, values: Values, thread: Thread) -> Run:
+        """As `while_`."""
+        carried = [values[value] for value in op.initial]
+        while True:
+            values.update(zip(op.carried, carried, strict=True))
+            (goes_on,) = yield from self.walk(op.test, values, thread)
+            if not goes_on:
+                break
+            carried = yield from self.walk(op.body, values, thread)
+        values.update(zip(op.results, carried, strict=True))
+        return []
 
 
 def dtype_of(value: ops.Value) -> DType:

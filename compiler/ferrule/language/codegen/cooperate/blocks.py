@@ -1,0 +1,150 @@
+"""Runs blocks of a kernel whose threads work together.
+
+What a block needs besides its arguments (shared memory, what its threads keep while they wait) is
+one piece of memory, from `malloc`, for all blocks that one core runs; it is given back however the
+run ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from llvmlite import ir
+
+from ferrule.compiler.artefacts import Fault
+from ferrule.language.codegen.cooperate.coroutines import Coroutines
+from ferrule.language.codegen.cooperate.phased import Phased
+from ferrule.language.codegen.cooperate.phases import split
+from ferrule.language.codegen.cooperate.team import Team
+from ferrule.language.codegen.functions import FunctionLowering
+from ferrule.language.codegen.kernels import Shape
+from ferrule.language.codegen.loops import counted
+from ferrule.language.ir import ops
+from ferrule.language.ir.types import TensorType
+from ferrule.language.ir.walk import all_ops
+from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR
+
+ALIGN: Final = 128
+"""What shared memory is aligned to."""
+
+
+def cooperates(kernel: ops.Function) -> bool:
+    """Whether the threads of a kernel wait for each other, or have memory in common."""
+    return any(
+        isinstance(op, ops.Shared | ops.DynamicShared | ops.Synchronising)
+        for op in all_ops(kernel.body)
+    )
+
+
+def has_dynamic(kernel: ops.Function) -> bool:
+    """Whether a kernel uses the dynamic shared memory of its launch."""
+    return any(isinstance(op, ops.DynamicShared) for op in all_ops(kernel.body))
+
+
+def emit_cooperating(
+    lowering: FunctionLowering,
+    kernel: ops.Function,
+    shape: Shape,
+    dynamic: ir.Value,
+    blocks: tuple[ir.Value, ir.Value],
+) -> None:
+    """Emits the loops around the kernel's body; `blocks` are the first one, and behind the last.
+
+    Blocks are numbered with x fastest.  `dynamic`: bytes of dynamic shared memory, i64.
+    """
+    e, b = lowering.emitter, lowering.b
+    for axis in range(3):
+        lowering.coordinates["grid_dim", axis] = shape.grid[axis]
+        lowering.coordinates["block_dim", axis] = shape.block[axis]
+    width, height, depth = shape.block
+    threads = b.mul(b.mul(width, height), depth)
+    places, static = _places(kernel)
+    team = Team(lowering, kernel, shape, tuple(places), threads)
+    flat = all(_is_one(size) for size in shape.block[1:])
+    phases = split(kernel, flat=flat)
+    form: Coroutines | Phased
+    form = Coroutines.of(team) if phases is None else Phased(team, phases)
+    start = b.add(e.const_i64(static), _rounded(b, dynamic))
+    with _memory(lowering, kernel, b.add(start, form.room())) as memory:
+        for tensor, offset in places.items():
+            lowering.values[tensor] = e.index(memory, I8, offset)
+        rest = e.index(memory, I8, start)
+        with counted(e, *blocks, "block") as number:
+            _locate(lowering, shape, number)
+            form.run(rest)
+
+
+def _places(kernel: ops.Function) -> tuple[dict[ops.Value, int], int]:
+    """Where each tensor in shared memory begins, and how many bytes are static."""
+    places: dict[ops.Value, int] = {}
+    dynamic: dict[ops.Value, int] = {}
+    size = 0
+    for op in all_ops(kernel.body):
+        match op:
+            case ops.Shared(result):
+                size = _round_up(size, max(16, result.tensor.align))
+                places[result] = size
+                size += _bytes(result.tensor)
+            case ops.DynamicShared(result, offset):
+                dynamic[result] = offset
+    size = _round_up(size, ALIGN)
+    return places | {tensor: size + offset for tensor, offset in dynamic.items()}, size
+
+
+def _bytes(type_: TensorType) -> int:
+    """How many bytes a tensor of constant sizes spans."""
+    last = 0
+    for size, stride in zip(type_.shape, type_.strides, strict=True):
+        assert isinstance(size, int) and isinstance(stride, int)
+        if size == 0:
+            return 0
+        last += (size - 1) * stride
+    return (last + 1) * type_.dtype.itemsize
+
+
+@contextmanager
+def _memory(lowering: FunctionLowering, kernel: ops.Function, size: ir.Value) -> Iterator[ir.Value]:
+    """Memory of so many bytes, aligned; every way out of the function gives it back."""
+    e, b = lowering.emitter, lowering.b
+    more = b.add(size, e.const_i64(ALIGN))
+    memory = e.call("malloc", [more], "memory")
+    got, none = e.block("got"), e.block("no.memory")
+    e.cond_branch(e.is_null(memory), none, got)
+    e.at(none)
+    message = f"{kernel.name}: there is no memory for a block of threads, of {{}} bytes"
+    e.store(more, lowering.fault_values)
+    e.ret(ir.Constant(I32, lowering.faults.number(Fault("MemoryError", message))))
+    e.at(got)
+
+    def leave(status: ir.Value) -> None:
+        e.call("free", [memory])
+        e.ret(status)
+
+    lowering.leave = leave
+    aligned = b.and_(b.add(b.ptrtoint(memory, I64), e.const_i64(ALIGN - 1)), e.const_i64(-ALIGN))
+    yield b.inttoptr(aligned, PTR)
+    lowering.leave = None
+    e.call("free", [memory])
+
+
+def _locate(lowering: FunctionLowering, shape: Shape, number: ir.Value) -> None:
+    """The coordinates of a block by its number."""
+    b, (width, height, _) = lowering.b, shape.grid
+    rows = b.udiv(number, width)
+    places = (b.urem(number, width), b.urem(rows, height), b.udiv(rows, height))
+    for axis, place in enumerate(places):
+        lowering.coordinates["block_idx", axis] = place
+
+
+def _is_one(size: ir.Value) -> bool:
+    return isinstance(size, ir.Constant) and size.constant == 1
+
+
+def _rounded(b: ir.IRBuilder, size: ir.Value) -> ir.Value:
+    return b.and_(b.add(size, ir.Constant(I64, ALIGN - 1)), ir.Constant(I64, -ALIGN))
+
+
+def _round_up(size: int, align: int) -> int:
+    return -(-size // align) * align

@@ -1,0 +1,77 @@
+"""LLVM's coroutine intrinsics, as functions of an emitter.
+
+A coroutine is a function with the attribute `presplitcoroutine`; LLVM's ordinary pipeline, at every
+level, splits it at its suspend points and keeps in a frame what lives across them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from llvmlite import binding as llvm
+from llvmlite import ir
+
+from ferrule.runtime.llvm.emitter import Emitter
+from ferrule.runtime.llvm.layouts import I1, I8, I32, I64, PTR, VOID
+
+
+class _Token(ir.Type):  # type: ignore[misc]
+    """LLVM's `token`: what ties the intrinsics of a coroutine together."""
+
+    def _to_string(self) -> str:
+        return "token"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Token)
+
+    def __hash__(self) -> int:
+        return hash(_Token)
+
+
+_TOKEN: Final = _Token()
+_NONE: Final = ir.FormattedConstant(_TOKEN, "none")
+_NO_TOKEN_RESULT: Final = 22
+"""The version of LLVM from which on `llvm.coro.end` has no result."""
+
+
+def mark(function: ir.Function) -> None:
+    """Says that a function is a coroutine."""
+    # llvmlite refuses attributes that it does not know.
+    set.add(function.attributes, "presplitcoroutine")
+
+
+def identity(e: Emitter) -> Any:
+    """The token of the coroutine under construction."""
+    null, zero = e.null(), ir.Constant(I32, 0)
+    return _call(e, "llvm.coro.id", _TOKEN, (zero, null, null, null))
+
+
+def frame_size(e: Emitter) -> ir.Value:
+    """How many bytes the frame of the coroutine under construction has."""
+    return _call(e, "llvm.coro.size.i64", I64, ())
+
+
+def begin(e: Emitter, token: Any, memory: ir.Value) -> ir.Value:
+    """Begins the coroutine with a frame there; gives its handle."""
+    return _call(e, "llvm.coro.begin", PTR, (token, memory))
+
+
+def suspend(e: Emitter, *, last: bool = False) -> ir.Value:
+    """An i8: 0 where the coroutine is resumed, other numbers where it shall give control back."""
+    return _call(e, "llvm.coro.suspend", I8, (_NONE, ir.Constant(I1, int(last))))
+
+
+def end(e: Emitter, handle: ir.Value) -> None:
+    """Where each part of the coroutine ends; a return follows."""
+    result = I1 if llvm.llvm_version_info[0] < _NO_TOKEN_RESULT else VOID
+    _call(e, "llvm.coro.end", result, (handle, ir.Constant(I1, 0), _NONE))
+
+
+def resume(e: Emitter, handle: ir.Value) -> None:
+    """Lets a coroutine go on."""
+    _call(e, "llvm.coro.resume", VOID, (handle,))
+
+
+def _call(e: Emitter, name: str, result: ir.Type, arguments: tuple[Any, ...]) -> ir.Value:
+    kind = ir.FunctionType(result, [argument.type for argument in arguments])
+    return e.call(e.symbol(name, kind), list(arguments))

@@ -1,0 +1,60 @@
+"""Runs the phases of a kernel: in each, a loop over the threads of the block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+from ferrule.language.codegen.cooperate import atomics
+from ferrule.language.codegen.cooperate.phases import Split
+from ferrule.language.codegen.cooperate.team import Team
+from ferrule.language.codegen.cooperate.uniform import needs
+from ferrule.language.codegen.functions import FunctionLowering, HostOp
+from ferrule.language.codegen.kernels import emit_phase
+from ferrule.language.ir import ops
+from ferrule.language.ir.walk import Work, drive
+from ferrule.runtime.llvm.layouts import I8, I64
+
+_GRAIN = 64
+"""The number of places of a slot is a multiple of this, so that all slots are aligned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phased:
+    """The threads of a kernel that runs in phases."""
+
+    team: Team
+    split: Split
+
+    def places(self) -> ir.Value:
+        """How many places a slot has, i64."""
+        b = self.team.lowering.b
+        more = b.add(self.team.threads, ir.Constant(I64, _GRAIN - 1))
+        return b.and_(more, ir.Constant(I64, -_GRAIN))
+
+    def room(self) -> ir.Value:
+        """How many bytes the slots take."""
+        size = sum(slot.elements * slot.tensor.tensor.dtype.itemsize for slot in self.split.slots)
+        return self.team.lowering.b.mul(self.places(), ir.Constant(I64, size))
+
+    def run(self, memory: ir.Value) -> None:
+        """Runs the block that the coordinates say, with slots in this memory."""
+        lowering, places = self.team.lowering, self.places()
+        lowering.host_op, lowering.thread_op = self.phase, atomics.alone
+        offset = 0
+        for slot in self.split.slots:
+            at = lowering.b.mul(places, ir.Constant(I64, offset))
+            lowering.values[slot.tensor] = lowering.emitter.index(memory, I8, at)
+            offset += slot.elements * slot.tensor.tensor.dtype.itemsize
+        drive(lowering.region(self.split.body))
+
+    def phase(self, lowering: FunctionLowering, op: HostOp) -> Work | None:
+        """Emits a phase."""
+        assert isinstance(op, ops.Parallel), "a kernel has no other of these"
+        outside = tuple(needs(op.body))
+        function = ops.Function(self.team.kernel.name, "kernel", outside, op.body)
+        with lowering.scope():
+            emit_phase(lowering, function, self.team.shape, self.split.thread)
+        lowering.group = None
+        return None

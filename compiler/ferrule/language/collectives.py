@@ -1,0 +1,151 @@
+"""What the threads of a warp or block compute together, written in the kernel language itself.
+
+A reduction or scan takes any function of two numbers that can be computed in any grouping: a
+helper, a lambda, `max`, `operator.add`, a `ReductionOp`.  The grouping depends on the size of the
+block alone, so results are the same in every run and on every target.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, Final
+
+from ferrule.language import maths
+from ferrule.language.faces import range_constexpr, static_assert
+from ferrule.language.threads import (
+    alloc_smem,
+    block_dim,
+    lane_idx,
+    shuffle_sync,
+    shuffle_sync_bfly,
+    shuffle_sync_up,
+    sync_threads,
+    warp_idx,
+)
+from ferrule.language.vectors import ReductionOp, where
+
+_WARPS: Final = 32
+"""Of a block, at most."""
+_GROUPS: Final = (1, 2, 4, 8, 16, 32)
+_FUNCTIONS: Final[dict[Any, Any]] = {
+    ReductionOp.ADD: operator.add,
+    ReductionOp.MUL: operator.mul,
+    ReductionOp.MAX: maths.max,
+    ReductionOp.MIN: maths.min,
+}
+
+
+def _combined(op: Any, x: Any, y: Any) -> Any:
+    return _FUNCTIONS.get(op, op)(x, y)
+
+
+def _block_size() -> Any:
+    x, y, z = block_dim()
+    return x * y * z
+
+
+def _lanes(warp: Any) -> Any:
+    """How many lanes a warp has: fewer than 32 in the last one, maybe."""
+    return maths.min(_block_size() - warp * 32, 32)
+
+
+def warp_reduction(val: Any, op: Any, threads_in_group: int = 32) -> Any:
+    """`op` of the values of neighbouring lanes, in groups of so many; each lane gets its group's.
+
+    The lanes of the group must all be there.  The value may be a vector.
+    """
+    static_assert(
+        threads_in_group in _GROUPS, f"threads_in_group is one of {_GROUPS}: {threads_in_group}"
+    )
+    for step in range_constexpr(_GROUPS.index(threads_in_group)):
+        val = _combined(op, val, shuffle_sync_bfly(val, _GROUPS[step]))
+    return val
+
+
+def warp_reduction_sum(val: Any, threads_in_group: int = 32) -> Any:
+    """The sum of the values of a group of lanes; see `warp_reduction`."""
+    return warp_reduction(val, operator.add, threads_in_group)
+
+
+def warp_reduction_max(val: Any, threads_in_group: int = 32) -> Any:
+    """The largest value of a group of lanes; see `warp_reduction`."""
+    return warp_reduction(val, maths.max, threads_in_group)
+
+
+def warp_reduction_min(val: Any, threads_in_group: int = 32) -> Any:
+    """The smallest value of a group of lanes; see `warp_reduction`."""
+    return warp_reduction(val, maths.min, threads_in_group)
+
+
+def _first_of_warp(val: Any, op: Any, lane: Any, warp: Any) -> Any:
+    """`op` of the values of all lanes that are there, in lane 0; what others get means nothing."""
+    lanes = _lanes(warp)
+    for step in range_constexpr(5):
+        above = lane + (16 >> step)
+        there = above < lanes
+        other = shuffle_sync(val, where(there, above, lane))
+        val = _combined(op, val, other) if there else val
+    return val
+
+
+def warp_scan(val: Any, op: Any) -> Any:
+    """`op` of the values of the lanes up to the own one."""
+    lane = lane_idx()
+    for step in range_constexpr(5):
+        other = shuffle_sync_up(val, 1 << step)
+        val = _combined(op, other, val) if lane >= 1 << step else val
+    return val
+
+
+def block_reduction(val: Any, op: Any) -> Any:
+    """`op` of the values of all threads of the block; each of them gets it.
+
+    A block of any size.  All threads must get here; it waits twice.
+    """
+    parts = alloc_smem(type(val), _WARPS)
+    lane, warp = lane_idx(), warp_idx()
+    own = _first_of_warp(val, op, lane, warp)
+    if lane == 0:
+        parts[warp] = own
+    sync_threads()
+    total = parts[0]
+    for other in range(1, (_block_size() + 31) // 32):
+        total = _combined(op, total, parts[other])
+    sync_threads()
+    return total
+
+
+def block_scan(val: Any, op: Any) -> Any:
+    """`op` of the values of the block's threads up to the own one, counted along x first.
+
+    A block of any size.  All threads must get here; it waits twice.
+    """
+    parts = alloc_smem(type(val), _WARPS)
+    own, warp = warp_scan(val, op), warp_idx()
+    if lane_idx() == _lanes(warp) - 1:
+        parts[warp] = own
+    sync_threads()
+    if warp > 0:
+        before = parts[0]
+        for other in range(1, warp):
+            before = _combined(op, before, parts[other])
+        own = _combined(op, before, own)
+    sync_threads()
+    return own
+
+
+def block_scan_exclusive(val: Any, op: Any, initial: Any) -> Any:
+    """`op` of `initial` and the values of the threads before the own one; see `block_scan`."""
+    parts = alloc_smem(type(val), _WARPS)
+    sums, lane, warp = warp_scan(val, op), lane_idx(), warp_idx()
+    if lane == _lanes(warp) - 1:
+        parts[warp] = sums
+    sync_threads()
+    own = type(val)(initial)
+    for other in range(warp):
+        own = _combined(op, own, parts[other])
+    below = shuffle_sync_up(sums, 1)
+    if lane > 0:
+        own = _combined(op, own, below)
+    sync_threads()
+    return own

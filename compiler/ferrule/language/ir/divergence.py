@@ -1,0 +1,65 @@
+"""What is said of threads that do not work together as an op of `threads` asks: a DivergenceError.
+
+Every target that can tell says it in these words, and so does the reference interpreter.
+"""
+
+from __future__ import annotations
+
+from ferrule.compiler.artefacts import Fault, Location, literal
+from ferrule.language.ir import threads
+
+KIND = "DivergenceError"
+
+
+def absent(kernel: str, op: threads.Synchronising) -> Fault:
+    """Threads that an op waits for did not come, and cannot come any more.
+
+    Its values: how many threads are there, and how many it waits for; the block x, y, z; the first
+    thread that is missing, x, y, z.
+    """
+    return Fault(
+        KIND,
+        f"{_place(kernel, op)} was reached by {{}} of {{}} threads of block ({{}}, {{}}, {{}}):"
+        " the first that did not is thread ({}, {}, {})",
+        op.location,
+    )
+
+
+def excluded(kernel: str, op: threads.Synchronising) -> Fault:
+    """A thread runs an op whose mask does not name it.
+
+    Its values: the mask; the block x, y, z; the thread x, y, z.
+    """
+    return Fault(
+        KIND,
+        f"{_place(kernel, op)} has the mask {{}}, without the lane of the thread that runs it,"
+        " in block ({}, {}, {}): thread ({}, {}, {})",
+        op.location,
+    )
+
+
+def _place(kernel: str, op: threads.Synchronising) -> str:
+    return literal(f"{kernel}: {called(op)}{_at(op.location)}")
+
+
+def _at(location: Location | None) -> str:
+    return "" if location is None else f" at {location.file}:{location.line}"
+
+
+def called(op: threads.Synchronising) -> str:
+    """What the language calls an op."""
+    match op:
+        case threads.Barrier(None, None):
+            return "sync_threads()"
+        case threads.Barrier():
+            return "barrier()"
+        case threads.WarpBarrier():
+            return "sync_warp()"
+        case threads.Shuffle(op="idx"):
+            return "shuffle_sync()"
+        case threads.Shuffle(op=name):
+            return f"shuffle_sync_{name}()"
+        case threads.Vote(op=name):
+            return f"vote_{name}_sync()"
+        case threads.Match(op=name):
+            return f"match_{name}_sync()"

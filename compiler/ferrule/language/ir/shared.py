@@ -1,0 +1,38 @@
+"""Shared memory of kernels: where its static parts begin, and how large it is."""
+
+from __future__ import annotations
+
+from ferrule.language.ir import ops
+from ferrule.language.ir.types import TensorType
+from ferrule.language.ir.walk import all_ops
+
+
+def size_of(type_: TensorType) -> int:
+    """The bytes from the first element to the end of the last, of constant sizes."""
+    count = 1
+    for size, stride in zip(type_.shape, type_.strides, strict=True):
+        assert isinstance(size, int) and isinstance(stride, int), "a Shared has constant sizes"
+        count += (size - 1) * stride
+    return count * type_.dtype.itemsize
+
+
+def offsets(kernel: ops.Function) -> tuple[dict[ops.Value, int], int]:
+    """Where each `Shared` of a kernel begins, in the order of the text, and where the last ends."""
+    found: dict[ops.Value, int] = {}
+    end = 0
+    for op in all_ops(kernel.body):
+        if isinstance(op, ops.Shared):
+            type_ = op.result.tensor
+            found[op.result] = after(end, type_.align)
+            end = found[op.result] + size_of(type_)
+    return found, end
+
+
+def after(end: int, align: int) -> int:
+    """The first multiple of an alignment from there on."""
+    return -(-end // align) * align
+
+
+def uses_dynamic(kernel: ops.Function) -> bool:
+    """Whether a kernel reads or writes what the launch asks for."""
+    return any(isinstance(op, ops.DynamicShared) for op in all_ops(kernel.body))

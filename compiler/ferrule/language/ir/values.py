@@ -1,0 +1,36 @@
+"""What the ops of the kernel IR are made of: values, regions, and words that several ops use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ferrule.language.ir.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from ferrule.language.ir.ops import Op
+
+AXES: Final = ("x", "y", "z")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Value:
+    """One value, the same only as itself.  `hint` is the name that its text tries to use."""
+
+    type: Type
+    hint: str = ""
+
+    @property
+    def tensor(self) -> TensorType:
+        """The type of a value that is a tensor.  Raises TypeError for a scalar."""
+        if not isinstance(self.type, TensorType):
+            raise TypeError(f"%{self.hint} is no tensor: it is {self.type}")
+        return self.type
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Ops in order, and the values that they yield to the owner."""
+
+    ops: tuple[Op, ...] = ()
+    yields: tuple[Value, ...] = ()

@@ -1,0 +1,244 @@
+"""What a kernel says of its threads and how they work together; see `faces` for what a face is.
+
+`arch` has these, under the names of CuTe DSL.  Every `mask` is of lanes of the warp, bit by bit;
+without one it is all of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ferrule.language.faces import outside
+
+WARP_SIZE: Final = 32
+"""The threads of a warp."""
+FULL_MASK: Final = 0xFFFFFFFF
+"""The mask of all lanes."""
+
+# ---- coordinates ----
+
+
+def thread_idx() -> tuple[Any, Any, Any]:
+    """The thread's coordinates in its block, three Int32 (x, y, z)."""
+    outside("arch.thread_idx")
+
+
+def block_idx() -> tuple[Any, Any, Any]:
+    """The block's coordinates in the grid, three Int32."""
+    outside("arch.block_idx")
+
+
+def block_dim() -> tuple[Any, Any, Any]:
+    """The number of threads of a block along each axis, three Int32."""
+    outside("arch.block_dim")
+
+
+def grid_dim() -> tuple[Any, Any, Any]:
+    """The number of blocks of the grid along each axis, three Int32."""
+    outside("arch.grid_dim")
+
+
+def cluster_idx() -> tuple[Any, Any, Any]:
+    """The cluster's coordinates in the grid, three Int32: each block is a cluster of its own."""
+    outside("arch.cluster_idx")
+
+
+def lane_idx() -> Any:
+    """The thread's number in its warp, an Int32 from 0 to 31."""
+    outside("arch.lane_idx")
+
+
+def warp_idx() -> Any:
+    """The warp's number in its block, an Int32: threads are counted along x first."""
+    outside("arch.warp_idx")
+
+
+def make_warp_uniform(value: Any) -> Any:
+    """The value itself; says that all threads of the warp have the same."""
+    outside("arch.make_warp_uniform")
+
+
+def elect_one() -> Any:
+    """Whether this is the first thread of its warp, a Boolean: `if fe.arch.elect_one():`."""
+    outside("arch.elect_one")
+
+
+# ---- barriers and fences ----
+
+
+def sync_threads() -> None:
+    """Waits for all threads of the block; what they wrote before is seen after it."""
+    outside("arch.sync_threads")
+
+
+def barrier(*, barrier_id: Any = None, number_of_threads: Any = None) -> None:
+    """Waits until so many threads of the block wait at the barrier of this number.
+
+    `barrier_id`: from 0 (which `sync_threads` takes too) to 15; `number_of_threads`: a multiple of
+    32, by default all.
+    """
+    outside("arch.barrier")
+
+
+def sync_warp(mask: Any = FULL_MASK) -> None:
+    """Waits for the lanes of the mask; what they wrote before is seen after it."""
+    outside("arch.sync_warp")
+
+
+def fence_acq_rel_cta() -> None:
+    """Orders what the thread wrote before and what it does after, for the threads of its block."""
+    outside("arch.fence_acq_rel_cta")
+
+
+def fence_acq_rel_cluster() -> None:
+    """The same for the threads of its cluster."""
+    outside("arch.fence_acq_rel_cluster")
+
+
+def fence_acq_rel_gpu() -> None:
+    """The same for all threads of the device."""
+    outside("arch.fence_acq_rel_gpu")
+
+
+def fence_acq_rel_sys() -> None:
+    """The same for the whole machine."""
+    outside("arch.fence_acq_rel_sys")
+
+
+# ---- warps ----
+
+
+def shuffle_sync(value: Any, offset: Any, mask: Any = FULL_MASK, mask_and_clamp: Any = 31) -> Any:
+    """The value of the lane with number `offset`.
+
+    Of any dtype, or a vector.  `mask_and_clamp` is as in PTX: the bound in bits 0 to 4, and in 8 to
+    12 the bits of a lane's number that make its segment of the warp; from out of the bound comes
+    the own value.
+    """
+    outside("arch.shuffle_sync")
+
+
+def shuffle_sync_up(value: Any, offset: Any, mask: Any = FULL_MASK, mask_and_clamp: Any = 0) -> Any:
+    """The value of the lane `offset` below; the own one where there is none."""
+    outside("arch.shuffle_sync_up")
+
+
+def shuffle_sync_down(
+    value: Any, offset: Any, mask: Any = FULL_MASK, mask_and_clamp: Any = 31
+) -> Any:
+    """The value of the lane `offset` above; the own one where there is none."""
+    outside("arch.shuffle_sync_down")
+
+
+def shuffle_sync_bfly(
+    value: Any, offset: Any, mask: Any = FULL_MASK, mask_and_clamp: Any = 31
+) -> Any:
+    """The value of the lane whose number is the own one xor `offset`."""
+    outside("arch.shuffle_sync_bfly")
+
+
+def vote_all_sync(pred: Any, mask: Any = FULL_MASK) -> Any:
+    """Whether the condition holds in all lanes of the mask, a Boolean."""
+    outside("arch.vote_all_sync")
+
+
+def vote_any_sync(pred: Any, mask: Any = FULL_MASK) -> Any:
+    """Whether the condition holds in any lane of the mask, a Boolean."""
+    outside("arch.vote_any_sync")
+
+
+def vote_uni_sync(pred: Any, mask: Any = FULL_MASK) -> Any:
+    """Whether the condition is the same in all lanes of the mask, a Boolean."""
+    outside("arch.vote_uni_sync")
+
+
+def vote_ballot_sync(pred: Any, mask: Any = FULL_MASK) -> Any:
+    """The lanes of the mask in which the condition holds, a Uint32."""
+    outside("arch.vote_ballot_sync")
+
+
+def match_any_sync(value: Any, mask: Any = FULL_MASK) -> Any:
+    """The lanes of the mask with the own lane's value, a Uint32; of 32 or 64 bits."""
+    outside("arch.match_any_sync")
+
+
+def match_all_sync(value: Any, mask: Any = FULL_MASK) -> Any:
+    """The mask if all its lanes have the same value, else 0, a Uint32; of 32 or 64 bits."""
+    outside("arch.match_all_sync")
+
+
+# ---- atomics ----
+
+
+def atomic_add(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None) -> Any:
+    """Adds to the element at a pointer, `a.iterator + i`, in one step; gives the old element.
+
+    Of integers of 32 and 64 bits and floats of 16, 32 and 64.  `sem`: "relaxed" (the default),
+    "acquire", "release" or "acq_rel"; `scope`, whose threads see it as one step: "cta", "cluster",
+    "gpu" (the default) or "sys".
+    """
+    outside("arch.atomic_add")
+
+
+def atomic_min(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None) -> Any:
+    """The smaller one; see `atomic_add`."""
+    outside("arch.atomic_min")
+
+
+def atomic_max(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None) -> Any:
+    """The larger one; see `atomic_add`."""
+    outside("arch.atomic_max")
+
+
+def atomic_and(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None) -> Any:
+    """`old & val` of integers of 32 and 64 bits; see `atomic_add`."""
+    outside("arch.atomic_and")
+
+
+def atomic_or(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None) -> Any:
+    """`old | val`; see `atomic_and`."""
+    outside("arch.atomic_or")
+
+
+def atomic_xor(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None) -> Any:
+    """`old ^ val`; see `atomic_and`."""
+    outside("arch.atomic_xor")
+
+
+def atomic_exch(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None) -> Any:
+    """The new one; see `atomic_add`."""
+    outside("arch.atomic_exch")
+
+
+def atomic_inc(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None) -> Any:
+    """`0 if old >= val else old + 1`, of Uint32; see `atomic_add`."""
+    outside("arch.atomic_inc")
+
+
+def atomic_dec(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None) -> Any:
+    """`val if old == 0 or old > val else old - 1`, of Uint32; see `atomic_add`."""
+    outside("arch.atomic_dec")
+
+
+def atomic_cas(
+    ptr: Any, cmp: Any, val: Any, *, sem: str | None = None, scope: str | None = None
+) -> Any:
+    """`val if old == cmp else old`, compared bit by bit; see `atomic_add`."""
+    outside("arch.atomic_cas")
+
+
+# ---- shared memory ----
+
+
+def alloc_smem(element_type: Any, size_in_elems: Any, alignment: Any = None) -> Any:
+    """A pointer to new memory that the threads of the block share; nobody has written to it.
+
+    The number of elements is known at compile time; a kernel has at most 48 KiB of it.
+    Each call in the text is one place, also in a loop at run time.
+    """
+    outside("arch.alloc_smem")
+
+
+def get_dyn_smem(element_type: Any, alignment: Any = None) -> Any:
+    """A pointer to the memory that the launch asks for with `smem=`, in bytes."""
+    outside("arch.get_dyn_smem")
