@@ -11,7 +11,7 @@ from ferrule.compiler.artefacts import Body
 from ferrule.compiler.assemble import assemble, assembly_text, verified
 from ferrule.compiler.conventions import BodyCall
 from ferrule.compiler.origin import CompiledOrigin, host_module
-from ferrule.compiler.precompiled import as_data
+from ferrule.compiler.precompiled import read
 from ferrule.compiler.wrapper.builder import build_wrapper
 from ferrule.runtime.llvm.capi import C_FUNCTIONS
 from ferrule.runtime.objectfile import read_object
@@ -79,7 +79,7 @@ def test_support_code_is_the_same_as_bytes_and_as_assembly() -> None:
     made = origin(signature()).emit("add", here.cpu, here.triple)
     assert set(read_object(made.data).defined) == {"__tvm_ffi_add"}
     assert "ferrule_check:" in origin(signature()).text("asm")
-    assert as_data(b"no object", (), "nothing") is None
+    assert read(b"no object") is None
 
 
 def test_objects_show_the_export_alone() -> None:

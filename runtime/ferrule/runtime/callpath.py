@@ -22,13 +22,19 @@ def prepare_call(
     if function.__chandle__() == 0:
         raise RuntimeError("the function object of this function was moved away")
     signature, plan = function.signature, function.call_plan
+    places, taken = plan.places, plan.accepted
+    if plan.others and len(values) != len(taken):
+        other = plan.others.get(len(values))
+        if other is None:
+            raise TypeError(_no_candidate(signature.name, [len(taken), *plan.others], len(values)))
+        signature, places, taken = other.signature, other.places, other.accepted
     params = signature.arguments
-    bound = bind(signature.name, params, plan.places, values, kwnames or ())
+    bound = bind(signature.name, params, places, values, kwnames or ())
     try:
         return tuple(
             [
                 value if accepted.takes(value) else convert(Place(signature, i), params[i], value)
-                for i, (value, accepted) in enumerate(zip(bound, plan.accepted, strict=True))
+                for i, (value, accepted) in enumerate(zip(bound, taken, strict=True))
             ]
         )
     except Refusal as refusal:
@@ -90,6 +96,12 @@ def _too_many(name: str, params: Sequence[specs.Param], given: int) -> str:
     plural = "" if most == 1 and least == most else "s"
     were = "was" if given == 1 else "were"
     return f"{name}() takes {takes} positional argument{plural} but {given} {were} given"
+
+
+def _no_candidate(name: str, counts: Sequence[int], given: int) -> str:
+    *most, last = map(str, sorted(counts))
+    were = "was" if given == 1 else "were"
+    return f"{name}() takes {', '.join(most)} or {last} arguments but {given} {were} given"
 
 
 def _listed(names: Sequence[str]) -> str:

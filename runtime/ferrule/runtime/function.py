@@ -41,7 +41,6 @@ from ferrule.runtime.headers import Described
 from ferrule.runtime.heaptype import HeapType, make_heap_type
 from ferrule.runtime.plan import CallPlan, make_plan
 from ferrule.runtime.results import holds_containers, unpack
-from ferrule.specs.text import kind_text
 
 if TYPE_CHECKING:
     from ferrule.runtime.gate import Gate
@@ -280,7 +279,7 @@ def make_function(
     `kind` is the type to make, `Function` or a subclass of it.
     """
     gate = _shared_gate()
-    plan = make_plan(signature.arguments, address, entry_key(signature, traits))
+    plan = make_plan(signature, address, entry_key(signature, traits))
     lifeline = _Lifeline(owner, plan, gate)
     function: Function = kind.__new__(kind)
     function.__move_handle_from__(
@@ -314,13 +313,13 @@ def _python_signature(signature: specs.Signature) -> inspect.Signature:
             # Python's own signatures have no required parameter behind one with a default.
             kind = inspect.Parameter.KEYWORD_ONLY
         default = inspect.Parameter.empty if required else param.default
-        annotation = _Annotation(kind_text(param, signature.symbols, full=False))
+        annotation = _Annotation(signature.kind(param))
         parameters.append(
             inspect.Parameter(param.name, kind, default=default, annotation=annotation)
         )
     if signature.result is None:
         return inspect.Signature(parameters)
-    returns = _Annotation(kind_text(signature.result, signature.names, full=False))
+    returns = _Annotation(signature.kind_of_result())
     return inspect.Signature(parameters, return_annotation=returns)
 
 

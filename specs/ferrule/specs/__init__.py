@@ -64,6 +64,8 @@ from ferrule.specs.fakes import (
     make_fake_compact_tensor,
     make_fake_tensor,
 )
+from ferrule.specs.free_dtypes import DTypeSym, sym_dtype
+from ferrule.specs.overloads import Overloads
 from ferrule.specs.params import (
     REQUIRED,
     AddressSpace,
@@ -120,6 +122,7 @@ __all__ = [
     "DEVICE_CODES",
     "DEVICE_NAMES",
     "DType",
+    "DTypeSym",
     "Data",
     "DataType",
     "Device",
@@ -157,6 +160,7 @@ __all__ = [
     "Numeric",
     "Object",
     "Optional",
+    "Overloads",
     "Param",
     "Pointer",
     "REQUIRED",
@@ -190,6 +194,7 @@ __all__ = [
     "minimum",
     "nullptr",
     "parse_signature",
+    "sym_dtype",
     "sym_int",
     "sym_int32",
     "sym_int64",

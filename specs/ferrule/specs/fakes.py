@@ -13,6 +13,7 @@ from typing import Any, NoReturn, Protocol, runtime_checkable
 from ferrule.specs.devices import as_device_type
 from ferrule.specs.dtypes import DType, Float4E2M1FN, as_dtype
 from ferrule.specs.expr import Dim
+from ferrule.specs.free_dtypes import DTypeSym, as_dtype_sym
 from ferrule.specs.params import (
     PACKED_NAME,
     AddressSpace,
@@ -107,7 +108,7 @@ class FakeTensor:
 
 
 def make_fake_tensor(
-    dtype: DType | str,
+    dtype: DType | str | DTypeSym | Sequence[DType | str],
     shape: Sequence[Dim],
     stride: Sequence[Dim],
     *,
@@ -120,17 +121,20 @@ def make_fake_tensor(
     """A fake tensor with these strides, in elements.
 
     `dtype`: a dtype or its name; "float4_e2m1fnx2" is 4-bit floats, two in a byte, of which shape
-    and strides count each.  `assumed_align`: bytes that the data pointer is a multiple of, the
-    element size by default.  `device`: "cpu", "cuda", …; the target's device by default.
-    `memspace`: gmem and generic both mean the memory of that device; an argument can be in no
-    other.  `use_32bit_stride` is taken for CuTe's sake and changes nothing: how wide a symbolic
-    stride is, its symbol says.  `read_only`: nothing writes to the tensor, so an array that cannot
-    be written is accepted.
+    and strides count each; a tuple of dtypes or a `sym_dtype` for one that is free: the function is
+    compiled for each, and a call chooses.  `assumed_align`: bytes that the data pointer is a
+    multiple of, the element size by default.  `device`: "cpu", "cuda", …; the target's device by
+    default.  `memspace`: gmem and generic both mean the memory of that device; an argument can be
+    in no other.  `use_32bit_stride` is taken for CuTe's sake and changes nothing: how wide a
+    symbolic stride is, its symbol says.  `read_only`: nothing writes to the tensor, so an array
+    that cannot be written is accepted.
 
     Raises ValueError or TypeError for what no tensor can have.
     """
+    free = as_dtype_sym(dtype) if isinstance(dtype, (DTypeSym, tuple, list)) else None
     packed = dtype == PACKED_NAME
-    checked = Float4E2M1FN if packed else as_dtype(dtype)
+    first: Any = free.dtypes[0] if free is not None else dtype
+    checked = Float4E2M1FN if packed else as_dtype(first)
     sizes = check_dims("shape", shape)
     strides = check_dims("stride", stride, signed=True)
     if len(strides) != len(sizes):
@@ -143,11 +147,15 @@ def make_fake_tensor(
     align = check_alignment(checked, assumed_align)
     fake = FakeTensor(checked, sizes, strides, align, place, packed, read_only)
     fake.__ferrule_spec__("tensor")
+    if free is not None:
+        from ferrule.specs.free_tensors import FreeFakeTensor
+
+        return FreeFakeTensor.of(fake, free, assumed_align)
     return fake
 
 
 def make_fake_compact_tensor(
-    dtype: DType | str,
+    dtype: DType | str | DTypeSym | Sequence[DType | str],
     shape: Sequence[Dim],
     *,
     stride_order: Sequence[int] | None = None,

@@ -10,6 +10,7 @@ from typing import Any, Final, get_args
 from ferrule.specs.dtypes import BY_NAME, as_dtype
 from ferrule.specs.expr import Dim, ExprOp, Sym, make, sym_int
 from ferrule.specs.literals import read_literal
+from ferrule.specs.overloads import read_overloads
 from ferrule.specs.params import (
     AddressSpace,
     Array,
@@ -43,9 +44,18 @@ _WHERE: Final = re.compile("(?= where )")
 def parse_signature(text: str) -> Signature:
     """The signature that has this full form.  Raises ValueError that says what cannot be read."""
     try:
-        return _parse(text)
+        return _parse_any(text)
     except (TypeError, KeyError, OverflowError) as error:
         raise ValueError(f"{text!r} is no signature: {error}") from error
+
+
+def _parse_any(text: str) -> Signature:
+    try:
+        return _parse(text)
+    except ValueError:
+        if "\n" not in text:
+            raise
+        return read_overloads(text, _parse)
 
 
 def _parse(text: str) -> Signature:

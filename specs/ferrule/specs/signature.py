@@ -60,12 +60,8 @@ class Signature:
         return {symbol: self.names[symbol] for symbol in symbols}
 
     def __str__(self) -> str:
-        from ferrule.specs.text import kind_text
-
         head = f"{self.name}({', '.join(self.describe(param) for param in self.arguments)})"
-        if self.result is None:
-            return head
-        return f"{head} -> {kind_text(self.result, self.names, full=False)}"
+        return head if self.result is None else f"{head} -> {self.kind_of_result()}"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Signature) and self.text() == other.text()
@@ -89,6 +85,18 @@ class Signature:
         from ferrule.specs.text import short_param
 
         return short_param(param, self.symbols)
+
+    def kind(self, param: Param, *, full: bool = False) -> str:
+        """What a parameter takes: `Tensor([n0, 8], float32)`."""
+        from ferrule.specs.text import kind_text
+
+        return kind_text(param, self.symbols, full=full)
+
+    def kind_of_result(self, *, full: bool = False) -> str:
+        """What a call gives back; None for nothing."""
+        from ferrule.specs.text import kind_text
+
+        return "None" if self.result is None else kind_text(self.result, self.names, full=full)
 
     def format(self, dim: Dim) -> str:
         """A size with this signature's names of its symbols."""

@@ -138,7 +138,7 @@ def _tensor_details(tensor: Tensor, names: Names) -> list[str]:
         details.append(f"device_id={tensor.device_id}")
     if tensor.align != tensor.dtype.itemsize:
         details.append(f"align={tensor.align}")
-    flags = {"read_only": tensor.read_only, "owning": tensor.owning}
+    flags = {"read_only": tensor.read_only, "owning": tensor.owning, "exact": tensor.exact}
     return details + [f"{name}=True" for name, flag in flags.items() if flag]
 
 

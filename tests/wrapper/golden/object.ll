@@ -1,12 +1,34 @@
 @.bytes.0 = private unnamed_addr constant [… x i8] c"…", align 8
 @.bytes.1 = private unnamed_addr constant [… x i8] c"…", align 8
+@ferrule.type.ffi.Function = internal global i32 zeroinitializer
+@.bytes.2 = private unnamed_addr constant [… x i8] c"…", align 1
 declare i32 @ferrule_body(ptr, ptr)
 declare i32 @ferrule_check(ptr, ptr, ptr, i32, ptr, ptr) cold
+declare i1 @ferrule_is_instance(ptr, ptr, ptr)
 define i32 @__tvm_ffi_f(ptr %handle, ptr %args, i32 %num_args, ptr %result) noinline optnone {
 entry:
   %values.1 = alloca [8 x i64], align 8
   %out.2 = alloca [1 x i64], align 8
-  br label %slow.6
+  %c.10 = icmp eq i32 %num_args, 1
+  br i1 %c.10, label %ok.11, label %slow.6
+ok.11:
+  %index.12 = load i32, ptr %args
+  %c.13 = icmp sge i32 %index.12, 64
+  br i1 %c.13, label %ok.14, label %slow.6
+ok.14:
+  %v.17 = load i32, ptr @ferrule.type.ffi.Function
+  %c.18 = icmp eq i32 %index.12, %v.17
+  br i1 %c.18, label %object.16, label %derived.15
+derived.15:
+  %ferrule_is_instance.19 = call i1 @ferrule_is_instance(ptr @ferrule.type.ffi.Function, ptr @.bytes.2, ptr %args)
+  br i1 %ferrule_is_instance.19, label %ok.20, label %slow.6
+ok.20:
+  br label %object.16
+object.16:
+  %at.21 = getelementptr inbounds i8, ptr %args, i64 8
+  %payload.22 = load ptr, ptr %at.21
+  store ptr %payload.22, ptr %out.2
+  br label %accepted.3
 accepted.3:
   %x.4 = load ptr, ptr %out.2
   %ferrule_body.5 = call i32 @ferrule_body(ptr %values.1, ptr %x.4)

@@ -17,7 +17,9 @@ from ferrule.compiler.wrapper.handles import (
     accept_address,
     accept_any,
     accept_bits,
+    accept_elements,
     accept_handle,
+    accept_registered,
     accept_shape,
     accept_text,
     open_sequence,
@@ -100,17 +102,19 @@ def _accept(hot: Hot, level: Level, item: Item) -> None:
             accept_handle(hot, item, TypeIndex.FUNCTION)
         case params.Module():
             accept_handle(hot, item, TypeIndex.MODULE)
-        case params.Array(item=None):
-            accept_handle(hot, item, TypeIndex.ARRAY)
-        case params.List(item=None):
-            accept_handle(hot, item, TypeIndex.LIST)
+        case params.Array(item=element):
+            accept_elements(hot, item, TypeIndex.ARRAY, element)
+        case params.List(item=element):
+            accept_elements(hot, item, TypeIndex.LIST, element)
         case params.Map(key=None, value=None):
             accept_handle(hot, item, TypeIndex.MAP)
         case params.Dict(key=None, value=None):
             accept_handle(hot, item, TypeIndex.DICT)
         case params.AnyValue():
             accept_any(hot, item)
-        case params.Array() | params.List() | params.Map() | params.Dict() | params.Object():
+        case params.Object(type_key=key):
+            accept_registered(hot, item, key)
+        case params.Map() | params.Dict():
             raise Unfit
         case params.EnvStream():
             raise ValueError(f"the env stream {item.param.name} is no argument")

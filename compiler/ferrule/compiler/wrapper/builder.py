@@ -23,6 +23,7 @@ from ferrule.compiler.checker.program import build_program
 from ferrule.compiler.conventions import CallingConvention
 from ferrule.compiler.messages import catalogue
 from ferrule.compiler.messages.table import Table
+from ferrule.compiler.needs import needed_by
 from ferrule.compiler.wrapper.accept import accept_arguments
 from ferrule.compiler.wrapper.decoded import DecodedCall
 from ferrule.compiler.wrapper.devices import env_streams
@@ -61,23 +62,41 @@ def build_wrapper(
     `relations` are checked behind the parameters.  `faults` are what a status of the convention
     other than 0 means.  Without `hot` every call is the checker's.
     """
+    wrapper = wrapper_parts(signature, convention, relations, faults, location)
+    return wrapper.text() if hot else wrapper.build(hot=False)
+
+
+def wrapper_parts(
+    signature: Signature,
+    convention: CallingConvention,
+    relations: Sequence[Relation],
+    faults: Sequence[Fault],
+    location: Location | None,
+    shown: str | None = None,
+    *,
+    is_result: bool = False,
+) -> WrapperParts:
+    """What the wrapper of these is built from; `shown` is the signature in the checks' messages."""
     messages = Table()
-    program = build_program(signature, relations, messages, location).data
+    program = build_program(signature, relations, messages, location, shown, is_result=is_result)
     numbers = [messages.add(catalogue.body_fault(fault)) for fault in faults]
-    wrapper = _Wrapper(
-        signature, convention, tuple(relations), program, messages.data(), numbers[:1]
+    return WrapperParts(
+        signature,
+        convention,
+        tuple(relations),
+        program.data,
+        messages.data(),
+        numbers[:1],
+        needed_by(program.ops, messages.shown),
     )
-    if hot:
-        try:
-            return wrapper.build(hot=True)
-        except Unfit:
-            pass
-    return wrapper.build(hot=False)
 
 
 @dataclass(frozen=True, slots=True)
-class _Wrapper:
-    """What a wrapper is built from; `fault` holds the number of the first fault's message."""
+class WrapperParts:
+    """What a wrapper is built from; `fault` holds the number of the first fault's message.
+
+    `needed` are the handlers of the support code that `program` and `table` mean.
+    """
 
     signature: Signature
     convention: CallingConvention
@@ -85,6 +104,14 @@ class _Wrapper:
     program: bytes
     table: bytes
     fault: Sequence[int]
+    needed: frozenset[str]
+
+    def text(self) -> str:
+        """The wrapper, with code for the usual calls where there can be any."""
+        try:
+            return self.build(hot=True)
+        except Unfit:
+            return self.build(hot=False)
 
     def build(self, *, hot: bool) -> str:
         writer = Writer()
@@ -97,20 +124,21 @@ class _Wrapper:
             with writer.apart() as behind:
                 accepted = writer.block("accepted")
                 writer.at(accepted)
-                self._call(writer, values, slots)
+                self.call(writer, values, slots)
                 slow = writer.block("slow")
                 writer.at(slow)
                 self._check(writer, values, slots, accepted)
             if hot:
-                self._accept(Hot(writer, slots, slow))
+                self.accept(Hot(writer, slots, slow))
                 writer.branch(accepted)
             else:
                 writer.branch(slow)
             writer.arrange(behind)
         return writer.text()
 
-    def _accept(self, hot: Hot) -> None:
-        hot.require_that(_NUM_ARGS, "eq", len(self.signature.arguments))
+    def accept(self, hot: Hot) -> None:
+        """Go on only with arguments that are plainly right."""
+        hot.require_that(_NUM_ARGS, "eq", len(self.signature.arguments), certain=True)
         accept_arguments(hot, self.signature, _ARGS)
         for relation in self.relations:
             if not (hot.knows(relation.left) and hot.knows(relation.right)):
@@ -128,12 +156,13 @@ class _Wrapper:
         writer.at(refused)
         writer.ret(i32(-1))
 
-    def _call(self, writer: Writer, values: Value, slots: Slots) -> None:
-        """Make the call; a status other than 0 becomes the error of its fault."""
+    def call(self, writer: Writer, values: Value, slots: Slots) -> None:
+        """Make the call and return; a status other than 0 becomes the error of its fault."""
         streams = env_streams(writer, self.signature, _ARGS)
         results = None if self.signature.result is None else Results(writer, self.signature)
         left = None if results is None else results.slots
-        call = DecodedCall(self.signature, _ARGS, values, slots, streams, left)
+        keep = None if results is None else results.keep
+        call = DecodedCall(self.signature, _ARGS, values, slots, streams, left, keep)
         status = self.convention.emit(writer, call)
         if self.fault:
             fault, done = writer.block("fault"), writer.block("done")

@@ -37,7 +37,8 @@ class DecodedCall:
     Leaves and symbols are read where they are asked for, and only what a convention asks for is
     kept on the way to it.  `sizes` lowers any expression over the symbols.  `values` is the buffer
     in which a callee leaves the numbers that the message of its fault shows, `results` the one for
-    the leaves of what it returns, None for a function that returns nothing.
+    the leaves of what it returns, None for a function that returns nothing; `keep` gives room for
+    values that the result lies in.
     """
 
     signature: Signature
@@ -46,6 +47,7 @@ class DecodedCall:
     slots: Slots
     streams: Mapping[str, Value]
     results: Value | None = None
+    keep: Callable[[int], Value] | None = None
     sizes: Sizes[Value] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Set
 from functools import partial
 
-from ferrule.compiler.wrapper.hot import Hot
+from ferrule.compiler.objects import ELEMENTS_FIT, IS_INSTANCE
+from ferrule.compiler.wrapper.hot import Hot, Unfit
 from ferrule.compiler.wrapper.items import Item, Level
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.layouts import BYTE_ARRAY, I64, OBJECT, SEQ, SHAPE
 from ferrule.runtime.llvm.writer import Value, i32, i64
-from ferrule.specs import Sym
-from ferrule.specs.params import SIGNED_KINDS, Pointer, Shape, Stream
+from ferrule.specs import Boolean, Sym
+from ferrule.specs.expr import INT64_MAX, INT64_MIN
+from ferrule.specs.params import (
+    SIGNED_KINDS,
+    Bytes,
+    Optional,
+    Param,
+    Pointer,
+    Scalar,
+    Shape,
+    Stream,
+    String,
+)
 
 _SMALL_BYTES = 7
+_ALL = (INT64_MIN, INT64_MAX)
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_.]+")
 
 
 def accept_address(hot: Hot, item: Item, spec: Pointer | Stream) -> None:
@@ -100,6 +116,59 @@ def accept_bits(hot: Hot, item: Item, index: TypeIndex) -> None:
 def accept_handle(hot: Hot, item: Item, index: TypeIndex) -> None:
     """An object of one kind."""
     item.keep(hot, item.object(hot, index))
+
+
+def accept_elements(hot: Hot, item: Item, index: TypeIndex, element: Param | None) -> None:
+    """An Array or List of anything, or of plain elements that all fit; Unfit for other kinds."""
+    if element is None:
+        accept_handle(hot, item, index)
+        return
+    kinds, bounds = _element_kinds(element)
+    container, mask = item.object(hot, index), [0, 0]
+    for kind in kinds:
+        mask[kind >= TypeIndex.OBJECT] |= 1 << kind % TypeIndex.OBJECT
+    numbers = [i64(word - (word >> 63 << 64)) for word in (*mask, *bounds)]
+    hot.require(hot.writer.call(ELEMENTS_FIT, "i1", [container, *numbers]))
+    item.keep(hot, container)
+
+
+def _element_kinds(element: Param) -> tuple[Set[int], tuple[int, int]]:
+    """The type indices of the elements, and the range of those that are ints."""
+    match element:
+        case Scalar(dtype=dtype):
+            bounds = (0, 1) if dtype is Boolean else _ALL
+            if dtype.is_integer:
+                bounds = (max(dtype.range[0], _ALL[0]), min(dtype.range[1], _ALL[1]))
+            floats = {TypeIndex.FLOAT} if dtype.kind == "float" else set()
+            return {TypeIndex.INT, TypeIndex.BOOL, *floats}, bounds
+        case Optional(item=inner):
+            kinds, bounds = _element_kinds(inner)
+            return {*kinds, TypeIndex.NONE}, bounds
+        case String():
+            return {TypeIndex.SMALL_STR, TypeIndex.STR}, _ALL
+        case Bytes():
+            return {TypeIndex.SMALL_BYTES, TypeIndex.BYTES}, _ALL
+    raise Unfit
+
+
+def accept_registered(hot: Hot, item: Item, type_key: str) -> None:
+    """An object of a registered type, whose index is kept; whether it is derived is a call."""
+    writer = hot.writer
+    index = item.index(hot)
+    hot.require_that(index, "sge", int(TypeIndex.OBJECT))
+    name = type_key if _PLAIN_NAME.fullmatch(type_key) else type_key.encode().hex()
+    known = writer.zeroed(f"ferrule.type.{name}", "i32")
+    derived = writer.block("derived")
+    with writer.apart() as last:
+        behind = writer.block("object")
+    writer.cond_branch(writer.icmp("eq", index, writer.load(known, "i32")), behind, derived)
+    writer.at(derived)
+    key = writer.bytes_constant(type_key.encode() + b"\0", align=1)
+    hot.require(writer.call(IS_INSTANCE, "i1", [known, key, item.at(hot)]))
+    writer.branch(behind)
+    writer.arrange(last)
+    writer.at(behind)
+    item.keep(hot, item.payload(hot, "ptr"))
 
 
 def accept_any(hot: Hot, item: Item) -> None:

@@ -23,6 +23,7 @@ from ferrule.runtime.llvm.arithmetic import Predicate
 from ferrule.runtime.llvm.writer import Block, Value, Writer, const, i64
 from ferrule.specs import Dim, Sym
 from ferrule.specs.expr import symbols_of
+from ferrule.specs.params import BIG_INT
 
 DEVICE_INDEX: Final = Sym("device index", "device index")
 """The index of the device on which all tensors of a call are that are not on the CPU."""
@@ -46,17 +47,22 @@ class _Memory:
 
 
 class Hot:
-    """The checks of one wrapper; failures go to `slow`."""
+    """The checks of one wrapper; failures go to `slow`, or to `refused` where it is certain that
+    the checker refuses the call too."""
 
-    def __init__(self, writer: Writer, slots: Slots, slow: Block) -> None:
+    def __init__(
+        self, writer: Writer, slots: Slots, slow: Block, refused: Block | None = None
+    ) -> None:
         self.writer: Final = writer
         self.slots: Final = slots
         self.slow: Final = slow
+        self._refused: Final = refused
         self.known: dict[Sym, Value] = {}
         self.sizes = Sizes(writer, self.known, refuse=self.refuse)
         self.reusable: dict[Hashable, Sequence[Value]] = {}  # values to use again, by their meaning
         self._memories: dict[Sym, _Memory] = {}
         self._pending: dict[int, Value] = {}
+        self._certain: list[tuple[Value, int]] = []
         self._depth = 0
         self._in_strides = {
             binding.symbol
@@ -66,10 +72,11 @@ class Hot:
 
     # ---- checks ----
 
-    def require(self, ok: Value) -> None:
-        """Go on only where an i1 holds."""
+    def require(self, ok: Value, *, certain: bool = False) -> None:
+        """Go on only where an i1 holds; `certain`: else the checker refuses the call too."""
         behind = self.writer.block("ok")
-        self.writer.cond_branch(ok, behind, self.slow)
+        sure = certain and self._refused is not None and not self._depth
+        self.writer.cond_branch(ok, behind, self._refused or self.slow if sure else self.slow)
         self.writer.at(behind)
 
     def refuse(self, flag: Value) -> None:
@@ -78,20 +85,34 @@ class Hot:
         self.writer.cond_branch(flag, self.slow, behind)
         self.writer.at(behind)
 
-    def require_that(self, left: Value, predicate: Predicate, right: Value | int) -> None:
+    def require_that(
+        self, left: Value, predicate: Predicate, right: Value | int, *, certain: bool = False
+    ) -> None:
         """Go on only where a comparison holds."""
         other = const(left.type, right) if isinstance(right, int) else right
-        self.require(self.writer.icmp(predicate, left, other))
+        self.require(self.writer.icmp(predicate, left, other), certain=certain)
+
+    def require_kind(self, ok: Value, index: Value) -> None:
+        """Go on only where a number is of the right kind; of others, big ints are in doubt."""
+        if self._refused is None or self._depth:
+            self.require(ok)
+            return
+        behind, other = self.writer.block("ok"), self.writer.block("other")
+        self.writer.cond_branch(ok, behind, other)
+        self.writer.at(other)
+        is_big = self.writer.icmp("eq", index, const(index.type, BIG_INT))
+        self.writer.cond_branch(is_big, self.slow, self._refused)
+        self.writer.at(behind)
 
     def require_word(self, value: Value, wanted: int) -> None:
         """An i64 must be a constant too large for a comparison; one that was found to be it is in
-        a register, and later ones are compared with that.
+        a register, and later ones are compared with that.  The checker refuses any other.
         """
         before = self.reusable.get(("word", wanted))
-        self.require_that(value, "eq", wanted if before is None else before[0])
+        self.require_that(value, "eq", wanted if before is None else before[0], certain=True)
         self.reusable["word", wanted] = before or (value,)
 
-    def require_clear(self, value: Value, bits: int) -> None:
+    def require_clear(self, value: Value, bits: int, *, certain: bool = False) -> None:
         """None of these bits of an i64 may be set; looked at in `settle`, for many values at once.
 
         So nothing may rely on it but what comes of the call if it is accepted.
@@ -100,32 +121,51 @@ class Hot:
         self._pending[bits] = (
             value if before is None else self.writer.binary("or", before, value, "bits")
         )
+        if certain and self._refused is not None and not self._depth:
+            self._certain.append((value, bits))
 
     def settle(self) -> None:
         """Go on only where no bit is set that was to be clear."""
+        target = self._doubt() if self._certain and self._pending else self.slow
         for bits, value in self._pending.items():
-            self.require_that(self.writer.binary("and", value, i64(bits)), "eq", 0)
-        self._pending = {}
+            clear = self.writer.icmp("eq", self.writer.binary("and", value, i64(bits)), i64(0))
+            behind = self.writer.block("ok")
+            self.writer.cond_branch(clear, behind, target)
+            self.writer.at(behind)
+        self._pending, self._certain = {}, []
 
-    def require_multiple(self, value: Value, by: int) -> None:
+    def _doubt(self) -> Block:
+        """Where it is found out whether what was not clear is certainly wrong."""
+        writer, refused = self.writer, self._refused
+        assert refused is not None
+        doubt, here = writer.block("doubt"), writer.here
+        writer.at(doubt)
+        found = i64(0)
+        for value, bits in self._certain:
+            found = writer.binary("or", found, writer.binary("and", value, i64(bits)))
+        writer.cond_branch(writer.icmp("ne", found, i64(0)), refused, self.slow)
+        writer.at(here)
+        return doubt
+
+    def require_multiple(self, value: Value, by: int, *, certain: bool = False) -> None:
         """An i64 must be a multiple of a positive number.
 
         One of an odd number has a quotient that does not wrap; dividing would cost far more.
         """
         odd = by // (by & -by)
         if by > odd:
-            self.require_clear(value, by // odd - 1)
+            self.require_clear(value, by // odd - 1, certain=certain)
         if odd > 1:
             self.require_that(value, "sge", 0)
             quotient = self.writer.binary("mul", value, i64(pow(odd, -1, 1 << 64)))
-            self.require_that(quotient, "ule", _ALL_BITS // odd)
+            self.require_that(quotient, "ule", _ALL_BITS // odd, certain=certain)
 
-    def require_fit(self, value: Value, width: int, *, signed: bool) -> None:
+    def require_fit(self, value: Value, width: int, *, signed: bool, certain: bool = False) -> None:
         """Go on only where an i64 fits fewer bits."""
         narrow = self.writer.cast("trunc", value, f"i{width}")
         again = self.writer.cast("sext" if signed else "zext", narrow, "i64")
         if width < 64:
-            self.require_that(again, "eq", value)
+            self.require_that(again, "eq", value, certain=certain)
 
     def leaf(self, slot: int, value: Value) -> None:
         """Keep the value of a leaf or symbol for the call, if that needs it."""
@@ -142,15 +182,17 @@ class Hot:
         """Whether a symbol stands nowhere but in strides as a whole."""
         return symbol in self._in_strides
 
-    def bind(self, found: Iterable[tuple[Sym, Value]], *, signed: bool) -> None:
+    def bind(
+        self, found: Iterable[tuple[Sym, Value]], *, signed: bool, certain: bool = False
+    ) -> None:
         """Give symbols their values, which must be in their ranges."""
         for symbol, value in found:
             high = (1 << (symbol.width - 1)) - 1
             if signed:
                 self.require_fit(value, symbol.width, signed=True)
             else:
-                self.require_clear(value, _ALL_BITS - high)
-            self.require_multiple(value, symbol.divisibility)
+                self.require_clear(value, _ALL_BITS - high, certain=certain)
+            self.require_multiple(value, symbol.divisibility, certain=certain)
             self.sizes.ranges[symbol] = (-high - 1 if signed else 0, high)
             self.agree(symbol, value)
 

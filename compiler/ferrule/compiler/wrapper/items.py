@@ -89,7 +89,7 @@ def _require_dim(hot: Hot, dim: Dim, load: Load, signed: bool) -> None:
     if not hot.knows(dim):
         raise Unfit
     size, value = hot.sizes.lower(dim), load()
-    hot.require_that(value, "eq", size.value)
+    hot.require_that(value, "eq", size.value, certain=isinstance(dim, int) and not signed)
     if size.low < 0 and not signed:
         hot.require_that(value, "sge", 0)
 

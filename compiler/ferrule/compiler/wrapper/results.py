@@ -69,11 +69,20 @@ class Results:
     _size: int = 0
     _releases: bool = False
     _failed: Block | None = None
+    _kept: tuple[Value, int] | None = None
 
     def __post_init__(self) -> None:
         assert self.signature.result is not None
         count = len(result_leaves(self.signature.result))
         self.slots = self.writer.alloca("i64", max(1, count), name="results")
+
+    def keep(self, count: int) -> Value:
+        """Room for values that the body leaves, None now, which are released with the result's."""
+        place = self.writer.alloca("i64", 2 * count, name="kept")
+        for position in range(2 * count):
+            self.writer.store(i64(0), self.writer.offset(place, 8 * position))
+        self._kept = place, count
+        return place
 
     def emit(self, out: Value) -> None:
         """Put the value into `out`, a TVMFFIAny that holds None, and return from the wrapper."""
@@ -238,6 +247,9 @@ class Results:
         """Let go of what the table holds: the result has its own references."""
         if self._size and self._releases:
             self.writer.call_void(RELEASE, [self._table, i64(self._size)])
+        if self._kept is not None:
+            place, count = self._kept
+            self.writer.call_void(RELEASE, [place, i64(count)])
 
 
 def _count(result: Param) -> int:

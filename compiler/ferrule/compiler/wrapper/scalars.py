@@ -26,7 +26,7 @@ def accept_scalar(hot: Hot, item: Item, dtype: DType) -> None:
     # INT, BOOL and FLOAT are neighbours.
     last = TypeIndex.FLOAT if dtype.kind == "float" else TypeIndex.BOOL
     above = hot.writer.binary("sub", index, i32(TypeIndex.INT))
-    hot.require_that(above, "ule", int(last - TypeIndex.INT))
+    hot.require_kind(hot.writer.icmp("ule", above, i32(last - TypeIndex.INT)), index)
     if dtype.kind == "float":
         item.keep(hot, _float(hot, dtype, index, item))
         return
@@ -52,13 +52,13 @@ def _float(hot: Hot, dtype: DType, index: Value, item: Item) -> Value:
 def _require_range(hot: Hot, dtype: DType, value: Value) -> None:
     match dtype.kind, dtype.bits:
         case "bool", _:
-            hot.require_that(value, "ule", 1)
+            hot.require_that(value, "ule", 1, certain=True)
         case "int", 64:
             return
         case "uint", 64:
-            hot.require_that(value, "sge", 0)
+            hot.require_that(value, "sge", 0, certain=True)
         case kind, bits:
-            hot.require_fit(value, bits, signed=kind == "int")
+            hot.require_fit(value, bits, signed=kind == "int", certain=True)
 
 
 def accept_none(hot: Hot, item: Item) -> None:

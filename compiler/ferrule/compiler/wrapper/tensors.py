@@ -57,7 +57,7 @@ def _decode(hot: Hot, item: Item, spec: Tensor) -> Value:
         behind = writer.block("tensor")
     writer.cond_branch(is_object, behind, view)
     writer.at(view)
-    hot.require_that(index, "eq", int(TypeIndex.DLTENSOR_PTR))
+    hot.require_that(index, "eq", int(TypeIndex.DLTENSOR_PTR), certain=True)
     end = writer.here
     writer.cond_branch(writer.icmp("ne", payload, NULL), behind, hot.slow)
     writer.arrange(last)
@@ -70,7 +70,7 @@ def _require_header(hot: Hot, spec: Tensor, dl: Value) -> None:
     writer = hot.writer
     found = writer.load(writer.offset(dl, DLTENSOR.offset("ndim")), "i64", "kind")
     wanted = len(spec.shape) | dlpack_dtype(spec) << 32
-    if spec.dtype in (Int8, Uint8):  # either is accepted for the other
+    if spec.dtype in (Int8, Uint8) and not spec.exact:  # either is accepted for the other
         found, wanted = writer.binary("or", found, i64(1 << 32)), wanted | 1 << 32
     hot.require_word(found, wanted)
 
@@ -86,9 +86,10 @@ def _require_device(hot: Hot, spec: Tensor, dl: Value) -> None:
     code = DEVICE_CODES[spec.device]
     if spec.device_id is not None:
         device = hot.writer.load_field(dl, DLTENSOR, "device")
-        hot.require_that(device, "eq", code | spec.device_id << 32)
+        hot.require_that(device, "eq", code | spec.device_id << 32, certain=True)
     else:
-        hot.require_that(hot.writer.load_field(dl, DLTENSOR, "device_type"), "eq", code)
+        found = hot.writer.load_field(dl, DLTENSOR, "device_type")
+        hot.require_that(found, "eq", code, certain=True)
     if spec.device != "cpu":
         hot.agree(DEVICE_INDEX, hot.writer.load_field(dl, DLTENSOR, "device_id"))
 
@@ -185,7 +186,7 @@ class _Extents:
             if isinstance(dim, Sym) and dim not in found and not self.hot.knows(dim):
                 found[dim] = self._read[axis] = self.size(axis)
                 bound.add(axis)
-        self.hot.bind(found.items(), signed=False)
+        self.hot.bind(found.items(), signed=False, certain=True)
         for axis, dim in enumerate(self.spec.shape):
             if axis not in bound:
                 self.level.require_dim(self.hot, dim, partial(self.size, axis), signed=False)
@@ -240,5 +241,5 @@ def _accept_data(hot: Hot, item: Item, spec: Tensor, dl: Value) -> None:
     offset = writer.load_field(dl, DLTENSOR, "byte_offset")
     address = writer.binary("add", base, offset, f"{spec.name}.data")
     if spec.align > 1:
-        hot.require_multiple(address, spec.align)
+        hot.require_multiple(address, spec.align, certain=True)
     item.keep(hot, address)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, field
 from typing import Final
 
 from ferrule.specs.devices import as_device_type
@@ -32,7 +33,8 @@ class Tensor:
     two; the element size by default.  `packed`: the elements are 4-bit floats, two in each element
     of the DLTensor along the dim of stride 1, whose size there is half of the one here.
     `read_only`: nothing writes to it, so an array that cannot be written is accepted.  `owning`:
-    the argument must be a Tensor object (index 70), which outlives the call.
+    the argument must be a Tensor object (index 70), which outlives the call.  `exact`: int8 and
+    uint8 are not taken for each other.  `expected` is what messages say where another dtype comes.
     """
 
     name: str
@@ -45,6 +47,8 @@ class Tensor:
     packed: bool
     read_only: bool
     owning: bool
+    exact: bool
+    expected: str | None = field(compare=False)
 
     def __init__(
         self,
@@ -60,6 +64,7 @@ class Tensor:
         read_only: bool = False,
         owning: bool = False,
         packed: bool | None = None,
+        exact: bool = False,
     ) -> None:
         """`contiguous=False` without strides stands for any strides, `True` for compact ones."""
         put = object.__setattr__
@@ -73,6 +78,8 @@ class Tensor:
         put(self, "align", check_alignment(self.dtype, align))
         put(self, "read_only", bool(read_only))
         put(self, "owning", bool(owning))
+        put(self, "exact", bool(exact))
+        put(self, "expected", None)
         if self.packed:
             check_packed(self)
 
@@ -80,6 +87,13 @@ class Tensor:
     def data(self) -> Data:
         """The address of the first element, for calling conventions."""
         return Data(self)
+
+    def chosen(self, *, exact: bool, expected: str | None) -> Tensor:
+        """The same tensor as one of several that a call chooses from by their dtypes."""
+        copied = copy(self)
+        object.__setattr__(copied, "exact", exact)
+        object.__setattr__(copied, "expected", expected)
+        return copied
 
     @property
     def default(self) -> Required:

@@ -1,0 +1,65 @@
+"""One module of many: the host module of an overload, from those of its candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ferrule.compiler.artefacts import Body, DeviceCode, HostModule
+from ferrule.compiler.wrapper.overloads import build_overloads
+from ferrule.specs.overloads import Overloads
+
+
+def overload_module(signature: Overloads, modules: Sequence[HostModule]) -> HostModule:
+    """The module whose wrapper calls the first of its candidates that takes the arguments.
+
+    Raises ValueError where two candidates bring along C functions of the same name.
+    """
+    _check_functions(signature.name, modules)
+    candidates = [_numbered(i, module) for i, module in enumerate(modules)]
+    wrapper = build_overloads(signature, candidates)
+    pairs = zip(candidates, modules, strict=True)
+    parts = tuple(replace(old.body.part, symbol=new.body.symbol) for new, old in pairs)
+    links = dict.fromkeys(link for module in modules for link in module.body.links)
+    body = Body("", "", (), device_code=_device_code(modules), parts=parts, links=tuple(links))
+    level = max(module.opt_level for module in modules)
+    needed = _needed(modules)
+    return HostModule(signature, wrapper, body, level, None, tuple(modules), needed)
+
+
+def _needed(modules: Sequence[HostModule]) -> frozenset[str] | None:
+    """The handlers of the support code that the checks of any candidate need, None for all."""
+    found: frozenset[str] = frozenset()
+    for module in modules:
+        if module.needed is None:
+            return None
+        found |= module.needed
+    return found
+
+
+def _check_functions(name: str, modules: Sequence[HostModule]) -> None:
+    """What a convention calls keeps its name, which no other candidate can define again."""
+    own = [module.body.symbol for module in modules if module.convention is not None]
+    for symbol in own:
+        if own.count(symbol) > 1:
+            raise ValueError(
+                f"{name}: two candidates bring along a function that is called {symbol!r}; "
+                f"give one of them another name"
+            )
+
+
+def _numbered(position: int, module: HostModule) -> HostModule:
+    """The module with a symbol that no other candidate's body has."""
+    if module.convention is not None:
+        return module
+    symbol = f"{module.body.symbol}.{position}"
+    return replace(module, body=replace(module.body, symbol=symbol))
+
+
+def _device_code(modules: Sequence[HostModule]) -> DeviceCode | None:
+    """The kernels of all candidates, for one GPU architecture."""
+    codes = [code for module in modules if (code := module.body.device_code) is not None]
+    if not codes:
+        return None
+    kernels = dict.fromkeys(kernel for code in codes for kernel in code.kernels)
+    return DeviceCode(codes[0].arch, "\n".join(code.ptx for code in codes), tuple(kernels))

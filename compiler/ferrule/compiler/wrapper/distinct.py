@@ -1,0 +1,81 @@
+"""Which signatures exclude each other: no call fits both, whatever it gives.
+
+The answer yes is certain; no means that it is not known.
+"""
+
+from __future__ import annotations
+
+from ferrule.specs import Int8, Param, Signature, Uint8
+from ferrule.specs.params import (
+    BIG_INT,
+    AnyValue,
+    Constant,
+    Optional,
+    Pointer,
+    Shape,
+    Stream,
+    Tensor,
+    Tuple,
+    Union,
+    type_indices,
+)
+
+
+def exclude_each_other(left: Signature, right: Signature) -> bool:
+    """Whether no call is one of both."""
+    if len(left.arguments) != len(right.arguments):
+        return True
+    return any(map(_exclude, left.arguments, right.arguments))
+
+
+def _exclude(left: Param, right: Param) -> bool:
+    """Whether no value fits both parameters."""
+    for param, other in ((left, right), (right, left)):
+        match param:
+            case AnyValue():
+                return False
+            case Optional(item=item):
+                return not _takes_none(other) and _exclude(item, other)
+            case Union(members=members):
+                return all(_exclude(member, other) for member in members)
+    match left, right:
+        case Tensor(), Tensor():
+            return _tensors_exclude(left, right)
+        case Tuple(items=items), Tuple(items=others):
+            return len(items) != len(others) or any(map(_exclude, items, others))
+        case Shape(dims=dims), Shape(dims=others):
+            return len(dims) != len(others)
+        case Constant(value=one), Constant(value=another) if type(one) is type(another):
+            return one != another
+    return _indices(left).isdisjoint(_indices(right))
+
+
+def _takes_none(param: Param) -> bool:
+    match param:
+        case Optional() | AnyValue() | Pointer() | Stream():
+            return True
+        case Union(members=members):
+            return any(map(_takes_none, members))
+    return 0 in type_indices(param)
+
+
+def _indices(param: Param) -> frozenset[int]:
+    """All type indices that a parameter takes; those that tell unions apart are fewer."""
+    indices = type_indices(param)
+    if isinstance(param, (Pointer, Stream)):
+        indices |= {0, 1, BIG_INT}
+    return indices
+
+
+def _tensors_exclude(left: Tensor, right: Tensor) -> bool:
+    if len(left.shape) != len(right.shape) or left.device != right.device:
+        return True
+    if left.packed != right.packed:
+        return True
+    loose = {left.dtype, right.dtype} == {Int8, Uint8} and not (left.exact and right.exact)
+    if left.dtype is not right.dtype and not loose:
+        return True
+    if None not in (left.device_id, right.device_id) and left.device_id != right.device_id:
+        return True
+    pairs = zip(left.shape, right.shape, strict=True)
+    return any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs)

@@ -1,0 +1,89 @@
+"""`overload`: several compiled functions as one, which the arguments of a call choose from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.runtime.entry.key import CallTraits
+
+if TYPE_CHECKING:
+    from ferrule.compiler.origin import CompiledOrigin
+    from ferrule.runtime import Function
+
+
+def overload(functions: Sequence[Function], name: str | None = None) -> Function:
+    """One function that is the first of these that takes the arguments of a call.
+
+    `functions`: what `compile` gave, in the order in which they are tried.  `name`: that of the
+    first one by default.  A call that all refuse is one TypeError with the reason of each.  In C it
+    is one symbol, in Python it takes keywords where the functions agree in the names.  Raises
+    CompileError for anything but compiled functions, and where the functions have defaults that
+    differ.
+    """
+    if not isinstance(functions, Sequence) or not functions:
+        got = "none" if isinstance(functions, Sequence) else repr(functions)
+        raise CompileError(
+            Diagnostic(
+                f"overload takes compiled functions, but got {got}", expected="a list of them"
+            )
+        )
+    given = list(functions)
+    origins = [_origin(position, function) for position, function in enumerate(given)]
+    return joined(given[0].name if name is None else name, origins)
+
+
+def _origin(position: int, function: Any) -> CompiledOrigin:
+    from ferrule.compiler.origin import CompiledOrigin
+    from ferrule.runtime import Function
+    from ferrule.runtime.function import origin_of
+
+    if not isinstance(function, Function):
+        raise CompileError(
+            Diagnostic(
+                f"overload takes compiled functions, but #{position} is {function!r}",
+                hint="compile it for its arguments first: fe.compile(f, ...)",
+            )
+        )
+    origin = origin_of(function)
+    if not isinstance(origin, CompiledOrigin):
+        raise CompileError(
+            Diagnostic(
+                f"overload: {function.name} was loaded, and is machine code that cannot be joined",
+                hint="join functions where they are compiled, and export what that gives",
+            )
+        )
+    return origin
+
+
+def joined(name: str, origins: Sequence[CompiledOrigin], *, shown: str | None = None) -> Function:
+    """One function of compiled ones; `shown` as in `Overloads`.
+
+    Raises CompileError where they cannot be one.
+    """
+    from ferrule.compiler.origin import CompiledOrigin
+    from ferrule.compiler.overloading import overload_module
+    from ferrule.language.compilation import load
+    from ferrule.specs.overloads import Overloads
+
+    modules = [each for o in origins for each in o.module.candidates or (o.module,)]
+    try:
+        signature = Overloads(name, [module.signature for module in modules], shown)
+        module = overload_module(signature, modules)
+    except ValueError as error:
+        raise CompileError(f"overload: {error}") from None
+    text = "\n".join(origin.text("ir") for origin in origins)
+    docs = dict.fromkeys(origin.doc for origin in origins)
+    doc = docs.popitem()[0] if len(docs) == 1 else None
+    target, traits = origins[0].target, _traits([origin.traits for origin in origins])
+    sources = {symbol: f for each in origins for symbol, f in each.sources.items()}
+    made = CompiledOrigin(module, text, doc=doc, target=target, traits=traits, sources=sources)
+    return load(made)
+
+
+def _traits(given: Sequence[CallTraits]) -> CallTraits:
+    """What can happen in one of the functions can happen in all."""
+    known = [asdict(traits) for traits in given]
+    return CallTraits(**{key: any(each[key] for each in known) for key in known[0]})

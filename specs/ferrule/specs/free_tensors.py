@@ -1,0 +1,60 @@
+"""Fake tensors whose dtype is free, and what they become for one of its dtypes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+from ferrule.specs.dtypes import DType, Int8, Uint8
+from ferrule.specs.fakes import FakeTensor
+from ferrule.specs.free_dtypes import DTypeSym
+from ferrule.specs.params import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class FreeFakeTensor(FakeTensor):
+    """A fake tensor whose dtype is free; `dtype` is the first one of the list.
+
+    `given_align` is the alignment where one was given, else it is the size of the elements.
+    """
+
+    symbol: DTypeSym = field(kw_only=True)
+    given_align: int | None = field(kw_only=True, default=None)
+
+    @classmethod
+    def of(cls, fake: FakeTensor, symbol: DTypeSym, align: int | None) -> FreeFakeTensor:
+        """A fake tensor of the first dtype as one of any; `align` is the alignment if given."""
+        same = {each.name: getattr(fake, each.name) for each in fields(FakeTensor)}
+        return cls(**same, symbol=symbol, given_align=align)
+
+    def with_dtype(self, dtype: DType, expected: str | None = None) -> FakeTensor:
+        """The tensor with one of its dtypes; `expected` is what messages say in its place."""
+        align = dtype.itemsize if self.given_align is None else self.given_align
+        return ChosenFakeTensor(
+            dtype,
+            self.shape,
+            self.stride,
+            align,
+            self.device,
+            self.packed,
+            self.read_only,
+            exact={Int8, Uint8} <= set(self.symbol.dtypes),
+            expected=expected,
+        )
+
+    def __ferrule_spec__(self, name: str) -> Tensor:
+        raise ValueError(
+            "its dtype is free, which stands for several: only ferrule.compile takes it, as an "
+            "argument or inside of a tuple or dataclass"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenFakeTensor(FakeTensor):
+    """A fake tensor with a dtype that was chosen; see `params.Tensor` for the rest."""
+
+    exact: bool = field(kw_only=True, default=False)
+    expected: str | None = field(kw_only=True, default=None)
+
+    def __ferrule_spec__(self, name: str) -> Tensor:
+        spec = FakeTensor.__ferrule_spec__(self, name)
+        return spec.chosen(exact=self.exact, expected=self.expected)
