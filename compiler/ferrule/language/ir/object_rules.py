@@ -1,0 +1,63 @@
+"""The verifier's rules for the ops of `objects`; their text is in the docstring of `verifier`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from ferrule.language.ir import objects
+from ferrule.language.ir.types import HandleType, Type
+from ferrule.language.ir.values import Value
+from ferrule.specs import Boolean, Float64, Int32, Int64
+
+ANY_VALUE: Final = HandleType("any")
+"""The type of a handle of any value, which is the address of a TVMFFIAny."""
+
+PEEKED: Final[dict[objects.PeekPart, Type | None]] = {
+    "type_index": Int32,
+    "int": Int64,
+    "float": Float64,
+    "dtype": Int32,
+    "device": Int64,
+    "text": HandleType("bytes"),
+    "text_size": Int64,
+    "object": None,
+    "size": Int64,
+}
+"""The types of the parts; that of an object says what the object is."""
+
+
+class Checker(Protocol):
+    """What `verifier` lends: the helpers of one function's check."""
+
+    def require(self, holds: bool, rule: str) -> None: ...
+
+    def types(self, values: Sequence[Value], wanted: Sequence[Type], what: str) -> None: ...
+
+    def on_host(self, what: str) -> None: ...
+
+
+def simple(checker: Checker, op: objects.ObjectOp) -> None:
+    """Checks an op with one result."""
+    checker.on_host(f"a {type(op).__name__}")
+    match op:
+        case objects.Item(result, container, index):
+            _handle(checker, container)
+            checker.types([index, result], [Int64, ANY_VALUE], "positions and elements")
+        case objects.Field(result, of):
+            _handle(checker, of)
+            checker.types([result], [ANY_VALUE], "values of fields")
+        case objects.Peek(result, source, part):
+            _handle(checker, source)
+            wanted = PEEKED[part]
+            checker.types([result], [result.type if wanted is None else wanted], "parts of a value")
+            checker.require(
+                wanted is not None or isinstance(result.type, HandleType), "an object is a handle"
+            )
+        case objects.IsInstance(result, source):
+            _handle(checker, source)
+            checker.types([result], [Boolean], "conditions")
+
+
+def _handle(checker: Checker, value: Value) -> None:
+    checker.require(isinstance(value.type, HandleType), "a container or object is a handle")

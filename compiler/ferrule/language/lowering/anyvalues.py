@@ -1,0 +1,181 @@
+"""Values that stand in containers and objects, as their specs say: checked where they are read.
+
+A number, a text, an object of one kind is a compare and a load or two; anything else is received
+as what comes back from a call.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ferrule.compiler.artefacts import Fault, literal
+from ferrule.language.ir import ops
+from ferrule.language.ir.types import HandleType, Type
+from ferrule.language.lowering import operators, receiving
+from ferrule.language.lowering.context import Lowering
+from ferrule.language.values import Handle, Maybe, Number
+from ferrule.runtime.abi import TypeIndex
+from ferrule.specs import Boolean, DType, Float64, Int32, Int64, Uint64, params
+from ferrule.specs.text import kind_text
+
+ANY: Final = HandleType("any")
+
+_NUMBERS: Final = (TypeIndex.INT, TypeIndex.BOOL)
+_INDICES: Final[dict[type, tuple[TypeIndex, ...]]] = {
+    params.NoneValue: (TypeIndex.NONE,),
+    params.String: (TypeIndex.SMALL_STR, TypeIndex.STR),
+    params.Bytes: (TypeIndex.SMALL_BYTES, TypeIndex.BYTES),
+    params.DataType: (TypeIndex.DATA_TYPE,),
+    params.Device: (TypeIndex.DEVICE,),
+    params.Function: (TypeIndex.FUNCTION,),
+    params.Module: (TypeIndex.MODULE,),
+    params.Array: (TypeIndex.ARRAY,),
+    params.List: (TypeIndex.LIST,),
+    params.Map: (TypeIndex.MAP,),
+    params.Dict: (TypeIndex.DICT,),
+}
+"""The type indices of the values of a kind; of numbers and objects see `_fits`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What messages call a value: text for a `Fault`, and the values of its placeholders.
+
+    `name` is what messages of the compiler call it.
+    """
+
+    name: str
+    text: str
+    values: tuple[ops.Value, ...] = field(default=())
+
+
+def peek(low: Lowering, source: ops.Value, part: ops.PeekPart, hint: str = "") -> ops.Value:
+    """A part of any value, or the size of a container; an object is none of these."""
+    types: dict[ops.PeekPart, Type] = {
+        "type_index": Int32,
+        "float": Float64,
+        "dtype": Int32,
+        "text": HandleType("bytes"),
+    }
+    result = ops.Value(types.get(part, Int64), hint or part)
+    low.builder.append(ops.Peek(result, source, part))
+    return result
+
+
+def peek_object(low: Lowering, source: ops.Value, param: params.Param, hint: str) -> Handle:
+    """The object that a value is, as a parameter of this kind would be."""
+    result = ops.Value(HandleType(type(param).__name__.lower()), "object")
+    low.builder.append(ops.Peek(result, source, "object"))
+    return Handle(param, (result,), hint)
+
+
+def typed(
+    low: Lowering, value: ops.Value, spec: params.Param | None, shown: Shown, node: ast.AST
+) -> Any:
+    """A value that is as its spec says, else the call ends with a TypeError; None is anything."""
+    match spec:
+        case None | params.AnyValue():
+            return Handle(params.AnyValue("value"), (value,), shown.name)
+        case params.Optional(item=item) if _is_plain(item):
+            index = peek(low, value, "type_index")
+            none = low.builder.constant(Int32, int(TypeIndex.NONE))
+            present = low.builder.compare("ne", index, none)
+            absent = low.builder.unary("not", present)
+            found = _read(low, value, item, spec, shown, node, absent)
+            return Maybe(Number(present), found, shown.name)
+        case _ if _is_plain(spec):
+            return _read(low, value, spec, spec, shown, node)
+    placed = receiving.spec_of(low, spec, node, spec.name)
+    return receiving.received(low, value, placed, shown.name, node)
+
+
+def _is_plain(spec: params.Param) -> bool:
+    if isinstance(spec, params.Scalar):
+        return spec.dtype is not Uint64  # a large one is an object of tvm-ffi
+    return isinstance(spec, params.Object) or type(spec) in _INDICES
+
+
+def _read(
+    low: Lowering,
+    value: ops.Value,
+    spec: params.Param,
+    whole: params.Param,
+    shown: Shown,
+    node: ast.AST,
+    absent: ops.Value | None = None,
+) -> Any:
+    """A plain value; where it is `absent` what is read means nothing."""
+    build, index = low.builder, peek(low, value, "type_index")
+    fits = _fits(low, value, index, spec)
+    fits = fits if absent is None else build.binary("or", fits, absent)
+    wanted = literal(kind_text(whole, {}, full=False))
+    message = f"Mismatched type of {shown.text}, expected {wanted}, but got {{type}}"
+    fault = Fault("TypeError", message, low.location(node))
+    build.check(fits, fault, *shown.values, index)
+    match spec:
+        case params.Scalar(dtype=dtype):
+            return _number(low, value, dtype, shown, node, absent)
+        case params.String() | params.Bytes():
+            leaves = peek(low, value, "text"), peek(low, value, "text_size")
+            return Handle(spec, leaves, shown.name)
+        case params.DataType():
+            return Handle(spec, (peek(low, value, "dtype"),), shown.name)
+        case params.Device():
+            return Handle(spec, (peek(low, value, "device"),), shown.name)
+        case params.NoneValue():
+            return None
+    return peek_object(low, value, spec, shown.name)
+
+
+def _fits(low: Lowering, value: ops.Value, index: ops.Value, spec: params.Param) -> ops.Value:
+    """Whether a value is of the kind of a spec, a Boolean."""
+    match spec:
+        case params.Object(type_key=key):
+            result = ops.Value(Boolean, "is_instance")
+            low.builder.append(ops.IsInstance(result, value, key))
+            return result
+        case params.Scalar(dtype=dtype):
+            floats = (TypeIndex.FLOAT,) if dtype.kind == "float" else ()
+            return _is_one_of(low, index, (*floats, *_NUMBERS))
+    return _is_one_of(low, index, _INDICES[type(spec)])
+
+
+def _is_one_of(low: Lowering, index: ops.Value, indices: Sequence[TypeIndex]) -> ops.Value:
+    build = low.builder
+    first, *rest = [
+        build.compare("eq", index, build.constant(Int32, int(each))) for each in indices
+    ]
+    for part in rest:
+        first = build.binary("or", first, part)
+    return first
+
+
+def _number(
+    low: Lowering,
+    value: ops.Value,
+    dtype: DType,
+    shown: Shown,
+    node: ast.AST,
+    absent: ops.Value | None,
+) -> Number:
+    """A number in its dtype; an OverflowError where an integer does not fit."""
+    build = low.builder
+    if dtype.kind == "float":
+        return operators.convert(low, Number(peek(low, value, "float")), dtype)
+    number = peek(low, value, "int")
+    if dtype is Boolean:
+        return Number(build.compare("ne", number, build.constant(Int64, 0)))
+    if dtype is Int64:
+        return Number(number)
+    smallest, largest = dtype.range
+    fits = build.compare("ge", number, build.constant(Int64, smallest))
+    if largest < Int64.range[1]:
+        below = build.compare("le", number, build.constant(Int64, largest))
+        fits = build.binary("and", fits, below)
+    fits = fits if absent is None else build.binary("or", fits, absent)
+    message = f"Out of bound {shown.text}, expected {dtype.name}, but got {{}}"
+    build.check(fits, Fault("OverflowError", message, low.location(node)), *shown.values, number)
+    return operators.convert(low, Number(number), dtype)
