@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -10,12 +12,32 @@ import pytest
 import tvm_ffi
 from cuda_device import FakeCuda, forged
 from cuda_device import fake_cuda as fake_cuda
-from lowered import vector
 
 import ferrule as fe
 
 CUDA = "--target cuda --gpu-arch sm_90a"
 NAME = "ferrule.test.calls.cuda"
+
+
+def vector(symbol: str = "n") -> Any:
+    return fe.make_fake_compact_tensor(fe.Float32, (fe.sym_int(symbol=symbol),))
+
+
+@contextmanager
+def use_memory() -> Iterator[None]:
+    """Host memory in the place of a GPU's."""
+    buffers: dict[int, Any] = {}
+
+    def allocate(size: int, align: int, kind: int, index: int) -> int:
+        buffer = ctypes.create_string_buffer(size + align)
+        address = -(-ctypes.addressof(buffer) // align) * align
+        buffers[address] = buffer
+        return address
+
+    fe.runtime.use_allocator(allocate, lambda address, kind, index: buffers.pop(address))
+    yield
+    fe.runtime.use_allocator(None, None)
+    assert not buffers
 
 
 @fe.kernel
@@ -57,3 +79,46 @@ def test_an_error_ends_the_call_before_the_launch(fake_cuda: FakeCuda, seen: lis
     with pytest.raises(ValueError, match=r"^mode raise for \(8,\) elements$"):
         run(forged(np.zeros(8, np.float32), 0), "raise")
     assert seen == []
+
+
+def fill(a: fe.Tensor, b: fe.Tensor):
+    nothing_kernel(a).launch(grid=2, block=1)
+    nothing_kernel(b).launch(grid=3, block=1)
+    return fe.empty_like(a)
+
+
+def test_kernels_of_a_compiled_function_run_on_the_device_of_the_call(fake_cuda: FakeCuda) -> None:
+    inner = fe.compile(fill, vector(), vector(), options=CUDA)
+
+    def proved(a):
+        inner(a, a)
+
+    def checked(a, b):
+        inner(a, b)
+        nothing_kernel(a).launch(grid=1, block=1)
+
+    a, b = (forged(np.zeros(8, np.float32), 1) for _ in range(2))
+    with use_memory():
+        one = fe.compile(proved, vector("n"), options=CUDA)
+        assert "call_body @fill" in one.inspect_ir()
+        one(a)
+        assert [launch.grid[0] for launch in fake_cuda.launches()] == [2, 3]
+        fake_cuda.clear()
+        two = fe.compile(checked, vector("n"), vector("m"), options=CUDA)
+        assert "call linked @fill" in two.inspect_ir()
+        two(a, b)
+        assert [launch.grid[0] for launch in fake_cuda.launches()] == [2, 3, 1]
+        assert {call.device for call in fake_cuda.calls() if "Launch" in call.name} == {1}
+        with pytest.raises(ValueError, match="Mismatched b.shape"):
+            two(a, forged(np.zeros(4, np.float32), 1))
+
+
+def test_architectures_must_agree() -> None:
+    inner = fe.compile(fill, vector(), vector(), options=CUDA)
+
+    def host(a):
+        inner(a, a)
+        nothing_kernel(a).launch(grid=1, block=1)
+
+    with pytest.raises(fe.CompileError, match="sm_80 and sm_90a: compile them for one GPU"):
+        fe.compile(host, vector(), options="--target cuda --gpu-arch sm_80")

@@ -2,13 +2,16 @@
 
 * `i32 ferrule_find(ptr known, ptr name, ptr out)`: the registered function of a NUL-terminated
   name; `known` is where its handle is kept from the first call on.
+* `i32 ferrule_find_imported(ptr module, ptr known, ptr name, ptr out)`: the function of this name
+  in what the module at `*module` imports; the registered one where that has none, or is null.
 * `i32 ferrule_pass_text(ptr data, i64 size, i1 is_text, ptr item, ptr owned)`: a string, or bytes,
   as an argument; where it is an object its handle is `owned`.
 * `i32 ferrule_pass_tensor(ptr prototype, ptr item, ptr owned)`: a tensor object over the memory of
   a DLTensor, which the caller keeps alive, as an argument.
 * `i32 ferrule_pass_object(ptr handle, ptr item)`: an object that somebody else owns; None for null.
-* `i32 ferrule_invoke(ptr function, ptr items, i32 count, i32 wanted, ptr out, ptr values)`: the
-  call; `out` gets the i64 or double that is `Wanted`.
+* `i32 ferrule_invoke(ptr function, ptr items, i32 count, ptr result)`: the call of a handle.
+* `i32 ferrule_take(ptr result, i32 wanted, ptr out, ptr values)`: what came back, which is
+  released; `out` gets the i64 or double that is `Wanted`.
 
 Each returns a `Status`.
 """
@@ -39,24 +42,34 @@ from ferrule.runtime.llvm.layouts import (
 )
 
 FIND: Final = "ferrule_find"
+FIND_IMPORTED: Final = "ferrule_find_imported"
 PASS_TEXT: Final = "ferrule_pass_text"
 PASS_TENSOR: Final = "ferrule_pass_tensor"
 PASS_OBJECT: Final = "ferrule_pass_object"
 INVOKE: Final = "ferrule_invoke"
-ENTRIES: Final = (FIND, PASS_TEXT, PASS_TENSOR, PASS_OBJECT, INVOKE)
+TAKE: Final = "ferrule_take"
+ENTRIES: Final = (FIND, FIND_IMPORTED, PASS_TEXT, PASS_TENSOR, PASS_OBJECT, INVOKE, TAKE)
 
 TYPES: Final = {
     FIND: ir.FunctionType(I32, [PTR, PTR, PTR]),
+    FIND_IMPORTED: ir.FunctionType(I32, [PTR, PTR, PTR, PTR]),
     PASS_TEXT: ir.FunctionType(I32, [PTR, I64, I1, PTR, PTR]),
     PASS_TENSOR: ir.FunctionType(I32, [PTR, PTR, PTR]),
     PASS_OBJECT: ir.FunctionType(I32, [PTR, PTR]),
-    INVOKE: ir.FunctionType(I32, [PTR, PTR, I32, I32, PTR, PTR]),
+    INVOKE: ir.FunctionType(I32, [PTR, PTR, I32, PTR]),
+    TAKE: ir.FunctionType(I32, [PTR, I32, PTR, PTR]),
 }
 
 _DLPACK_MAJOR: Final = 1
 _TYPE_INFO: Final = Layout(
     "TVMFFITypeInfo",
     [Field("type_index", I32), Field("type_depth", I32), Field("type_key", BYTE_ARRAY)],
+)
+_NO_IMPORTS: Final = (
+    " is looked up in the modules that this code's module imports, but it was not loaded as one: "
+    "it is linked into a program, or was compiled in this process. Write it with the modules, "
+    "ferrule.Module(functions, imports=[...]).write_to_file, and load that, or register the "
+    "function before this call, ferrule.register_global_func(name, f)"
 )
 _NOT_CALLABLE: Final = "a function that is null cannot be called"
 
@@ -87,10 +100,12 @@ def failures(callee: str, wanted: str, location: Location | None) -> tuple[Fault
 def define_calling(emitter: Emitter) -> None:
     """All functions of the module."""
     _define_find(emitter)
+    _define_find_imported(emitter)
     _define_pass_text(emitter)
     _define_pass_tensor(emitter)
     _define_pass_object(emitter)
     _define_invoke(emitter)
+    _define_take(emitter)
 
 
 def _status(value: Status) -> ir.Constant:
@@ -121,26 +136,49 @@ def _define_find(emitter: Emitter) -> None:
     names = ("known", "name", "out")
     with emitter.define(FIND, I32, TYPES[FIND].args, names=names) as function:
         known, name, out = function.args
-        kept = emitter.builder.load_atomic(known, "acquire", 8, typ=PTR)
-        emitter.store(kept, out)
-        with emitter.if_then(emitter.not_(emitter.is_null(kept)), likely=True):
-            emitter.ret(_status(Status.DONE))
-        bytes_ = emitter.alloca(BYTE_ARRAY, name="name")
-        emitter.store_field(bytes_, BYTE_ARRAY, "data", name)
-        emitter.store_field(bytes_, BYTE_ARRAY, "size", emitter.call("strlen", [name]))
-        _end_if_failed(emitter, emitter.call("TVMFFIFunctionGetGlobal", [bytes_, out]))
-        found = emitter.load(out, PTR)
-        with emitter.if_then(emitter.is_null(found), likely=False):
+        _keep_registered(emitter, known, name, out)
+        with emitter.if_then(emitter.is_null(emitter.load(out, PTR)), likely=False):
             before = emitter.cstring("tvm-ffi has no function ")
             behind = emitter.cstring(
                 ": register it before this call, ferrule.register_global_func(name, f)"
             )
             _raise(emitter, "ValueError", before, name, behind)
+        emitter.ret(_status(Status.DONE))
+
+
+def _keep_registered(emitter: Emitter, known: ir.Value, name: ir.Value, out: ir.Value) -> None:
+    """The registered function, or null; from the first time on the one that is known."""
+    kept = emitter.builder.load_atomic(known, "acquire", 8, typ=PTR)
+    emitter.store(kept, out)
+    with emitter.if_then(emitter.not_(emitter.is_null(kept)), likely=True):
+        emitter.ret(_status(Status.DONE))
+    bytes_ = emitter.alloca(BYTE_ARRAY, name="name")
+    emitter.store_field(bytes_, BYTE_ARRAY, "data", name)
+    emitter.store_field(bytes_, BYTE_ARRAY, "size", emitter.call("strlen", [name]))
+    _end_if_failed(emitter, emitter.call("TVMFFIFunctionGetGlobal", [bytes_, out]))
+    found = emitter.load(out, PTR)
+    with emitter.if_then(emitter.not_(emitter.is_null(found)), likely=True):
         taken = emitter.builder.cmpxchg(known, emitter.null(), found, "acq_rel", "acquire")
         # Another thread was faster; its reference is kept instead.
         with emitter.if_then(emitter.not_(emitter.builder.extract_value(taken, 1)), likely=False):
             emitter.store(emitter.builder.extract_value(taken, 0), out)
             emitter.call("TVMFFIObjectDecRef", [found])
+
+
+def _define_find_imported(emitter: Emitter) -> None:
+    """What a module gives is not kept: the module owns it, and may go before this code does."""
+    names = ("module", "known", "name", "out")
+    with emitter.define(FIND_IMPORTED, I32, TYPES[FIND_IMPORTED].args, names=names) as function:
+        place, known, name, out = function.args
+        module = emitter.builder.load_atomic(place, "acquire", 8, typ=PTR)
+        with emitter.if_then(emitter.not_(emitter.is_null(module)), likely=True):
+            found = emitter.call("TVMFFIEnvModLookupFromImports", [module, name, out])
+            _end_if_failed(emitter, found)
+            emitter.ret(_status(Status.DONE))
+        _keep_registered(emitter, known, name, out)
+        with emitter.if_then(emitter.is_null(emitter.load(out, PTR)), likely=False):
+            quote = emitter.cstring("the function `")
+            _raise(emitter, "RuntimeError", quote, name, emitter.cstring("`" + _NO_IMPORTS))
         emitter.ret(_status(Status.DONE))
 
 
@@ -226,15 +264,18 @@ def _define_pass_object(emitter: Emitter) -> None:
 
 
 def _define_invoke(emitter: Emitter) -> None:
-    names = ("function", "items", "count", "wanted", "out", "values")
+    names = ("function", "items", "count", "result")
     with emitter.define(INVOKE, I32, TYPES[INVOKE].args, names=names) as function:
-        callee, items, count, wanted, out, values = function.args
-        with emitter.if_then(emitter.is_null(callee), likely=False):
+        with emitter.if_then(emitter.is_null(function.args[0]), likely=False):
             _raise(emitter, "TypeError", emitter.cstring(_NOT_CALLABLE))
-        result = emitter.alloca(ANY, name="result")
-        _put(emitter, result, TypeIndex.NONE, emitter.null())
-        arguments = [callee, items, count, result]
-        _end_if_failed(emitter, emitter.call("TVMFFIFunctionCall", arguments))
+        _end_if_failed(emitter, emitter.call("TVMFFIFunctionCall", list(function.args)))
+        emitter.ret(_status(Status.DONE))
+
+
+def _define_take(emitter: Emitter) -> None:
+    names = ("result", "wanted", "out", "values")
+    with emitter.define(TAKE, I32, TYPES[TAKE].args, names=names) as function:
+        result, wanted, out, values = function.args
         with emitter.if_then(_is(emitter, wanted, Wanted.NOTHING)):
             _release(emitter, result)
             emitter.ret(_status(Status.DONE))

@@ -15,6 +15,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
+from ferrule.runtime import openmp
 from ferrule.runtime.artefacts import ObjectCode
 from ferrule.runtime.objectfile import Machine, ObjectFile, ObjectFileError, read_object
 
@@ -40,12 +41,13 @@ _NO_SYMBOLS: Final[Mapping[str, int]] = MappingProxyType({})
 class Engine:
     """The loaded code of one object. Made by `load`; the memory is freed with the engine."""
 
-    __slots__ = ("__weakref__", "_addresses", "_lljit", "_tracker", "code")
+    __slots__ = ("__weakref__", "_addresses", "_lljit", "_owners", "_tracker", "code")
 
     def __init__(self, code: ObjectCode, lljit: Any, tracker: Any, names: tuple[str, ...]) -> None:
         self.code = code
         self._tracker = tracker
         self._lljit = lljit
+        self._owners: tuple[object, ...] = ()
         self._addresses = {name: int(tracker[name]) for name in names}
 
     @classmethod
@@ -55,17 +57,23 @@ class Engine:
         symbols: Mapping[str, int] = _NO_SYMBOLS,
         *,
         header: ObjectFile | None = None,
+        owners: tuple[object, ...] = (),
     ) -> Engine:
         """Link an object into this process.
 
         `symbols` are addresses of symbols beyond the fixed table that this object may use. Bytes
         that are no object for this machine, and unknown symbols, are an `ObjectFileError`.
-        `header` is what `read_object` gave for these bytes, if they were read before.
+        `header` is what `read_object` gave for these bytes, if they were read before; `owners` keep
+        what the addresses mean.
         """
         header = read_object(code.data) if header is None else header
         _check_machine(header)
         imports = {name: _address_of(name, symbols) for name in _imported(header)}
-        return cls(code, *_link(code.data, imports, header.defined), header.defined)
+        if "dlsym" in imports:
+            openmp.offer()
+        engine = cls(code, *_link(code.data, imports, header.defined), header.defined)
+        engine._owners = owners
+        return engine
 
     def address(self, symbol: str) -> int:
         """The address of a symbol that the object defines, valid while the engine lives."""

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from ferrule.runtime.entry.key import ANY_FUNCTION, CallTraits
+from ferrule.runtime.links import Link
 from ferrule.runtime.typeschema import type_schema
 from ferrule.specs import Signature, parse_signature
 from ferrule.specs._version import __version__
@@ -47,7 +48,8 @@ class Metadata:
 
     `cpu` and `features` are LLVM's names of the processor that the code is for and of what that
     must have beyond the baseline.  `abi` is the least version of tvm-ffi's C API that the code
-    needs.  `version` is ferrule's, that made it.  `traits` are what a call from Python needs.
+    needs.  `version` is ferrule's, that made it.  `traits` are what a call from Python needs,
+    `links` the symbols that the code needs of other objects.
     """
 
     signature: Signature
@@ -58,6 +60,7 @@ class Metadata:
     abi: tuple[int, int, int] = _ABI
     version: str = __version__
     traits: CallTraits = ANY_FUNCTION
+    links: tuple[Link, ...] = ()
 
     @property
     def name(self) -> str:
@@ -81,6 +84,7 @@ class Metadata:
                 "images": images,
             },
             "call": asdict(self.traits),
+            **({"links": [asdict(link) for link in self.links]} if self.links else {}),
             "abi": list(self.abi),
             "version": self.version,
         }
@@ -121,7 +125,13 @@ def _read(ours: dict[str, Any]) -> Metadata:
         (major, minor, patch),
         str(ours["version"]),
         _read_traits(ours.get("call", {})),
+        tuple(_read_link(link) for link in ours.get("links", ())),
     )
+
+
+def _read_link(given: Mapping[str, Any]) -> Link:
+    library = given.get("library")
+    return Link(str(given["symbol"]), None if library is None else str(library))
 
 
 def _read_traits(given: Mapping[str, object]) -> CallTraits:

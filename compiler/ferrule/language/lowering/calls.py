@@ -12,6 +12,8 @@ from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError
 from ferrule.language import maths
+from ferrule.language.calls import ExternFunction, ImportedFunction
+from ferrule.language.containers import type_key_of
 from ferrule.language.decorators import JitFunction, KernelFunction
 from ferrule.language.faces import OutsideKernel
 from ferrule.language.layouts import Layout, is_static
@@ -20,9 +22,11 @@ from ferrule.language.lowering import (
     exits,
     intrinsics,
     layout_functions,
+    linking,
     operators,
     outgoing,
     records,
+    reflected,
     tensor_facts,
 )
 from ferrule.language.lowering.closures import Closure
@@ -36,6 +40,7 @@ from ferrule.language.values import (
     TensorView,
     is_run_time,
 )
+from ferrule.runtime import Function
 from ferrule.specs import DType
 
 _CONTAINERS: Final = (zip, enumerate, tuple, list, reversed, dict, functools.partial)
@@ -86,12 +91,21 @@ def _apply(
         case functools.partial():
             given = {**callee.keywords, **kwargs}
             return _apply(low, callee.func, [*callee.args, *args], given, node)
+        case Function():
+            return linking.call_compiled(low, callee, args, kwargs, node)
+        case ExternFunction():
+            return outgoing.call_extern(low, callee, args, kwargs, node)
+        case ImportedFunction():
+            return outgoing.call_imported(low, callee, args, kwargs, node)
         case Handle():
             return outgoing.call_handle(low, callee, args, kwargs, node)
         case JitFunction():
             return inline(low, source_of(low, callee.function, node), args, kwargs, node)
     if isinstance(callee, DType):
         return conversions.convert_to(low, callee, args, kwargs, node)
+    key = type_key_of(callee)
+    if key is not None:
+        return reflected.construct(low, key, args, kwargs, node)
     intrinsic = intrinsics.find(callee)
     if intrinsic is not None:
         return intrinsic(low, args, kwargs, node)

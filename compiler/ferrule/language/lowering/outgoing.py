@@ -1,4 +1,5 @@
-"""`fe.call` and `f(x)`: calls of functions that are registered with tvm-ffi, or were passed in."""
+"""`fe.call` and `f(x)`: calls of functions that are registered with tvm-ffi, were passed in, or are
+in another object."""
 
 from __future__ import annotations
 
@@ -7,11 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from ferrule.compiler.artefacts import Fault, literal
+from ferrule.language.calls import ExternFunction, ImportedFunction
 from ferrule.language.ir import ops
-from ferrule.language.ir.types import HandleType
-from ferrule.language.lowering import operators
+from ferrule.language.ir.types import HandleType, Type
+from ferrule.language.lowering import operators, receiving
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.values import Handle, Number, PointerView, TensorView
+from ferrule.runtime.abi import SYMBOL_PREFIX
+from ferrule.runtime.links import Link
 from ferrule.specs import Boolean, DType, Float64, Int32, Int64, params
 
 _OBJECTS: Final = (
@@ -56,57 +60,121 @@ def call_handle(
     return _emit(low, callee.leaves[0], args, kwargs, node)
 
 
+def call_extern(
+    low: Lowering, callee: ExternFunction, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> Any:
+    """`x(a, b)` of `fe.extern_func("x")`."""
+    link = Link(SYMBOL_PREFIX + callee.name, callee.library)
+    extern = ops.Extern(link, callee.name, callee.function)
+    known = low.state.externs.setdefault(callee.name, callee)
+    if known != callee or callee.name == low.state.name:
+        low.fail(
+            node,
+            f"the extern function {callee.name!r} is "
+            + ("the function that calls it" if known == callee else "said to be two functions"),
+            hint="give the exported functions names that differ",
+        )
+    return _emit(low, extern, args, {"result": callee.result, **kwargs}, node)
+
+
+def call_imported(
+    low: Lowering, callee: ImportedFunction, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> Any:
+    """`f(a, b)` of `fe.import_func("f")`."""
+    given = {"result": callee.result, **kwargs}
+    return _emit(low, ops.Imported(callee.name), args, given, node)
+
+
 def _emit(
-    low: Lowering,
-    callee: ops.Value | str,
-    args: list[Any],
-    kwargs: dict[str, Any],
-    node: ast.Call,
-) -> Number | None:
+    low: Lowering, callee: ops.Callee, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> Any:
+    require_host(low, node)
+    if kwargs.keys() - {"result"}:
+        name = next(iter(kwargs.keys() - {"result"}))
+        low.fail(node, f"a call of tvm-ffi has no argument {name!r}", expected=_EXPECTED)
+    return emit_wanted(low, callee, args, kwargs.get("result"), node)
+
+
+def emit_wanted(
+    low: Lowering, callee: ops.Callee, args: list[Any], wanted: Any, node: ast.AST
+) -> Any:
+    """A call through the packed ABI, and what comes back as `wanted` says; None for nothing."""
+    if wanted is None:
+        emit_packed(low, callee, args, "nothing", node)
+        return None
+    kind = _number_kind(wanted)
+    if kind is not None:
+        number = emit_packed(low, callee, args, kind, node)
+        return _converted(low, number, wanted, callee, node)
+    spec = receiving.spec_of(low, wanted, node)
+    value = emit_packed(low, callee, args, "any", node)
+    return receiving.received(low, value, spec, _shown(callee), node)
+
+
+def emit_packed(
+    low: Lowering, callee: ops.Callee, args: list[Any], wanted: _Wanted, node: ast.AST
+) -> ops.Value:
+    """A call through the packed ABI; the value of the op."""
+    outgoing = _Arguments(low, node)
+    for position, value in enumerate(args):
+        outgoing.add(value, position)
+    types: dict[_Wanted, Type] = {"float": Float64, "any": HandleType("any")}
+    result = ops.Value(types.get(wanted, Int64), "result")
+    kinds, values = tuple(outgoing.kinds), tuple(outgoing.values)
+    low.builder.append(ops.Call(result, callee, kinds, values, wanted, low.location(node)))
+    low.state.writes += 1
+    return result
+
+
+def require_host(low: Lowering, node: ast.AST) -> None:
+    """A CompileError for a call that is not in the host function itself."""
     if low.kind != "host" or low.elementwise:
         low.fail(
             node,
             "a function of tvm-ffi is called in a kernel or for each element of a tensor",
             expected="a call in the host function itself",
         )
-    if kwargs.keys() - {"result"}:
-        name = next(iter(kwargs.keys() - {"result"}))
-        low.fail(node, f"a call of tvm-ffi has no argument {name!r}", expected=_EXPECTED)
-    dtype = kwargs.get("result")
-    wanted = _wanted(low, dtype, node)
-    outgoing = _Arguments(low, node)
-    for position, value in enumerate(args):
-        outgoing.add(value, position)
-    result = ops.Value(Float64 if wanted == "float" else Int64, "result")
-    kinds, values = tuple(outgoing.kinds), tuple(outgoing.values)
-    low.builder.append(ops.Call(result, callee, kinds, values, wanted, low.location(node)))
-    low.state.writes += 1
-    return None if dtype is None else _converted(low, result, dtype, callee, node)
 
 
-_Wanted = Literal["nothing", "int", "bool", "float"]
+def _shown(callee: ops.Callee) -> str:
+    match callee:
+        case str():
+            return callee
+        case ops.Value(hint=hint):
+            return hint
+    return callee.name
 
 
-def _wanted(low: Lowering, dtype: Any, node: ast.Call) -> _Wanted:
-    match dtype:
-        case None:
-            return "nothing"
-        case DType():
-            if dtype is Boolean:
-                return "bool"
-            if dtype.is_integer and dtype.bits >= 8:
-                return "int"
-            if dtype.kind == "float" and dtype.bits >= 16:
-                return "float"
-    low.fail(
-        node,
-        f"the result of a call is {operators.describe(dtype)}",
-        expected="a dtype of numbers, such as result=fe.Int32, or nothing where it is not needed",
-    )
+def dtype_bits(low: Lowering, dtype: DType) -> ops.Value:
+    """A dtype as its 4 bytes."""
+    bits = dtype.dlpack
+    return low.builder.constant(Int32, bits - (1 << 32) if bits >= 1 << 31 else bits)
+
+
+def text_leaves(low: Lowering, text: str | bytes) -> list[ops.Value]:
+    """The address and the length of a constant text."""
+    data = text.encode() if isinstance(text, str) else text
+    address = ops.Value(HandleType("bytes"), "text")
+    low.builder.append(ops.Text(address, data))
+    return [address, low.builder.constant(Int64, len(data))]
+
+
+_Wanted = Literal["nothing", "int", "bool", "float", "any"]
+
+
+def _number_kind(wanted: Any) -> _Wanted | None:
+    """How a number comes back; None for what is no number."""
+    if not isinstance(wanted, DType):
+        return None
+    if wanted is Boolean:
+        return "bool"
+    if wanted.is_integer and wanted.bits >= 8:
+        return "int"
+    return "float" if wanted.kind == "float" and wanted.bits >= 16 else None
 
 
 def _converted(
-    low: Lowering, result: ops.Value, dtype: DType, callee: ops.Value | str, node: ast.Call
+    low: Lowering, result: ops.Value, dtype: DType, callee: ops.Callee, node: ast.AST
 ) -> Number:
     """The result in its dtype; an error at run time where an integer does not fit."""
     build = low.builder
@@ -119,7 +187,8 @@ def _converted(
     if largest < Int64.range[1]:
         below = build.compare("le", result, build.constant(Int64, largest))
         fits = build.binary("and", fits, below)
-    name = f"`{callee}`" if isinstance(callee, str) else f"the function {callee.hint}"
+    name = _shown(callee)
+    name = f"the function {name}" if isinstance(callee, ops.Value) else f"`{name}`"
     message = f"Out of bound result of {literal(name)}, expected {dtype.name}, but got {{}}"
     build.check(fits, Fault("OverflowError", message, low.location(node)), result)
     return operators.convert(low, Number(result), dtype)
@@ -130,7 +199,7 @@ class _Arguments:
     """The arguments of a call under construction."""
 
     low: Lowering
-    node: ast.Call
+    node: ast.AST
     kinds: list[ops.ArgumentKind] = field(default_factory=list)
     values: list[ops.Value] = field(default_factory=list)
 
@@ -143,9 +212,7 @@ class _Arguments:
             case str() | bytes():
                 self._text(value)
             case DType():
-                bits = value.dlpack
-                signed = bits - (1 << 32) if bits >= 1 << 31 else bits
-                self._append("dtype", self.low.builder.constant(Int32, signed))
+                self._append("dtype", dtype_bits(self.low, value))
             case Handle():
                 self._handle(value, position)
             case TensorView() if not (value.type.is_own or value.nested):
@@ -184,11 +251,7 @@ class _Arguments:
             self._append("int", wide)
 
     def _text(self, text: str | bytes) -> None:
-        data = text.encode() if isinstance(text, str) else text
-        address = ops.Value(HandleType("bytes"), "text")
-        self.low.builder.append(ops.Text(address, data))
-        size = self.low.builder.constant(Int64, len(data))
-        self._append("text" if isinstance(text, str) else "bytes", address, size)
+        self._append("text" if isinstance(text, str) else "bytes", *text_leaves(self.low, text))
 
     def _handle(self, handle: Handle, position: int) -> None:
         match handle.param:

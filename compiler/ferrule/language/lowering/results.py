@@ -175,7 +175,12 @@ def _tensor(low: Lowering, tensor: TensorView, node: ast.AST) -> Parts:
         low,
         words,
         lambda: params.Tensor(
-            "result", type_.shape, type_.dtype, device=low.state.target, align=type_.align
+            "result",
+            type_.shape,
+            type_.dtype,
+            strides=type_.strides,
+            device=low.state.target,
+            align=type_.align,
         ),
         [_address(low, tensor.value)],
     )

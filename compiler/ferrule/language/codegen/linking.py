@@ -1,0 +1,143 @@
+"""Code that a body brings along: the bodies and wrappers of compiled functions that it calls, and
+what takes values apart that come back to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+
+from ferrule.compiler.artefacts import DeviceCode, Fault, Part
+from ferrule.compiler.wrapper.builder import wrapper_parts
+from ferrule.compiler.wrapper.decoded import DecodedCall
+from ferrule.compiler.wrapper.hot import Unfit
+from ferrule.compiler.wrapper.leaves import SLOT_BYTES
+from ferrule.language.codegen.errors import CodegenError
+from ferrule.language.ir import ops
+from ferrule.language.ir.walk import all_ops
+from ferrule.runtime import Function
+from ferrule.runtime.abi import SYMBOL_PREFIX
+from ferrule.runtime.links import Link
+from ferrule.runtime.llvm.writer import Value, Writer, i32
+from ferrule.specs import Signature
+
+_RESULT: Final = Value("ptr", "%result")
+_DECODER: Final = "received"
+
+
+def parts_of(program: ops.Program) -> tuple[Part, ...]:
+    """The code that a program's body calls, each once."""
+    found = {part.symbol: part for part in map(_part, all_ops(program.host.body)) if part}
+    return tuple(found.values())
+
+
+def links_of(program: ops.Program) -> tuple[Link, ...]:
+    """The symbols that a program's body needs of other objects, each once."""
+    return tuple(dict.fromkeys(_links(program)))
+
+
+def _links(program: ops.Program) -> Iterator[Link]:
+    for op in all_ops(program.host.body):
+        match op:
+            case ops.Call(callee=ops.Extern(link=link)):
+                yield link
+            case (
+                ops.Call(callee=ops.Linked(links=links))
+                | ops.CallBody(callee=ops.Linked(links=links))
+            ):
+                yield from links
+
+
+def sources_of(program: ops.Program) -> dict[str, Function]:
+    """The functions of this process that a program calls as those of other objects, by symbol."""
+    found: dict[str, Function] = {}
+    for op in all_ops(program.host.body):
+        match op:
+            case ops.Call(callee=ops.Extern(link=link, source=source)) if source is not None:
+                found[link.symbol] = source
+            case (
+                ops.Call(callee=ops.Linked(sources=sources))
+                | ops.CallBody(callee=ops.Linked(sources=sources))
+            ):
+                found.update(sources)
+    return found
+
+
+def device_code_of(program: ops.Program, own: DeviceCode | None) -> DeviceCode | None:
+    """The kernels of a program, and those of the functions that become a part of it.
+
+    Raises CodegenError where they are for different architectures.
+    """
+    codes = [] if own is None else [own]
+    for op in all_ops(program.host.body):
+        match op:
+            case (
+                ops.Call(callee=ops.Linked(code=code)) | ops.CallBody(callee=ops.Linked(code=code))
+            ) if code is not None and code not in codes:
+                codes.append(code)
+    if len({code.arch for code in codes}) > 1:
+        raise CodegenError(
+            "the functions that it calls have kernels for "
+            + " and ".join(sorted({code.arch for code in codes}))
+            + ": compile them for one GPU architecture"
+        )
+    if len(codes) < 2:
+        return codes[0] if codes else None
+    kernels = dict.fromkeys(kernel for code in codes for kernel in code.kernels)
+    return DeviceCode(codes[0].arch, "\n".join(code.ptx for code in codes), tuple(kernels))
+
+
+def _part(op: ops.Op) -> Part | None:
+    match op:
+        case ops.CallBody(callee=callee):
+            return body_part(callee)
+        case ops.Call(callee=ops.Linked() as callee):
+            return wrapper_part(callee)
+        case ops.Receive():
+            return receive_part(op)
+    return None
+
+
+def body_part(callee: ops.Linked) -> Part:
+    """The body of a linked function, under a name of its own."""
+    return _named(f"body.{callee.name}", callee.body)
+
+
+def wrapper_part(callee: ops.Linked) -> Part:
+    """The wrapper of a linked function, with its body, under a name of its own."""
+    return _named(f"wrapper.{callee.name}", callee.wrapper)
+
+
+def receive_part(op: ops.Receive) -> Part:
+    """The function `i32 (handle, any, 1, leaves)` that takes the value of a `Receive` apart."""
+    signature = Signature(_DECODER, (op.param,))
+    built = wrapper_parts(signature, _Leave(), (), (), op.location, op.shown, is_result=True)
+    try:
+        text = built.build(hot=True)
+    except Unfit:
+        text = built.build(hot=False)
+    return _named("receive", Part("", SYMBOL_PREFIX + _DECODER, text))
+
+
+def _named(what: str, part: Part) -> Part:
+    """The part under a name that tells it from others."""
+    key = sha256(repr(part).encode()).hexdigest()[:16]
+    return Part(f"ferrule_{what}.{key}", part.entry, part.text, part.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Leave:
+    """A convention that calls nothing: it leaves the leaves, then the symbols, in slots."""
+
+    def emit(self, writer: Writer, call: DecodedCall) -> Value:
+        """See `CallingConvention`."""
+        (param,) = call.signature.params
+        found = [*call.leaves(param), *map(call.slots.load_symbol, call.signature.symbols)]
+        for position, value in enumerate(found):
+            writer.store(value, writer.offset(_RESULT, SLOT_BYTES * position))
+        return i32(0)
+
+    def faults(self, signature: Signature) -> tuple[Fault, ...]:
+        """None."""
+        return ()

@@ -1,0 +1,148 @@
+"""The ops of host functions that call other functions, and what comes back from these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ferrule.compiler.artefacts import DeviceCode, Fault, Location, Part
+from ferrule.language.ir.objects import Member
+from ferrule.language.ir.values import Value
+from ferrule.runtime.entry.key import CallTraits
+from ferrule.runtime.links import Link
+from ferrule.specs import Param, Sym
+
+ArgumentKind = Literal[
+    "none",
+    "bool",
+    "int",
+    "float",
+    "text",
+    "bytes",
+    "dtype",
+    "device",
+    "pointer",
+    "object",
+    "any",
+    "tensor",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Extern:
+    """A function with the packed ABI in another object.  `source` is what has it in this process:
+    a function, or None for the library of the link."""
+
+    link: Link
+    name: str
+    source: Any = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A function of a module that the program's module imports, by its name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """A compiled function whose code becomes a part of the program's.
+
+    `body` is that of its host function, which gives `result` and may fail with `faults`; it
+    `takes_device`, and leaves `keeps` values behind its result.  `wrapper` is that of its wrapper.
+    `written` are the positions of the body's arguments that are tensors which it writes to.
+    `sources` are functions of this process behind its links, by symbol; `code` are its kernels.
+    """
+
+    name: str
+    body: Part
+    wrapper: Part
+    faults: tuple[Fault, ...]
+    result: Param | None
+    takes_device: bool
+    keeps: int
+    traits: CallTraits
+    links: tuple[Link, ...] = ()
+    written: frozenset[int] = frozenset()
+    sources: tuple[tuple[str, Any], ...] = field(default=(), compare=False)
+    code: DeviceCode | None = None
+
+
+Callee = Value | str | Extern | Imported | Linked | Member
+"""What a `Call` calls."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call:
+    """Calls a function of tvm-ffi (host only): one that is registered under a name, a handle, one
+    of another object, of an imported module, one that is linked, through its wrapper, or a member
+    of a registered type.
+
+    `kinds` says what each argument is, `arguments` are their values one behind the other: for
+    `none` nothing, for `text` and `bytes` the handle and the length, for others one.  `wanted` is
+    what must come back: an Int64 for `int` and `bool` (0 or 1), a Float64 for `float`; 0 for
+    `nothing`, which anything is good for; for `any` a handle of the value, which is there until
+    the call of the program ends, or the same op runs again.
+    """
+
+    result: Value
+    callee: Callee
+    kinds: tuple[ArgumentKind, ...]
+    arguments: tuple[Value, ...]
+    wanted: Literal["nothing", "int", "bool", "float", "any"]
+    location: Location | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CallBody:
+    """Calls the body of a linked function (host only), whose checks are known to hold.
+
+    `arguments` are the leaves of its parameters, then the values of its symbols, each with the type
+    that the body has.  The result is a handle of the parts that it leaves.  `made` are symbols of
+    the program that get their values here: each is the size of the tensor at this position of the
+    parts, along this dim.
+    """
+
+    result: Value
+    callee: Linked
+    arguments: tuple[Value, ...]
+    made: tuple[tuple[Sym, int, int], ...] = ()
+    location: Location | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Receive:
+    """Ends the call with an error unless a value that came back is as its spec says (host only).
+
+    `shown` is what messages call the call.  The result is a handle of the leaves of the value,
+    which the values of the spec's symbols follow.  `made` are the program's symbols that get their
+    values here, each with its position.
+    """
+
+    result: Value
+    value: Value
+    param: Param
+    shown: str
+    made: tuple[tuple[Sym, int], ...] = ()
+    location: Location | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Received:
+    """One part of what came back, by its position.
+
+    Of a `CallBody` a tensor is its object, which is known then.  Of a `Receive` it is known for a
+    tensor with an `owner`, the handle of the value, in which `path` leads to the tensor: the
+    positions of items of tuples.
+    """
+
+    result: Value
+    parts: Value
+    position: int
+    owner: Value | None = None
+    path: tuple[int, ...] = ()
+
+
+Outgoing = Call | CallBody | Receive | Received
+"""Ops that call and receive, with one result and no region."""

@@ -1,0 +1,74 @@
+"""Symbols that an object needs of others: where they are in this process."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from ferrule.runtime.errors import LinkError
+
+if TYPE_CHECKING:
+    from ferrule.runtime.function import Function
+
+_NONE: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A symbol that an object needs of others: its name, and the path of the library that has it,
+    if one was named."""
+
+    symbol: str
+    library: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The addresses of symbols; `owners` keep what is there."""
+
+    addresses: Mapping[str, int]
+    owners: tuple[object, ...]
+
+
+def resolve(links: Iterable[Link], sources: Mapping[str, Function] = _NONE) -> Resolved:
+    """Where the symbols are: in `sources` by symbol, in the libraries of the links, or in what the
+    process has loaded for everybody.  Raises LinkError, which names the symbol, for one that is
+    nowhere."""
+    addresses: dict[str, int] = {}
+    owners: list[object] = []
+    for link in links:
+        source = sources.get(link.symbol)
+        if source is not None:
+            addresses[link.symbol] = source.call_plan.code
+            owners.append(source)
+        else:
+            library = _open(link)
+            addresses[link.symbol] = _address(library, link)
+            owners.append(library)
+    return Resolved(addresses, tuple(owners))
+
+
+def _open(link: Link) -> ctypes.CDLL:
+    try:
+        return ctypes.CDLL(link.library)
+    except OSError as error:
+        raise LinkError(
+            f"the library {link.library} of the symbol {link.symbol} cannot be loaded: {error}"
+        ) from None
+
+
+def _address(library: ctypes.CDLL, link: Link) -> int:
+    try:
+        found = ctypes.cast(getattr(library, link.symbol), ctypes.c_void_p).value
+    except AttributeError:
+        found = None
+    if found is None:
+        where = "this process" if link.library is None else f"the library {link.library}"
+        raise LinkError(
+            f"{where} has no symbol {link.symbol}: name the library or the compiled function that "
+            f"has it, extern_func(name, library=...) or extern_func(name, function=...)"
+        )
+    return found
