@@ -9,6 +9,7 @@ compared with NumPy's before anything is timed.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -31,6 +32,9 @@ from harness import (
 )
 
 import ferrule as fe
+
+# Read at a function's first launch.
+os.environ.setdefault("FERRULE_NUM_THREADS", "1")
 
 FERRULE: Final = "ferrule"
 NUMPY: Final = "NumPy"

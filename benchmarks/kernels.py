@@ -18,6 +18,8 @@ from typing import Any, Final
 
 # Read when NumPy's BLAS is loaded.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Read at a function's first launch.
+os.environ.setdefault("FERRULE_NUM_THREADS", "1")
 
 import kernel_works
 import numba_kernels

@@ -27,6 +27,10 @@ pytest_plugins = ["ptx_collector"]
 # A machine with a GPU, or a test's stand-in for one, must not change what the others compile for.
 os.environ["FERRULE_TARGET"] = "cpu"
 
+# Tests run side by side: threads of one that spin while they have nothing to do slow down others.
+# Read when an OpenMP runtime is loaded.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 # The same cases in every run: a change is refused for what it did.  Nightly runs draw new ones.
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.load_profile("same")

@@ -25,8 +25,16 @@ if TYPE_CHECKING:
     from ferrule.language.allocation import empty_like as empty_like
     from ferrule.language.allocation import zeros as zeros
     from ferrule.language.calls import call as call
+    from ferrule.language.calls import extern_func as extern_func
+    from ferrule.language.calls import import_func as import_func
     from ferrule.language.calls import raise_error as raise_error
     from ferrule.language.compilation import compile as compile
+    from ferrule.language.containers import Array as Array
+    from ferrule.language.containers import Dict as Dict
+    from ferrule.language.containers import List as List
+    from ferrule.language.containers import Map as Map
+    from ferrule.language.containers import Object as Object
+    from ferrule.language.containers import make_object as make_object
     from ferrule.language.decorators import jit as jit
     from ferrule.language.decorators import kernel as kernel
     from ferrule.language.faces import Constexpr as Constexpr
@@ -85,6 +93,7 @@ if TYPE_CHECKING:
     from ferrule.language.layouts import tiled_product as tiled_product
     from ferrule.language.layouts import zipped_divide as zipped_divide
     from ferrule.language.layouts import zipped_product as zipped_product
+    from ferrule.language.overloads import overload as overload
     from ferrule.language.reductions import max as max
     from ferrule.language.reductions import min as min
     from ferrule.language.reductions import prod as prod
@@ -107,6 +116,7 @@ if TYPE_CHECKING:
     from ferrule.language.views import recast_ptr as recast_ptr
     from ferrule.language.views import recast_tensor as recast_tensor
     from ferrule.runtime import CudaError as CudaError
+    from ferrule.runtime import DivergenceError as DivergenceError
     from ferrule.runtime import Function as Function
     from ferrule.runtime import LaunchError as LaunchError
     from ferrule.runtime import Module as Module
@@ -114,6 +124,7 @@ if TYPE_CHECKING:
     from ferrule.runtime import from_dlpack as from_dlpack
     from ferrule.runtime import get_global_func as get_global_func
     from ferrule.runtime import register_global_func as register_global_func
+    from ferrule.runtime import type_info as type_info
     from ferrule.specs import AddressSpace as AddressSpace
     from ferrule.specs import BFloat16 as BFloat16
     from ferrule.specs import Boolean as Boolean
@@ -151,6 +162,7 @@ if TYPE_CHECKING:
     from ferrule.specs import make_fake_tensor as make_fake_tensor
     from ferrule.specs import make_ptr as make_ptr
     from ferrule.specs import nullptr as nullptr
+    from ferrule.specs import sym_dtype as sym_dtype
     from ferrule.specs import sym_int as sym_int
     from ferrule.specs import sym_int32 as sym_int32
     from ferrule.specs import sym_int64 as sym_int64
@@ -161,8 +173,8 @@ _SPECS = (
     "BFloat16 Boolean Complex128 Complex64 Float16 Float32 Float4E2M1FN Float64 Float6E2M3FN "
     "Float6E3M2FN Float8E3M4 Float8E4M3 Float8E4M3B11FNUZ Float8E4M3FN Float8E4M3FNUZ Float8E5M2 "
     "Float8E5M2FNUZ Float8E8M0FNU Int16 Int32 Int4 Int64 Int8 Numeric TFloat32 Uint16 "
-    "Uint32 Uint4 Uint64 Uint8 ceil_div make_fake_compact_tensor make_fake_tensor sym_int "
-    "sym_int32 sym_int64"
+    "Uint32 Uint4 Uint64 Uint8 ceil_div make_fake_compact_tensor make_fake_tensor sym_dtype "
+    "sym_int sym_int32 sym_int64"
 )
 _FACES = (
     "Constexpr Coord IntTuple Pointer Shape Stride Tensor Tile const_expr printf range "
@@ -182,13 +194,15 @@ _VECTORS = (
     "make_rmem_tensor ones_like where zeros_like"
 )
 _ALLOCATION = "empty empty_like zeros"
-_CALLS = "call raise_error"
+_CALLS = "call extern_func import_func raise_error"
+_CONTAINERS = "Array Dict List Map Object make_object"
 _VIEWS = "domain_offset elem_less make_tensor recast_ptr recast_tensor"
 _ATTRIBUTES = {
     "__version__": ("ferrule.specs._version", "__version__"),
     "CompileError": ("ferrule.compiler.errors", "CompileError"),
     "Options": ("ferrule.compiler.options", "Options"),
     "CudaError": ("ferrule.runtime", "CudaError"),
+    "DivergenceError": ("ferrule.runtime", "DivergenceError"),
     "Function": ("ferrule.runtime", "Function"),
     "LaunchError": ("ferrule.runtime", "LaunchError"),
     "Module": ("ferrule.runtime", "Module"),
@@ -196,16 +210,19 @@ _ATTRIBUTES = {
     "from_dlpack": ("ferrule.runtime", "from_dlpack"),
     "get_global_func": ("ferrule.runtime", "get_global_func"),
     "register_global_func": ("ferrule.runtime", "register_global_func"),
+    "type_info": ("ferrule.runtime", "type_info"),
     **{name: ("ferrule.language.faces", name) for name in _FACES.split()},
     **{name: ("ferrule.language.layouts", name) for name in _LAYOUTS.split()},
     **{name: ("ferrule.language.reductions", name) for name in _REDUCTIONS.split()},
     **{name: ("ferrule.language.vectors", name) for name in _VECTORS.split()},
     **{name: ("ferrule.language.allocation", name) for name in _ALLOCATION.split()},
     **{name: ("ferrule.language.calls", name) for name in _CALLS.split()},
+    **{name: ("ferrule.language.containers", name) for name in _CONTAINERS.split()},
     **{name: ("ferrule.language.views", name) for name in _VIEWS.split()},
     "compile": ("ferrule.language.compilation", "compile"),
     "jit": ("ferrule.language.decorators", "jit"),
     "kernel": ("ferrule.language.decorators", "kernel"),
+    "overload": ("ferrule.language.overloads", "overload"),
     **{name: ("ferrule.specs", name) for name in _SPECS.split()},
 }
 _MODULES = {

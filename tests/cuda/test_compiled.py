@@ -166,8 +166,34 @@ def test_a_launch_can_ask_for_shared_memory(fake_cuda: FakeCuda) -> None:
     function = compiled(with_smem, vector(), vector(), fe.Int32)
     function(floats(8), floats(8), 512)
     assert [launch.smem for launch in fake_cuda.launches()] == [512, 4096]
-    with pytest.raises(fe.LaunchError, match=r"smem to be in \[0, 49152\], but got 49153"):
-        function(floats(8), floats(8), 49153)
+    with pytest.raises(fe.LaunchError, match=r"smem to be in \[0, 232448\], but got 232449"):
+        function(floats(8), floats(8), 232449)
+
+
+def test_a_kernel_is_allowed_the_shared_memory_that_a_launch_needs(fake_cuda: FakeCuda) -> None:
+    @fe.kernel
+    def kernel(b):
+        own = fe.arch.alloc_smem(fe.Float32, 256)
+        own[0] = b[0]
+        fe.arch.get_dyn_smem(fe.Float32)[0] = own[0]
+
+    @fe.jit
+    def with_smem(b: fe.Tensor, size: fe.Int32):
+        kernel(b).launch(grid=1, block=32, smem=size)
+
+    function, most = compiled(with_smem, vector(), fe.Int32), 232448 - 1024
+    fake_cuda.set_current(0)
+    for size in (48128, 48129, most):
+        function(floats(8), size)
+    assert [launch.smem for launch in fake_cuda.launches()] == [48128, 48129, most]
+    fake_cuda.fail("cuKernelSetAttribute", 2)
+    with pytest.raises(fe.CudaError, match=r"cuKernelSetAttribute failed with .* in the launch"):
+        function(floats(8), most)
+    fake_cuda.fail("cuDeviceGetAttribute", 2)
+    with pytest.raises(fe.CudaError, match=r"cuDeviceGetAttribute failed with .* in the launch"):
+        function(floats(8), most)
+    with pytest.raises(fe.LaunchError, match=r"smem to be in \[0, 231424\], but got 231425"):
+        function(floats(8), most + 1)
 
 
 def test_an_env_stream_is_not_in_the_signature(fake_cuda: FakeCuda) -> None:

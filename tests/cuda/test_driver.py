@@ -16,7 +16,14 @@ from ferrule.compiler.cuda.driver import CALLS, LAUNCH_CONFIG, Result
 from ferrule.runtime.llvm.layouts import I32, PTR
 
 HANDLES = ("CUcontext", "CUfunction", "CUkernel", "CUlibrary", "CUstream")
-NUMBERS = ("int", "unsigned", "CUdevice", "CUresult")
+NUMBERS = (
+    "int",
+    "unsigned",
+    "CUdevice",
+    "CUdevice_attribute",
+    "CUfunction_attribute",
+    "CUresult",
+)
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from cpu_machine import BASELINE, compile_program, elementwise
 from maths_reference import NUMPY, compiled, run
 
 from ferrule.compiler.natives import with_instructions
+from ferrule.compiler.support import THREADS
 from ferrule.compiler.targets import HostTarget
 from ferrule.language.codegen import CodegenError, lower_cpu
 from ferrule.language.ir import ops
@@ -78,7 +79,8 @@ def test_fast_is_the_same_on_a_cpu() -> None:
 @pytest.mark.parametrize("cpu", [None, BASELINE])
 @pytest.mark.parametrize("dtype", [Float16, Float32, Float64], ids=lambda d: d.name)
 def test_nothing_calls_a_library(dtype: DType, cpu: str | None) -> None:
-    assert not read_object(compile_program(everything(dtype), cpu).data).undefined
+    found = read_object(compile_program(everything(dtype), cpu).data)
+    assert set(found.undefined) <= set(THREADS.entries)
 
 
 @DTYPES

@@ -19,7 +19,9 @@ BENCHMARKS = (
     "export",
     "kernels",
     "maths",
+    "overloads",
     "results",
+    "threads",
 )
 VERDICTS = {"met", "missed", "not measured"}
 

@@ -21,7 +21,15 @@ import pytest
 import tvm_ffi
 
 from ferrule import specs
-from ferrule.runtime import CudaError, Engine, Function, LaunchError, StageError, make_function
+from ferrule.runtime import (
+    CudaError,
+    DivergenceError,
+    Engine,
+    Function,
+    LaunchError,
+    StageError,
+    make_function,
+)
 from ferrule.runtime.function import HEAP
 
 from .conftest import COUNT, Maker, TextOrigin, compile_text, int32
@@ -189,6 +197,7 @@ def test_errors_of_the_wrapper_have_short_tracebacks(make: Maker, argument: Any)
     [
         ("ValueError", ValueError),
         ("LaunchError", LaunchError),
+        ("DivergenceError", DivergenceError),
         ("CudaError", CudaError),
         ("ZeroDivisionError", ZeroDivisionError),
         ("OverflowError", OverflowError),

@@ -15,6 +15,7 @@ import pytest
 import tvm_ffi
 from tvm_ffi import libinfo
 
+from ferrule.compiler import typetable
 from ferrule.runtime.abi import DeviceType, DTypeCode, TypeIndex
 from ferrule.runtime.llvm import layouts
 from ferrule.runtime.llvm.layouts import Field, Layout, View
@@ -38,6 +39,10 @@ C_PATHS = {
         "version_minor": "version.minor",
         "dl": "dl_tensor",
     },
+    "TVMFFITypeInfo": {},
+    "TVMFFIFieldInfo": {},
+    "TVMFFIMethodInfo": {},
+    "TVMFFITypeAttrColumn": {},
 }
 LAYOUTS = [
     layouts.ANY,
@@ -47,6 +52,10 @@ LAYOUTS = [
     layouts.SEQ,
     layouts.DLTENSOR,
     layouts.MANAGED_TENSOR,
+    typetable.TYPE_INFO,
+    typetable.FIELD_INFO,
+    typetable.METHOD_INFO,
+    typetable.TYPE_ATTR_COLUMN,
 ]
 WHOLE = {*LAYOUTS} - {layouts.SEQ}
 

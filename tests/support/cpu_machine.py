@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,17 @@ from llvmlite import binding as llvm
 
 from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Body
 from ferrule.compiler.natives import with_instructions
+from ferrule.compiler.support import THREADS, support_text
 from ferrule.compiler.targets import HostTarget
+from ferrule.compiler.threads.state import RUN
 from ferrule.language.codegen import lower_cpu
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.types import TensorType
 from ferrule.language.ir.verifier import verify
 from ferrule.language.mathlib import expand_maths
+from ferrule.runtime import Engine
+from ferrule.runtime.artefacts import ObjectCode
 from ferrule.specs import DType, Int32, Int64, Sym, sym_int
 
 BASELINE = "x86-64"
@@ -97,9 +102,22 @@ def compile_program(program: ops.Program, cpu: str | None = None) -> Compiled:
     text, data = optimise(body.text, cpu or llvm.get_host_cpu_name())
     jit = llvm.create_lljit_compiler()
     library = llvm.JITLibraryBuilder().add_object_img(data).add_current_process()
+    for name, address in _support(body.text):
+        library.import_symbol(name, address)
     tracker = library.export_symbol(body.symbol).link(jit, "body")
     entry = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, *_argument_types(program))
     return Compiled(body, text, data, entry(tracker[body.symbol]), (jit, tracker))
+
+
+def _support(text: str) -> list[tuple[str, int]]:
+    """What the body calls of the code that every object with kernels has."""
+    return [(RUN, _threads().address(RUN))] if f'@"{RUN}"' in text else []
+
+
+@cache
+def _threads() -> Engine:
+    _, data = optimise(support_text(THREADS), BASELINE)
+    return Engine.load(ObjectCode("threads", data, llvm.get_process_triple(), BASELINE))
 
 
 def _argument_types(program: ops.Program) -> list[Any]:

@@ -33,7 +33,7 @@ WITHOUT_KERNELS = ("layouts", "project", "specs")
 HEADER = (".version", ".target", ".address_size")
 
 UNWANTED = re.compile(
-    r"\.extern\b|\.approx\b|\.ftz\b|\bfma\.|\b(?:add|sub|mul)\.(?:bf16|f16|f32|f64)(?:x2)?\b"
+    r"\.extern\b|\.approx\b|\.ftz\b|\bfma\.|(?<![.\w])(?:add|sub|mul)\.(?:bf16|f16|f32|f64)(?:x2)?\b"
 )
 """Calls out, and what rounds otherwise than the kernel says: ptxas itself may make one operation of
 a multiplication and an addition that do not say how they round."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ferrule.runtime.links import Link
 from ferrule.specs import Dim, Signature, Sym
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ class Fault:
     most `MAX_FAULT_VALUES`: `{}` for the number, `{text}` for the NUL-terminated UTF-8 text at that
     address, nothing for a null pointer.  Others show `{unsigned}` a number without a sign,
     `{bool}` one as True or False, `{float}` the bits of a float64 as C's `%g`, `{dtype}` and
-    `{device}` the bits of one, and `{bytes}` the text at an address, whose length is the value
+    `{device}` the bits of one, `{type}` the name of a type index, and `{bytes}` the text at an
+    address, whose length is the value
     behind it.  `{{` and `}}` stand for braces, see `literal`; any other brace is what it is.
     """
 
@@ -73,6 +75,19 @@ class DeviceCode:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """LLVM code that becomes a part of another module, whose function `entry` is `symbol` there.
+
+    `parts` are those that it needs itself.
+    """
+
+    symbol: str
+    entry: str
+    text: str
+    parts: tuple[Part, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Body:
     """A verified, unoptimised LLVM module with one external function, which does the work.
 
@@ -95,7 +110,10 @@ class Body:
     * function, array, list, map, dict, object, module: the object, `ptr`; any: the address of its
       TVMFFIAny.
 
-    `location` is where the function comes from, for the traceback of an error.
+    `location` is where the function comes from, for the traceback of an error.  `parts` is code
+    that the module calls, `links` are the symbols that it needs of other objects.  With `keeps`, a
+    `TVMFFIAny*` follows `results`, so many values, all None at first: the result's strings may lie
+    in them, and the caller releases them when it has made the result.
 
     It returns 0, or i + 1 after it wrote the values of `faults[i]` to `values` (room for
     `MAX_FAULT_VALUES`), or, if it has any fault, `RAISED` where it has set the error itself.  Where
@@ -110,6 +128,14 @@ class Body:
     location: Location | None = None
     device_code: DeviceCode | None = None
     takes_device: bool = False
+    parts: tuple[Part, ...] = ()
+    links: tuple[Link, ...] = ()
+    keeps: int = 0
+
+    @property
+    def part(self) -> Part:
+        """The code of the body, for a module that calls it."""
+        return Part(self.symbol, self.symbol, self.text, self.parts)
 
     def placed(self, location: Location | None) -> Body:
         """The same body with the place that its function comes from, which is also that of faults
@@ -130,7 +156,9 @@ class HostModule:
     """Wrapper and body, verified and unoptimised: what an object is made from.
 
     `wrapper` exports `__tvm_ffi_<signature.name>` and calls `body.symbol`, or what its `convention`
-    says.  `opt_level`, from 0 to 3, is how far the body is optimised.
+    says.  `opt_level`, from 0 to 3, is how far the body is optimised.  An overload has
+    `candidates`, and their bodies as the parts of its own, which has no function.  `needed` are the
+    handlers of the support code that the wrapper's constants mean, None for all.
     """
 
     signature: Signature
@@ -138,3 +166,5 @@ class HostModule:
     body: Body
     opt_level: int = 3
     convention: CallingConvention | None = None
+    candidates: tuple[HostModule, ...] = ()
+    needed: frozenset[str] | None = None

@@ -11,19 +11,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import llvmlite.binding as llvm
 from typing_extensions import assert_never
 
 from ferrule.compiler import targets
-from ferrule.compiler.artefacts import HostModule
+from ferrule.compiler.artefacts import HostModule, Part
 from ferrule.compiler.natives import with_instructions
 from ferrule.compiler.support import (
     ALLOCATION,
     CALLING,
     CHECKS,
     CUDA,
+    OBJECTS,
+    REFUSALS,
+    THREADS,
     VALUES,
     Support,
     support_assembly,
@@ -33,6 +36,8 @@ from ferrule.compiler.support import (
 from ferrule.compiler.targets import HostTarget
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.artefacts import ExportForm, ObjectCode
+
+_Form: TypeAlias = "Callable[[Support, str, frozenset[str] | None], str]"
 
 _VISIBLE: Final = (SYMBOL_PREFIX, "llvm.")
 """What symbols begin with that keep their linkage: tvm-ffi's, and what means something to LLVM."""
@@ -76,9 +81,14 @@ def export(module: HostModule, target: HostTarget, description: str, form: Expor
 
 def _for_target(module: HostModule, target: HostTarget) -> tuple[HostModule, Any]:
     """The module with the instructions that the CPU has, and LLVM's machine."""
-    text = with_instructions(module.body.text, target)
-    module = replace(module, body=replace(module.body, text=text))
+    part = _with_instructions(module.body.part, target)
+    module = replace(module, body=replace(module.body, text=part.text, parts=part.parts))
     return module, targets.machine(target, min(module.opt_level, 2))
+
+
+def _with_instructions(part: Part, target: HostTarget) -> Part:
+    parts = tuple(_with_instructions(inner, target) for inner in part.parts)
+    return replace(part, text=with_instructions(part.text, target), parts=parts)
 
 
 def verified(text: str) -> str:
@@ -93,7 +103,7 @@ def _linked(
     module: HostModule,
     triple: str,
     machine: Any,
-    form: Callable[[Support, str], str],
+    form: _Form,
     description: str = "",
 ) -> Iterator[Any]:
     """The module of all; `form` says as what the support code goes there.
@@ -107,10 +117,11 @@ def _linked(
         def parsed(text: str) -> Any:
             return opened.enter_context(_parse(text, triple, machine, context))
 
-        body = parsed(module.body.text)
-        supports = _support_of(module.wrapper, body)
+        body = _whole(module.body.part, parsed)
+        supports = _support_of(module, body)
         if targets.has_assembler(triple):
-            wrapper = parsed(module.wrapper + "".join(form(each, triple) for each in supports))
+            carried = "".join(form(each, triple, part) for each, part in supports.items())
+            wrapper = parsed(module.wrapper + carried)
         else:
             wrapper = parsed(module.wrapper)
             for each in supports:
@@ -120,6 +131,18 @@ def _linked(
         if description:
             wrapper.link_in(parsed(description))
         yield _internal(wrapper)
+
+
+def _whole(part: Part, parsed: Callable[[str], Any]) -> Any:
+    """The module of some code, with what it calls in it."""
+    module = parsed(part.text)
+    for inner in part.parts:
+        other = _whole(inner, parsed)
+        other.get_function(inner.entry).name = inner.symbol
+        module.link_in(other)
+        if part.symbol:
+            module.get_function(inner.symbol).linkage = llvm.Linkage.internal
+    return module
 
 
 def _internal(module: Any, entries: Sequence[str] = ()) -> Any:
@@ -132,12 +155,31 @@ def _internal(module: Any, entries: Sequence[str] = ()) -> Any:
     return module
 
 
-def _support_of(wrapper: str, body: Any) -> list[Support]:
-    """The support code that a module needs: what its wrapper and its body call."""
+def _support_of(module: HostModule, body: Any) -> dict[Support, frozenset[str] | None]:
+    """The support code that a module needs: what its wrapper and its body call.
+
+    With it are the handlers that are needed of it, None for all.
+    """
     called = {function.name for function in body.functions if function.is_declaration}
-    called.update(name for name in VALUES.entries if f"@{name}(" in wrapper)
-    known = (CUDA, ALLOCATION, VALUES, CALLING)
-    return [CHECKS, *(each for each in known if not called.isdisjoint(each.entries))]
+    handlers = _handlers(module) if called.isdisjoint(CHECKS.entries) else None
+    by_wrapper = (*VALUES.entries, *OBJECTS.entries, *REFUSALS.entries)
+    called.update(name for name in by_wrapper if f"@{name}(" in module.wrapper)
+    known = (CUDA, ALLOCATION, VALUES, CALLING, OBJECTS, THREADS, REFUSALS)
+    others = (each for each in known if not called.isdisjoint(each.entries))
+    return {CHECKS: handlers, **dict.fromkeys(others)}
+
+
+def _handlers(module: HostModule) -> frozenset[str] | None:
+    """What the check programs and messages of a wrapper need; None where that is not known."""
+    if not module.candidates:
+        return module.needed
+    found: frozenset[str] = frozenset()
+    for candidate in module.candidates:
+        more = _handlers(candidate)
+        if more is None:
+            return None
+        found |= more
+    return found
 
 
 @contextmanager
@@ -150,7 +192,10 @@ def _parse(text: str, triple: str, machine: Any, context: Any) -> Iterator[Any]:
 
 
 def _optimise(module: Any, machine: Any, level: int) -> None:
-    options = llvm.create_pipeline_tuning_options(speed_level=level)
+    # LLVM's third level adds a quarter to the time and nothing to the speed of such code; nor do
+    # copies of loops that run for as long as nobody knows.  Short ones are told to be unrolled.
+    options = llvm.create_pipeline_tuning_options(speed_level=min(level, 2))
     options.loop_vectorization = options.slp_vectorization = level > 1
+    options.loop_unrolling = False
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)

@@ -41,6 +41,9 @@ class BodyCall:
         arguments = [call.values]
         if call.results is not None:
             arguments.append(call.results)
+        if self.body.keeps:
+            assert call.keep is not None, "a body without a result keeps values for it"
+            arguments.append(call.keep(self.body.keeps))
         for param in call.signature.params:
             arguments += call.leaves(param)
         arguments += [call.symbol(symbol) for symbol in self.body.symbols]

@@ -6,20 +6,30 @@ generated again, because its symbol and its messages carry the name.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from threading import Lock
-from typing import Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 from ferrule.compiler import assemble, targets
 from ferrule.compiler.artefacts import Body, HostModule
 from ferrule.compiler.conventions import BodyCall, CallingConvention
 from ferrule.compiler.describe import describe
 from ferrule.compiler.exports import ExportTarget, export_target
-from ferrule.compiler.wrapper.builder import build_wrapper
+from ferrule.compiler.overloading import overload_module
+from ferrule.compiler.wrapper.builder import wrapper_parts
+from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.artefacts import ExportForm, ObjectCode, Stage
 from ferrule.runtime.entry.key import ANY_FUNCTION, CallTraits
 from ferrule.runtime.errors import StageError
 from ferrule.runtime.metadata import DeviceImage, Metadata
 from ferrule.specs import Signature
+from ferrule.specs.overloads import Overloads
+
+if TYPE_CHECKING:
+    from ferrule.runtime.function import Function
+
+_NO_SOURCES: Final[Mapping[str, Function]] = MappingProxyType({})
 
 
 def host_module(
@@ -34,8 +44,9 @@ def host_module(
     """
     chosen = convention or BodyCall(body)
     faults = chosen.faults(signature)
-    wrapper = build_wrapper(signature, chosen, body.relations, faults, location=body.location)
-    return HostModule(signature, wrapper, body, opt_level, convention)
+    wrapper = wrapper_parts(signature, chosen, body.relations, faults, body.location)
+    text = wrapper.text()
+    return HostModule(signature, text, body, opt_level, convention, needed=wrapper.needed)
 
 
 class CompiledOrigin:
@@ -44,7 +55,17 @@ class CompiledOrigin:
     Any number of threads may ask; an object is made at most once for a name, CPU and triple.
     """
 
-    __slots__ = ("_doc", "_files", "_ir", "_lock", "_module", "_objects", "_target", "_traits")
+    __slots__ = (
+        "_doc",
+        "_files",
+        "_ir",
+        "_lock",
+        "_module",
+        "_objects",
+        "_sources",
+        "_target",
+        "_traits",
+    )
 
     def __init__(
         self,
@@ -54,10 +75,13 @@ class CompiledOrigin:
         doc: str | None = None,
         target: ExportTarget | None = None,
         traits: CallTraits = ANY_FUNCTION,
+        sources: Mapping[str, Function] = _NO_SOURCES,
     ) -> None:
         """`target` is what `export` makes code for, the baseline CPU of this machine's platform by
         default; `doc` and `traits` are the docstring and the traits of what is exported.
+        `sources` are functions by the symbols of them that the code needs.
         """
+        self._sources: Final = sources
         self._module: Final = module
         self._ir: Final = ir
         self._doc: Final = doc
@@ -71,6 +95,21 @@ class CompiledOrigin:
     def module(self) -> HostModule:
         """Body and wrapper under the function's own name."""
         return self._module
+
+    @property
+    def sources(self) -> Mapping[str, Function]:
+        """The functions that the code calls as those of other objects, by symbol."""
+        return self._sources
+
+    @property
+    def doc(self) -> str | None:
+        """The docstring."""
+        return self._doc
+
+    @property
+    def target(self) -> ExportTarget | None:
+        """What `export` makes code for; None for the baseline of this platform."""
+        return self._target
 
     @property
     def traits(self) -> CallTraits:
@@ -102,10 +141,17 @@ class CompiledOrigin:
     def _export(self, name: str, form: ExportForm, system_lib: str | None) -> bytes:
         chosen = export_target() if self._target is None else self._target
         module, target = self._named(name), chosen.target
+        links = module.body.links
         code = module.body.device_code
         images = () if code is None else (DeviceImage("ptx", code.arch, code.kernels),)
         metadata = Metadata(
-            module.signature, target.triple, target.cpu, chosen.needs, images, traits=self._traits
+            module.signature,
+            target.triple,
+            target.cpu,
+            chosen.needs,
+            images,
+            traits=self._traits,
+            links=links,
         )
         text = describe(name, metadata.text(), self._doc, target.triple, system_lib)
         return assemble.export(module, target, text, form)
@@ -130,6 +176,13 @@ class CompiledOrigin:
     def _named(self, name: str) -> HostModule:
         if name == self._module.signature.name:
             return self._module
+        if any(link.symbol == SYMBOL_PREFIX + name for link in self._module.body.links):
+            raise ValueError(
+                f"{self._module.signature.name} calls the extern function {name!r}, so it cannot "
+                f"be exported under that name"
+            )
         module = self._module
         signature = module.signature.renamed(name)
+        if isinstance(signature, Overloads):
+            return overload_module(signature, module.candidates)
         return host_module(signature, module.body, module.opt_level, module.convention)

@@ -2,30 +2,46 @@
 
 LLVM would need longer for the support code than for a wrapper, so it is compiled once for a
 triple, for the baseline CPU, and goes into objects as module-level assembly that only copies its
-bytes.  Its symbols are local to the object.
+bytes: those that the object can reach.  Its symbols are local to the object.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from enum import Enum, auto
+from functools import cache, lru_cache
 from typing import Any, Final
 
 import llvmlite.binding as llvm
+from llvmlite import ir
 
 from ferrule.compiler import targets
 from ferrule.compiler.allocation import ENTRIES as ALLOCATION_ENTRIES
 from ferrule.compiler.allocation import define_allocation
 from ferrule.compiler.calling import ENTRIES as CALLING_ENTRIES
 from ferrule.compiler.calling import define_calling
-from ferrule.compiler.checker.machine import define_check
+from ferrule.compiler.checker.format import Op
+from ferrule.compiler.checker.machine import RARE as RARE_ROWS
+from ferrule.compiler.checker.machine import TABLE, define_check, define_rare_rows, define_row_table
+from ferrule.compiler.checker.reports import shown_by
 from ferrule.compiler.cuda.support import ENTRIES as CUDA_ENTRIES
 from ferrule.compiler.cuda.support import define_cuda
+from ferrule.compiler.messages.segments import PARTS, define_part_table, define_rare_parts
+from ferrule.compiler.messages.segments import RARE as RARE_PARTS
 from ferrule.compiler.messages.support import define_support
-from ferrule.compiler.precompiled import as_data
+from ferrule.compiler.messages.table import HANDLED
+from ferrule.compiler.needs import needed_by, part_symbol
+from ferrule.compiler.objects import ENTRIES as OBJECT_ENTRIES
+from ferrule.compiler.objects import define_objects
+from ferrule.compiler.placement import Wanted, as_data
+from ferrule.compiler.precompiled import Precompiled, joined, read
+from ferrule.compiler.refusals import ENTRIES as REFUSAL_ENTRIES
+from ferrule.compiler.refusals import define_refusals
+from ferrule.compiler.threads.running import ENTRIES as THREADS_ENTRIES
+from ferrule.compiler.threads.running import define_threads
 from ferrule.compiler.values import ENTRIES as VALUE_ENTRIES
 from ferrule.compiler.values import define_values
 from ferrule.runtime.llvm.emitter import Emitter
@@ -33,11 +49,23 @@ from ferrule.runtime.llvm.emitter import Emitter
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """One piece of support code: what of it is called from outside, and what emits it."""
+    """One piece of support code: what of it is called from outside, and what emits it.
+
+    What `rare` emits is compiled when an object needs it.  `tables` emits what refers to both.
+    """
 
     name: str
     entries: tuple[str, ...]
     define: Callable[[Emitter], None]
+    rare: Callable[[Emitter], None] | None = None
+    tables: Callable[[Emitter], None] | None = None
+
+
+class Half(Enum):
+    """What of a piece of support code one module has, each function in a section of its own."""
+
+    COMMON = auto()
+    RARE = auto()
 
 
 def _define_checks(emitter: Emitter) -> None:
@@ -45,8 +73,22 @@ def _define_checks(emitter: Emitter) -> None:
     define_check(emitter)
 
 
-CHECKS: Final = Support("checks", ("ferrule_check", "ferrule_raise"), _define_checks)
+def _define_rare(emitter: Emitter) -> None:
+    define_rare_parts(emitter)
+    define_rare_rows(emitter)
+
+
+def _define_tables(emitter: Emitter) -> None:
+    define_part_table(emitter)
+    define_row_table(emitter)
+
+
+CHECKS: Final = Support(
+    "checks", ("ferrule_check", "ferrule_raise"), _define_checks, _define_rare, _define_tables
+)
 """What wrappers call."""
+
+_RARE: Final = needed_by(RARE_ROWS, RARE_PARTS)
 
 CUDA: Final = Support("cuda", CUDA_ENTRIES, define_cuda)
 """What bodies call that launch kernels on NVIDIA GPUs."""
@@ -57,53 +99,113 @@ ALLOCATION: Final = Support("allocation", ALLOCATION_ENTRIES, define_allocation)
 CALLING: Final = Support("calling", CALLING_ENTRIES, define_calling)
 """What bodies call that call functions of tvm-ffi."""
 
+REFUSALS: Final = Support("refusals", REFUSAL_ENTRIES, define_refusals)
+"""What wrappers of overloads call."""
+
+OBJECTS: Final = Support("objects", OBJECT_ENTRIES, define_objects)
+"""What bodies call that read containers, and fields and methods of objects."""
+
+THREADS: Final = Support("threads", THREADS_ENTRIES, define_threads)
+"""What bodies call that run kernels on the CPU."""
+
 VALUES: Final = Support("values", VALUE_ENTRIES, define_values)
 """What wrappers of functions call that return something."""
 
 _DROPPED: Final = re.compile(
     r'^\s*\.(globl|file|ident|addrsig|addrsig_sym|section\s+"?\.note\.GNU-stack)\b.*\n', re.M
 )
-_LABEL: Final = re.compile(r"(?<![\w.$])\.L(?=[\w.$])")
+_LABEL: Final = re.compile(r"(?<![\w.$])(\.L(?=[\w.$])|L(?=(?:BB|CPI|JTI)\d|_\.)|l(?=_\.))")
+"""What labels begin with that LLVM makes, on ELF and on Mach-O."""
 
 
 @cache
-def support_text(support: Support) -> str:
-    """The LLVM module."""
+def support_text(support: Support, half: Half | None = None) -> str:
+    """The LLVM module, of all or of a half."""
     emitter = Emitter(f"ferrule.{support.name}")
-    support.define(emitter)
+    if half is not Half.RARE:
+        support.define(emitter)
+    if half is not Half.COMMON and support.rare is not None:
+        support.rare(emitter)
+    if half is not Half.RARE and support.tables is not None:
+        support.tables(emitter)
     for function in emitter.module.functions:
         # Else LLVM makes calls of bcmp, which is no function that an object may need.
         set.add(function.attributes, '"no-builtins"')
+        # A table of jumps would be a constant that functions share.
+        set.add(function.attributes, '"no-jump-tables"="true"')
+    if half is not None:
+        for symbol in emitter.module.global_values:
+            _set_apart(symbol)
     return emitter.text()
 
 
+def _set_apart(symbol: ir.GlobalValue) -> None:
+    match symbol:
+        case ir.Function(is_declaration=False):
+            symbol.section = f".text.{symbol.name}"
+        case ir.GlobalVariable(global_constant=True):
+            symbol.section = f".rodata.{symbol.name}"
+
+
 @cache
-def support_assembly(support: Support, triple: str) -> str:
-    """LLVM directives with the assembly of the code, to read."""
+def support_assembly(support: Support, triple: str, needed: frozenset[str] | None = None) -> str:
+    """LLVM directives with the assembly of the code, all of it, to read."""
     return _as_module_assembly(_assembly(support, triple))
 
 
+@lru_cache(maxsize=256)
+def support_data(support: Support, triple: str, needed: frozenset[str] | None = None) -> str:
+    """LLVM directives with the bytes of the code, which is what objects get.
+
+    Of `CHECKS` that is what its entries and these handlers reach, of handlers all for None.
+    """
+    handlers = _handlers(needed) if support is CHECKS else frozenset()
+    code = _precompiled(support, triple, not handlers.isdisjoint(_RARE))
+    if code is None:
+        return support_assembly(support, triple)
+    wanted = Wanted(handlers.union(support.entries), _implied, (TABLE, PARTS))
+    return _as_module_assembly(as_data(code, support.name, support.entries, wanted))
+
+
+def _handlers(needed: frozenset[str] | None) -> frozenset[str]:
+    return needed_by(Op, HANDLED) if needed is None else needed
+
+
+def _implied(symbol: str) -> Iterable[str]:
+    """What a message needs, in which the handlers of parts are mere numbers."""
+    return map(part_symbol, shown_by().get(symbol, ()))
+
+
 @cache
-def support_data(support: Support, triple: str) -> str:
-    """LLVM directives with the bytes of the code, which is what objects get."""
-    with _parsed(support, triple) as (machine, module):
-        code = bytes(machine.emit_object(module))
-    text = as_data(code, support.entries, support.name)
-    return _as_module_assembly(_assembly(support, triple) if text is None else text)
+def _precompiled(support: Support, triple: str, with_rare: bool) -> Precompiled | None:
+    """The code, with its rare half or without."""
+    if "-apple-" in triple:
+        return None
+    common = _half(support, triple, Half.COMMON)
+    if common is None or not with_rare:
+        return common
+    rare = _half(support, triple, Half.RARE)
+    return None if rare is None else joined(common, rare)
+
+
+@cache
+def _half(support: Support, triple: str, half: Half) -> Precompiled | None:
+    with _parsed(support, triple, half) as (machine, module):
+        return read(bytes(machine.emit_object(module)))
 
 
 def _assembly(support: Support, triple: str) -> str:
     with _parsed(support, triple) as (machine, module):
         text = str(machine.emit_assembly(module))
     # Labels that LLVM gives to the object's own code must not meet these.
-    label = f".Lferrule_{support.name}_"
+    label = rf"\g<1>ferrule_{support.name}_"
     return _LABEL.sub(label, _DROPPED.sub("", text))
 
 
 @contextmanager
-def _parsed(support: Support, triple: str) -> Iterator[tuple[Any, Any]]:
+def _parsed(support: Support, triple: str, half: Half | None = None) -> Iterator[tuple[Any, Any]]:
     machine = targets.machine(targets.baseline(triple))
-    with llvm.parse_assembly(support_text(support), llvm.create_context()) as module:
+    with llvm.parse_assembly(support_text(support, half), llvm.create_context()) as module:
         module.triple, module.data_layout = triple, str(machine.target_data)
         module.verify()
         _tidy(module, machine)

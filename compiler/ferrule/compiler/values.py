@@ -3,7 +3,7 @@
 * `i32 ferrule_construct(ptr known, ptr name, ptr items, i32 count, ptr out)`: call the registered
   function of this name; `known` is where its handle is kept from the first call on.
 * `i32 ferrule_unsigned(i64 value, ptr out, ptr signature)`: the BigInt of an unsigned number.
-* `void ferrule_release(ptr values, i64 count)`: release every object of an array of values.
+* `void ferrule_release_values(ptr values, i64 count)`: release every object of an array of values.
 
 The first two return 0, or -1 and the error is set.
 """
@@ -20,7 +20,7 @@ from ferrule.runtime.llvm.layouts import ANY, BYTE_ARRAY, I8, I32, I64, PTR, VOI
 
 CONSTRUCT: Final = "ferrule_construct"
 UNSIGNED: Final = "ferrule_unsigned"
-RELEASE: Final = "ferrule_release"
+RELEASE: Final = "ferrule_release_values"
 ENTRIES: Final = (CONSTRUCT, UNSIGNED, RELEASE)
 
 _MAKE_BIG: Final = ir.FunctionType(I32, [PTR, PTR])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ferrule.language.faces import outside
@@ -22,8 +23,71 @@ def call(function: str | Any, *arguments: Any, result: Any = None) -> Any:
 
     In a host function.  `function` may also be a parameter that is a function; `f(x)` is the same
     then.  Arguments are numbers, strings, bytes, None, tensors, dtypes, devices and objects; the
-    callee may read and write a tensor, but must not keep it.  `result`: the dtype of the number
-    that comes back; without it whatever comes back is dropped.  What the callee raises ends the
-    call.
+    callee may read and write a tensor, but must not keep it.  `result`: what comes back, as a
+    dtype, `str`, `bytes`, a fake tensor, a spec, `Optional` of one of these, or a tuple of them; it
+    is checked.  Without it whatever comes back is dropped.  What the callee raises ends the call.
     """
     outside("call")
+
+
+@dataclass(frozen=True, slots=True)
+class ExternFunction:
+    """A function with the symbol `__tvm_ffi_<name>` in another object.  Made by `extern_func`."""
+
+    name: str
+    library: str | None = None
+    function: Any = None
+    result: Any = None
+
+    def __call__(self, *arguments: Any, result: Any = None) -> Any:
+        """Calls it, in a host function; see `call`."""
+        outside(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedFunction:
+    """A function of a module that the calling one imports.  Made by `import_func`."""
+
+    name: str
+    result: Any = None
+
+    def __call__(self, *arguments: Any, result: Any = None) -> Any:
+        """Calls it, in a host function; see `call`."""
+        outside(self.name)
+
+
+def import_func(name: str, *, result: Any = None) -> ImportedFunction:
+    """A function of a module that is no code, to be called in host functions.
+
+    It is looked up in what the caller's module imports, `ferrule.Module(..., imports=[...])`, then
+    among registered functions.  `result`: what comes back, as for `call`.  Raises ValueError for an
+    empty name or one with a NUL character; the call raises RuntimeError where there is no such
+    function, or the code was not loaded as a module.
+    """
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise ValueError(f"import_func takes the name of a function, but got {name!r}")
+    return ImportedFunction(name, result)
+
+
+def extern_func(
+    name: str, *, library: str | None = None, function: Any = None, result: Any = None
+) -> ExternFunction:
+    """A function of another object, to be called directly in host functions.
+
+    The symbol is `__tvm_ffi_<name>`; an exported object needs it of whatever it is linked with.  In
+    this process its address is that of `function`, a compiled function; else `library`, the path of
+    a shared library, has it, which an object that is loaded later finds too; else what this process
+    has loaded for everybody.  `result`: what comes back, as for `call`.  Raises ValueError for a
+    name that is none in C, TypeError for a function that was not compiled.
+    """
+    from ferrule.runtime import Function
+
+    if not (isinstance(name, str) and name.isascii() and name.isidentifier()):
+        raise ValueError(
+            f"{name!r} is no name of a C function: extern_func takes what stands behind __tvm_ffi_"
+        )
+    if function is not None and not isinstance(function, Function):
+        raise TypeError(f"the function of extern_func must be a compiled one, but got {function!r}")
+    if function is not None and library is not None:
+        raise ValueError("extern_func takes a library or a function, but got both")
+    return ExternFunction(name, None if library is None else str(library), function, result)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.options import Options, choose_target, default_environment, parse_options
 from ferrule.language.decorators import JitFunction, KernelFunction, check_undecorated
+from ferrule.language.dispatch import FreeExamples, free_examples, shown, told
 from ferrule.language.examples import Examples, bind_examples, changed
 from ferrule.language.ir.effects import written_params
 from ferrule.language.source import definition_of, place_of, refuse_kinds
@@ -18,8 +19,10 @@ from ferrule.specs import Signature, params
 
 if TYPE_CHECKING:
     from ferrule.compiler.artefacts import Body
+    from ferrule.compiler.origin import CompiledOrigin
     from ferrule.language.ir.ops import Program
     from ferrule.runtime import Function
+    from ferrule.runtime.links import Resolved
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +44,34 @@ def compile(
     """Compiles a host function for its example arguments.
 
     `args`, `kwargs`: one example for each parameter without a default: fake tensors, tensors,
-    numbers, dtypes.  `options`: `Options`, or a string such as "--target cpu".  The result is a
-    TVM-FFI function: it can be called with NumPy arrays, torch tensors and anything else with
-    DLPack, and given to every tvm-ffi API.  Raises CompileError, which says what to change.
+    numbers, dtypes.  With free dtypes in them it is compiled for each.  `options`: `Options`, or a
+    string such as "--target cpu".  The result is a TVM-FFI function: it can be called with NumPy
+    arrays, torch tensors and anything else with DLPack, and given to every tvm-ffi API.  Raises
+    CompileError, which says what to change.
     """
     function = _host_function(fn)
+    free = free_examples(function, args, kwargs)
+    if free is not None:
+        return _guarded(function, lambda: _build_each(function, free, parse_options(options)))
     examples = bind_examples(function, args, kwargs)
     return _guarded(function, lambda: build(_job(function, examples, parse_options(options))))
+
+
+def _build_each(function: Callable[..., Any], free: FreeExamples, options: Options) -> Function:
+    """One function of those for all combinations of free dtypes."""
+    from ferrule.language.overloads import joined
+
+    choices = list(free.choices())
+    origins = []
+    for choice in choices:
+        args, kwargs = free.chosen(choice)
+        try:
+            job = _job(function, bind_examples(function, args, kwargs), options)
+            origins.append(compiled(job))
+        except CompileError as error:
+            raise told(error, choice) from None
+    signatures = [origin.module.signature for origin in origins]
+    return joined(function.__name__, origins, shown=shown(signatures, choices))
 
 
 def compile_for_call(
@@ -158,6 +182,11 @@ def _placed(param: params.Param, target: str) -> params.Param:
             return changed(param, members=tuple(_placed(member, target) for member in members))
         case params.Optional(item=item):
             return changed(param, item=_placed(item, target))
+        case params.Elements(item=element) if element is not None:
+            return changed(param, item=_placed(element, target))
+        case params.Pairs(key=key, value=value):
+            key = None if key is None else _placed(key, target)
+            return changed(param, key=key, value=None if value is None else _placed(value, target))
     return param
 
 
@@ -190,16 +219,50 @@ def _lowered(program: Program, options: Options) -> Body:
 
 def build(job: Job) -> Function:
     """Lowers, wraps, assembles and loads one function."""
+    return load(compiled(job))
+
+
+def load(origin: CompiledOrigin) -> Function:
+    """The function of what was compiled, with code for this machine's CPU."""
     from ferrule.compiler import targets
+    from ferrule.runtime import Engine, make_function
+
+    signature, host = origin.module.signature, targets.host()
+    found = _resolved(origin)
+    code = origin.emit(signature.name, host.cpu, host.triple)
+    engine = Engine.load(code, found.addresses, owners=found.owners)
+    return make_function(
+        engine.address(f"__tvm_ffi_{signature.name}"),
+        signature,
+        origin,
+        owner=engine,
+        doc=origin.doc,
+        traits=origin.traits,
+    )
+
+
+def _resolved(origin: CompiledOrigin) -> Resolved:
+    """Where the functions of other objects are that a function calls."""
+    from ferrule.runtime.errors import LinkError
+    from ferrule.runtime.links import resolve
+
+    try:
+        return resolve(origin.module.body.links, origin.sources)
+    except LinkError as error:
+        raise CompileError(f"{origin.module.signature.name}: {error}") from None
+
+
+def compiled(job: Job) -> CompiledOrigin:
+    """Lowers and wraps one function."""
     from ferrule.compiler.exports import export_target
     from ferrule.compiler.origin import CompiledOrigin, host_module
     from ferrule.language.codegen import CodegenError
+    from ferrule.language.codegen.linking import sources_of
     from ferrule.language.ir.collapse import collapse
     from ferrule.language.ir.printer import print_program
     from ferrule.language.ir.verifier import verify
     from ferrule.language.lowering.program import lower_program
     from ferrule.language.traits import traits_of
-    from ferrule.runtime import Engine, make_function
 
     examples = job.examples
     program = lower_program(
@@ -224,15 +287,5 @@ def build(job: Job) -> Function:
     on_gpu = job.options.gpu_arch is not None
     traits = traits_of(program, signature, on_gpu=on_gpu, release_gil=job.options.release_gil)
     text = print_program(program)
-    origin = CompiledOrigin(module, text, doc=doc, target=exported, traits=traits)
-    host = targets.host()
-    name = signature.name
-    engine = Engine.load(origin.emit(name, host.cpu, host.triple))
-    return make_function(
-        engine.address(f"__tvm_ffi_{name}"),
-        signature,
-        origin,
-        owner=engine,
-        doc=doc,
-        traits=traits,
-    )
+    sources = sources_of(program)
+    return CompiledOrigin(module, text, doc=doc, target=exported, traits=traits, sources=sources)

@@ -18,6 +18,7 @@ from typing import Any, Final, get_args
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.language import faces
+from ferrule.language.containers import annotated_spec, example_spec
 from ferrule.language.recognised import (
     hints_of,
     is_stream,
@@ -193,6 +194,9 @@ class _Derivation:
             return self.union(name, example, get_args(annotation), path)
         if annotation in _SHAPES and isinstance(example, (tuple, list)):
             return self.shape(name, example, _SHAPES[annotation])
+        found = annotated_spec(annotation, name)
+        if found is not None:
+            return found
         if is_stream_annotation(annotation) and not isinstance(example, SupportsSpec):
             return params.Stream(name)
         return None
@@ -219,6 +223,9 @@ class _Derivation:
                 return params.String(name)
             case bytes():
                 return params.Bytes(name)
+        found = example_spec(name, example) or annotated_spec(example, name)
+        if found is not None:
+            return found
         if hasattr(type(example), "__dlpack__"):
             return tensor_spec(name, example)
         if is_stream(example):

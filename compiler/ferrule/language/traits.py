@@ -23,9 +23,13 @@ def traits_of(
     host = list(all_ops(program.host.body))
     long = any(isinstance(op, _LONG) for op in host)
     calls = any(isinstance(op, ops.Call) for op in host)
+    called = [op.callee.traits for op in host if isinstance(op, ops.CallBody)]
+    long = long or any(each.releases_gil for each in called)
     asks = any(isinstance(param, EnvStream) for param in signature.params)
     return CallTraits(
         releases_gil=long if release_gil == "auto" else release_gil,
-        uses_stream=on_gpu or asks or calls,
-        allocates=calls or any(isinstance(op, ops.Alloc) for op in host),
+        uses_stream=on_gpu or asks or calls or any(each.uses_stream for each in called),
+        allocates=calls
+        or any(isinstance(op, ops.Alloc) for op in host)
+        or any(each.allocates for each in called),
     )

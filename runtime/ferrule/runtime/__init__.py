@@ -20,7 +20,13 @@ if TYPE_CHECKING:
     from ferrule.runtime.artefacts import ObjectCode, Origin, Stage
     from ferrule.runtime.dlpack import DLPackTensor, from_dlpack, tensor_spec
     from ferrule.runtime.engine import Engine
-    from ferrule.runtime.errors import CudaError, LaunchError, LinkError, StageError
+    from ferrule.runtime.errors import (
+        CudaError,
+        DivergenceError,
+        LaunchError,
+        LinkError,
+        StageError,
+    )
     from ferrule.runtime.export import export_library
     from ferrule.runtime.function import Function, load_function, make_function
     from ferrule.runtime.linker import find_runtime_libraries
@@ -29,6 +35,7 @@ if TYPE_CHECKING:
     from ferrule.runtime.modules import Module
     from ferrule.runtime.objectfile import ObjectFileError
     from ferrule.runtime.registry import get_global_func, register_global_func
+    from ferrule.runtime.typeinfo import TypeInfo, type_info
     from ferrule.specs import (
         AddressSpace,
         make_fake_compact_tensor,
@@ -42,6 +49,7 @@ __all__ = [
     "AddressSpace",
     "CudaError",
     "DLPackTensor",
+    "DivergenceError",
     "Engine",
     "Function",
     "LaunchError",
@@ -53,6 +61,7 @@ __all__ = [
     "Origin",
     "Stage",
     "StageError",
+    "TypeInfo",
     "export_library",
     "find_runtime_libraries",
     "from_dlpack",
@@ -67,6 +76,7 @@ __all__ = [
     "nullptr",
     "register_global_func",
     "tensor_spec",
+    "type_info",
     "use_allocator",
 ]
 
@@ -75,6 +85,7 @@ _HOMES = MappingProxyType(
         "AddressSpace": "ferrule.specs",
         "CudaError": "ferrule.runtime.errors",
         "DLPackTensor": "ferrule.runtime.dlpack",
+        "DivergenceError": "ferrule.runtime.errors",
         "Engine": "ferrule.runtime.engine",
         "Function": "ferrule.runtime.function",
         "LaunchError": "ferrule.runtime.errors",
@@ -86,6 +97,7 @@ _HOMES = MappingProxyType(
         "Origin": "ferrule.runtime.artefacts",
         "Stage": "ferrule.runtime.artefacts",
         "StageError": "ferrule.runtime.errors",
+        "TypeInfo": "ferrule.runtime.typeinfo",
         "export_library": "ferrule.runtime.export",
         "find_runtime_libraries": "ferrule.runtime.linker",
         "from_dlpack": "ferrule.runtime.dlpack",
@@ -100,6 +112,7 @@ _HOMES = MappingProxyType(
         "make_ptr": "ferrule.specs",
         "nullptr": "ferrule.specs",
         "tensor_spec": "ferrule.runtime.dlpack",
+        "type_info": "ferrule.runtime.typeinfo",
         "use_allocator": "ferrule.runtime.allocator",
     }
 )

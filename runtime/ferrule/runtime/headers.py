@@ -17,7 +17,6 @@ from ferrule import specs
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.specs import params
 from ferrule.specs._version import __version__
-from ferrule.specs.text import kind_text
 
 Described: TypeAlias = "tuple[specs.Signature, str | None]"
 """What headers and stubs say of a function: its signature and its docstring."""
@@ -241,11 +240,11 @@ def _c_type(dtype: specs.DType) -> str:
 def _comment(signature: specs.Signature, doc: str | None, outcome: str) -> str:
     names = _names(signature)
     described = [
-        f"{name}: {kind_text(param, signature.symbols, full=True)}"
+        f"{name}: {signature.kind(param, full=True)}"
         for param, name in zip(signature.arguments, names, strict=True)
     ]
     if signature.result is not None:
-        kind = kind_text(signature.result, signature.names, full=True)
+        kind = signature.kind_of_result(full=True)
         owned = ", to be released by the caller" if _result(signature).type == "TVMFFIAny" else ""
         described.append(f"result: {kind}{owned}")
     lines = [str(signature), *(doc or "").splitlines(), "", *described, "", outcome]

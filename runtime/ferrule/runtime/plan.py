@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import types
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
@@ -23,6 +23,7 @@ from typing_extensions import assert_never
 from ferrule import specs
 from ferrule.runtime.entry.key import EntryKey
 from ferrule.runtime.foreign import has_big_ints
+from ferrule.runtime.typeinfo import classes_of
 from ferrule.runtime.views import NUMPY_TYPES
 
 NUMPY_FLAGS_OFFSET: Final = 64
@@ -65,13 +66,34 @@ class CallPlan:
     address: int
     code: int
     memory: tuple[Any, ...]
+    others: Mapping[int, OtherCount]
 
 
-def make_plan(params: Sequence[specs.Param], code: int, key: EntryKey | None = None) -> CallPlan:
-    """The plan for these parameters and the wrapper at the address `code`.
+@dataclass(frozen=True, slots=True)
+class OtherCount:
+    """What the slow path has to know of calls of an overload with another number of arguments."""
+
+    signature: specs.Signature
+    places: Mapping[str, int]
+    accepted: tuple[Accepted, ...]
+
+
+def _other_counts(signature: specs.Signature) -> Mapping[int, OtherCount]:
+    if not isinstance(signature, specs.Overloads):
+        return MappingProxyType({})
+    found = {}
+    for count, other in signature.others.items():
+        places = {param.name: i for i, param in enumerate(other.arguments)}
+        found[count] = OtherCount(other, places, tuple(map(accepted_types, other.arguments)))
+    return MappingProxyType(found)
+
+
+def make_plan(signature: specs.Signature, code: int, key: EntryKey | None = None) -> CallPlan:
+    """The plan for a signature and the wrapper at the address `code`.
 
     It knows the frameworks that the process has imported by now. `key` is that of the direct entry.
     """
+    params = signature.arguments
     accepted = tuple(accepted_types(param) for param in params)
     tables = {entry: _table(entry) for entry in accepted}
     texts = tuple(sys.intern(param.name) for param in params)
@@ -82,7 +104,8 @@ def make_plan(params: Sequence[specs.Param], code: int, key: EntryKey | None = N
     plan = _words([*first, *(ctypes.addressof(tables[entry]) for entry in accepted)])
     places = MappingProxyType({name: i for i, name in enumerate(texts)})
     kept = (plan, names, defaults, texts, values, key, *tables.values())
-    return CallPlan(accepted, places, ctypes.addressof(plan), code, kept)
+    others = _other_counts(signature)
+    return CallPlan(accepted, places, ctypes.addressof(plan), code, kept, others)
 
 
 def _words(values: Iterable[int]) -> ctypes.Array[ctypes.c_uint64]:
@@ -118,7 +141,9 @@ def accepted_types(param: specs.Param) -> Accepted:
             return Accepted(_FIXED[type(param)])
         case specs.NoneValue() | specs.Constant() | specs.Pointer() | specs.EnvStream():
             return Accepted(_FIXED[type(param)])
-        case specs.Object() | specs.Module():
+        case specs.Object(type_key=key):
+            return Accepted((*_FIXED[specs.Object], *classes_of(key)))
+        case specs.Module():
             return Accepted(_FIXED[type(param)])
         case _:
             assert_never(param)

@@ -6,20 +6,36 @@ ferrule's own part of the metadata.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from typing_extensions import assert_never
 
 from ferrule.specs import Signature, params
+from ferrule.specs.overloads import Overloads
 
 Schema = dict[str, Any]
 
 
 def type_schema(signature: Signature) -> Schema:
     """The schema of a function with this signature."""
+    if isinstance(signature, Overloads):
+        return _joined([type_schema(each) for each in signature.candidates])
     result = _type("None") if signature.result is None else param_schema(signature.result)
     arguments = [param_schema(param) for param in signature.arguments]
     return _type("ffi.Function", result, *arguments)
+
+
+def _joined(schemas: Sequence[Schema]) -> Schema:
+    """Of functions with so many arguments as the first, of which any is called."""
+    same = [each for each in schemas if len(each["args"]) == len(schemas[0]["args"])]
+    columns = zip(*(each["args"] for each in same), strict=True)
+    return _type("ffi.Function", *map(_any_of, columns))
+
+
+def _any_of(schemas: Sequence[Schema]) -> Schema:
+    different = [each for i, each in enumerate(schemas) if each not in schemas[:i]]
+    return different[0] if len(different) == 1 else _type("Variant", *different)
 
 
 def param_schema(param: params.Param) -> Schema:

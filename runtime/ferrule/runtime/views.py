@@ -146,6 +146,13 @@ def view_of(tensor: Any) -> View:
     )
 
 
+def address_of(tensor: Any) -> int:
+    """The address of the first element of what DLPack gives out."""
+    held = tvm_ffi.from_dlpack(tensor)
+    raw = DLTensor.from_address(held.__chandle__() + _OBJECT_HEADER)
+    return int(raw.data + raw.byte_offset)
+
+
 def _taken(tensor: Any) -> Any:
     if any(getattr(tensor, flag, bool)() for flag in ("is_conj", "is_neg")):
         # torch negates such elements as it reads them, and DLPack cannot say so.

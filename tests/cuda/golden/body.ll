@@ -4,7 +4,7 @@ target datalayout = ""
 
 @".bytes.0" = private unnamed_addr constant [13 x i8] c"first\00second\00", align 1
 @".bytes.1" = private unnamed_addr constant [228 x i8] c".version 7.8\0a.target sm_80\0a.address_size 64\0a\0a.visible .entry first(\0a    .param .u64 .ptr .global .align 4 first_a,\0a    .param .f32 first_b\0a)\0a{\0a    ret;\0a}\0a.visible .entry second(.param .align 8 .b8 second_both[16])\0a{\0a    ret;\0a}\0a\00", align 16
-@"cuda.state" = internal global [1152 x i8] zeroinitializer, align 8
+@"cuda.state" = internal global [1168 x i8] zeroinitializer, align 8
 define i32 @"ferrule_body"(ptr %"values", i32 %"device", i32 %"kernel", i64 %"grid_x", i64 %"grid_y", i64 %"grid_z", i64 %"block_x", i64 %"block_y", i64 %"block_z", i32 %"smem", i64 %"stream", i64 %"a", i32 %"b")
 {
 entry:
@@ -142,7 +142,7 @@ cuda.entered.endif.endif.endif:
   %".112" = icmp ne i32 %".111", 0
   br i1 %".112", label %"cuda.entered.endif.endif.endif.if", label %"cuda.entered.endif.endif.endif.endif", !prof !1
 cuda.launch:
-  %".74" = getelementptr inbounds i8, ptr @"cuda.state", i64 1136
+  %".74" = getelementptr inbounds i8, ptr @"cuda.state", i64 1152
   %"first" = load ptr, ptr %".74"
   %"cuLaunchKernelEx.at" = getelementptr inbounds i8, ptr @"cuda.state", i64 96
   %"cuLaunchKernelEx" = load ptr, ptr %"cuLaunchKernelEx.at"
@@ -157,7 +157,7 @@ cuda.launched:
   store i32 %"launched", ptr %"status"
   br label %"cuda.entered.endif.endif.endif"
 cuda.launch.1:
-  %".104" = getelementptr inbounds i8, ptr @"cuda.state", i64 1144
+  %".104" = getelementptr inbounds i8, ptr @"cuda.state", i64 1160
   %"second" = load ptr, ptr %".104"
   %"cuLaunchKernelEx.at.1" = getelementptr inbounds i8, ptr @"cuda.state", i64 96
   %"cuLaunchKernelEx.1" = load ptr, ptr %"cuLaunchKernelEx.at.1"

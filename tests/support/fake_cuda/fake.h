@@ -41,7 +41,8 @@ enum { MAX_CALLS = 8192, MAX_DEVICES = 2, MAX_LIBRARIES = 64, MAX_KERNELS = 64, 
 
 struct context { CUdevice device; int retained; };
 struct stream { CUdevice device; bool live; };
-struct kernel { char name[MAX_NAME]; int num_parameters, sizes[MAX_PARAMETERS]; };
+/* `smem` is the dynamic shared memory that is allowed, 0 for the default. */
+struct kernel { char name[MAX_NAME]; int num_parameters, sizes[MAX_PARAMETERS]; unsigned smem; };
 struct library { bool live; int num_kernels; struct kernel kernels[MAX_KERNELS]; };
 
 /* As `cuda_device.py` reads it. `device` is the one that was current, -1 for none; `kernel`, the

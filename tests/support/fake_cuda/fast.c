@@ -13,6 +13,16 @@ int cuCtxGetDevice(int *device) { return *device = 0; }
 int cuCtxPushCurrent_v2(void *context) { return context == 0; }
 int cuCtxPopCurrent_v2(void **context) { return *context = &handle, 0; }
 
+int cuDeviceGetAttribute(int *value, int attribute, int device)
+{
+    return *value = 232448, attribute != 97 || device;
+}
+
+int cuKernelSetAttribute(int attribute, int value, void *kernel, int device)
+{
+    return attribute != 8 || value < 0 || !kernel || device;
+}
+
 int cuLibraryLoadData(void **library, const void *code, void *options, void *values, unsigned count,
                       void *library_options, void *library_values, unsigned library_count)
 {

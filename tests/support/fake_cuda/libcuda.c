@@ -209,7 +209,19 @@ CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *nam
     return end(NOT_FOUND);
 }
 
-static CUresult check_config(const CUlaunchConfig *config)
+CUresult cuKernelSetAttribute(int attribute, int value, CUkernel kernel, CUdevice device)
+{
+    CUresult result = begin(__func__, 3, NUMBER(attribute), NUMBER(value), NUMBER(device));
+    if (!result)
+        result = !is_kernel(kernel) ? INVALID_HANDLE : !is_device(device) ? INVALID_DEVICE : SUCCESS;
+    if (!result)
+        result = attribute != 8 || value < 0 || value > 232448 ? INVALID_VALUE : SUCCESS;
+    if (!result)
+        kernel->smem = value;
+    return end(result);
+}
+
+static CUresult check_config(const CUlaunchConfig *config, unsigned smem)
 {
     const unsigned most_blocks[] = {0x7FFFFFFF, 65535, 65535}, most_threads[] = {1024, 1024, 64};
     unsigned long threads = 1;
@@ -219,7 +231,7 @@ static CUresult check_config(const CUlaunchConfig *config)
             return INVALID_VALUE;
         threads *= size;
     }
-    if (threads > 1024 || config->smem > 49152)
+    if (threads > 1024 || config->smem > smem)
         return INVALID_VALUE;
     if (config->num_attributes && !config->attributes)
         return INVALID_VALUE;
@@ -256,7 +268,8 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUkernel kernel, void **
     if (!result)
         result = !current() ? INVALID_CONTEXT : !is_kernel(kernel) ? INVALID_HANDLE : SUCCESS;
     if (!result)
-        result = !config || extra ? INVALID_VALUE : check_config(config);
+        result = !config || extra ? INVALID_VALUE
+                                  : check_config(config, kernel->smem ? kernel->smem : 49152);
     if (!result)
         result = copy_parameters(kernel, parameters);
     if (!result)

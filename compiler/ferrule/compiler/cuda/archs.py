@@ -46,6 +46,11 @@ def _order(arch: str) -> tuple[int, str]:
     return int(digits), arch
 
 
+def capability(arch: str) -> int:
+    """The compute capability of an architecture, ten times: 90 for sm_90a."""
+    return _order(arch)[0]
+
+
 def check_arch(arch: str, where: str) -> str:
     """The architecture, if PTX can be made for it.  Raises CompileError; `where` says who named
     it."""

@@ -14,19 +14,66 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.runtime.llvm.layouts import I32, PTR, Field, Layout
+from ferrule.runtime.llvm.layouts import I32, I64, PTR, Field, Layout
 
 LIBRARY: Final = "libcuda.so.1"
 SINCE: Final = "12.0"
 """The first version of CUDA whose driver has all of `CALLS`."""
+VERSION: Final = "cuDriverGetVersion"
+"""The function that every driver has, and that says which one it is: 12040 for that of CUDA 12.4."""
+SHARED_BY_DEFAULT: Final = 48 << 10
+"""Bytes of shared memory that a block may have, unless its kernel was allowed more."""
 
 
 class Result(IntEnum):
     """The values of `CUresult` that mean something here."""
 
     SUCCESS = 0
+    INVALID_VALUE = 1
+    """Also of a launch whose sizes the device does not take."""
+    NOT_INITIALIZED = 3
+    """Behind cuInit: in a process that was forked from one that had called it."""
+    INVALID_DEVICE = 101
     INVALID_CONTEXT = 201
     """No context is current."""
+    INVALID_HANDLE = 400
+    """Also of kernels whose library went with a context."""
+    LAUNCH_OUT_OF_RESOURCES = 701
+    CONTEXT_IS_DESTROYED = 709
+
+
+class Attribute(IntEnum):
+    """Attributes of kernels and devices, of `CUfunction_attribute` and `CUdevice_attribute`."""
+
+    MAX_THREADS_PER_BLOCK = 0
+    """Of a kernel: the threads that its registers leave to a block."""
+    SHARED_SIZE_BYTES = 1
+    """Of a kernel: the static shared memory of a block."""
+    MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
+    """Of a kernel: the dynamic shared memory that a launch may ask for; 48 KiB at first."""
+    MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97
+    """Of a device: how much that may be, together with the static one."""
+
+
+class Capture(IntEnum):
+    """`CUstreamCaptureStatus` and `CUstreamCaptureMode`."""
+
+    STATUS_ACTIVE = 1
+    """The stream is being captured into a graph."""
+    MODE_RELAXED = 2
+    """The thread may make calls that would end the captures of others."""
+
+
+class LaunchAttribute(IntEnum):
+    """`CUlaunchAttributeID`: what a launch can ask for besides its sizes."""
+
+    COOPERATIVE = 2
+    CLUSTER_DIMENSION = 4
+    PROGRAMMATIC_STREAM_SERIALIZATION = 6
+    PROGRAMMATIC_EVENT = 7
+    PRIORITY = 8
+    LAUNCH_COMPLETION_EVENT = 12
+    PREFERRED_SHARED_MEMORY_CARVEOUT = 14
 
 
 def _call(*arguments: ir.Type) -> ir.FunctionType:
@@ -36,6 +83,7 @@ def _call(*arguments: ir.Type) -> ir.FunctionType:
 CALLS: Final[Mapping[str, ir.FunctionType]] = MappingProxyType(
     {
         "cuInit": _call(I32),
+        "cuDriverGetVersion": _call(PTR),
         "cuGetErrorName": _call(I32, PTR),
         "cuGetErrorString": _call(I32, PTR),
         "cuLibraryLoadData": _call(PTR, PTR, PTR, PTR, I32, PTR, PTR, I32),
@@ -47,6 +95,12 @@ CALLS: Final[Mapping[str, ir.FunctionType]] = MappingProxyType(
         "cuCtxPushCurrent_v2": _call(PTR),
         "cuCtxPopCurrent_v2": _call(PTR),
         "cuLaunchKernelEx": _call(PTR, PTR, PTR, PTR),
+        "cuDeviceGetCount": _call(PTR),
+        "cuDeviceGetAttribute": _call(PTR, I32, I32),
+        "cuKernelGetAttribute": _call(PTR, I32, PTR, I32),
+        "cuKernelSetAttribute": _call(I32, I32, PTR, I32),
+        "cuStreamIsCapturing": _call(PTR, PTR),
+        "cuThreadExchangeStreamCaptureMode": _call(PTR),
     }
 )
 """The driver's functions in use, by symbol.  Handles are pointers."""
@@ -61,3 +115,15 @@ LAUNCH_CONFIG: Final = Layout(
         Field("numAttrs", I32),
     ],
 )
+
+ATTRIBUTE: Final = Layout(
+    "CUlaunchAttribute", [Field("id", I32), Field("pad", I32), Field("value", ir.ArrayType(I64, 8))]
+)
+"""`value` is a union: a number, or one of the structs below."""
+
+CLUSTER: Final = Layout("clusterDim", [Field("x", I32), Field("y", I32), Field("z", I32)])
+EVENT: Final = Layout(
+    "programmaticEvent",
+    [Field("event", PTR), Field("flags", I32), Field("triggerAtBlockStart", I32)],
+)
+"""That of LAUNCH_COMPLETION_EVENT is the same without its last field."""

@@ -7,20 +7,29 @@
     left = launcher.leave(token, values)
 
 On its way to a launch on the device that is current already it makes two calls, both of the
-driver: cuCtxGetDevice and cuLaunchKernelEx.  Every operation gives an i32: 0, or the number of the
+driver: cuCtxGetDevice and cuLaunchKernelEx; two more where blocks have more than 48 KiB of shared
+memory.  Every operation gives an i32: 0, or the number of the
 fault, from 1 on, in what `failures` gives; the fault's values are in `values` then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Final
 
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import Fault, Location, literal
-from ferrule.compiler.cuda.driver import LAUNCH_CONFIG, LIBRARY, SINCE, Result
+from ferrule.compiler.cuda.driver import (
+    LAUNCH_CONFIG,
+    LIBRARY,
+    SHARED_BY_DEFAULT,
+    SINCE,
+    Attribute,
+    Result,
+)
 from ferrule.compiler.cuda.state import STATE, Phase, Status, call_driver, status
 from ferrule.compiler.cuda.support import FAILED, OPEN, POP, PROTOTYPES, PUSH
 from ferrule.runtime.abi import DeviceType
@@ -30,6 +39,17 @@ from ferrule.runtime.llvm.layouts import I1, I8, I32, I64, PTR, size_of
 _KIND: Final = "CudaError"
 _SLOT: Final = size_of(PTR)
 """Bytes that a kernel takes behind the state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Large:
+    """A launch that may need more shared memory than `SHARED_BY_DEFAULT`.
+
+    `device` is the ordinal of the device, an i32; `static`: the bytes of static shared memory.
+    """
+
+    device: ir.Value
+    static: int = 0
 
 
 def failures(doing: str, location: Location | None) -> tuple[Fault, ...]:
@@ -147,12 +167,14 @@ class Launcher:
         stream: ir.Value,
         parameters: Sequence[ir.Value],
         values: ir.Value,
+        large: Large | None = None,
     ) -> ir.Value:
         """Launch a kernel behind `enter`: a status.
 
         `grid` and `block` are three i64 each, within CUDA's limits; an empty grid launches nothing.
         `smem` is the dynamic shared memory of a block in bytes, an i32, `stream` an address.  Each
-        of `parameters` is the address of a kernel parameter's value.
+        of `parameters` is the address of a kernel parameter's value.  `large`: where a block may
+        have more than 48 KiB of shared memory, which a kernel must be allowed to.
         """
         e = self._emitter
         config = self._config(grid, block, smem, stream)
@@ -163,8 +185,9 @@ class Launcher:
 
         e.at(calling)
         function = e.load(e.index(self._state, I8, self._places[kernel]), PTR, name=kernel)
+        refused = None if large is None else self._allow(function, smem, large, values, launched)
         operands = [config, function, pointers, e.null()]
-        result = call_driver(e, self._state, "cuLaunchKernelEx", operands)
+        calling, result = e.builder.block, call_driver(e, self._state, "cuLaunchKernelEx", operands)
         went_well = e.icmp("eq", result, e.const_i32(Result.SUCCESS))
         e.cond_branch(went_well, launched, failing, LIKELY)
 
@@ -178,7 +201,50 @@ class Launcher:
         came.add_incoming(status(Status.DONE), start)
         came.add_incoming(status(Status.DONE), calling)
         came.add_incoming(failed, failing)
+        if refused is not None:
+            came.add_incoming(*refused)
         return came
+
+    def _allow(
+        self,
+        function: ir.Value,
+        smem: ir.Value,
+        large: Large,
+        values: ir.Value,
+        launched: ir.Block,
+    ) -> tuple[ir.Value, ir.Block]:
+        """Allow a kernel all the shared memory that the device has, if a launch needs that.
+
+        Always all, because other threads may launch it at the same time.  Gives the status where
+        that fails, and the block from which it goes to `launched`.
+        """
+        e = self._emitter
+        asking, allowing = e.block("cuda.ask"), e.block("cuda.allow")
+        refused, allowed = e.block("cuda.refused"), e.block("cuda.allowed")
+        most = e.alloca(I32, name="most")
+        fits = e.icmp("ule", smem, e.const_i32(SHARED_BY_DEFAULT - large.static))
+        e.cond_branch(fits, allowed, asking)
+        results = []
+        e.at(asking)
+        asked = [most, e.const_i32(Attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN), large.device]
+        results.append(call_driver(e, self._state, "cuDeviceGetAttribute", asked))
+        e.cond_branch(e.icmp("eq", results[-1], e.const_i32(0)), allowing, refused, LIKELY)
+        e.at(allowing)
+        rest = e.binary("sub", e.load(most, I32), e.const_i32(large.static))
+        kind = e.const_i32(Attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES)
+        given = [kind, rest, function, large.device]
+        results.append(call_driver(e, self._state, "cuKernelSetAttribute", given))
+        e.cond_branch(e.icmp("eq", results[-1], e.const_i32(0)), allowed, refused, LIKELY)
+        e.at(refused)
+        result, call = e.builder.phi(I32, name="result"), e.builder.phi(PTR, name="call")
+        names = ("cuDeviceGetAttribute", "cuKernelSetAttribute")
+        for each, name, block in zip(results, names, (asking, allowing), strict=True):
+            result.add_incoming(each, block)
+            call.add_incoming(e.cstring(name), block)
+        failed = self._cold(FAILED, self._state, result, call, values)
+        e.branch(launched)
+        e.at(allowed)
+        return failed, refused
 
     def _cold(self, name: str, *arguments: ir.Value) -> ir.Value:
         function = self._emitter.symbol(name, PROTOTYPES[name])

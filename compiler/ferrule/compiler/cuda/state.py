@@ -1,7 +1,7 @@
 """What an object keeps about an image, and the statuses of what works on it.
 
 The state is zero at start.  Who finds `phase` READY, with an acquiring load, may read all of it;
-before that only the thread that is LOADING touches it.  `contexts` fills up at any time: it has the
+before that only the thread that is loading touches it.  `contexts` fills up at any time: it has the
 primary context of each device that was ever made current, retained once, and null before.
 """
 
@@ -14,18 +14,19 @@ from llvmlite import ir
 
 from ferrule.compiler.cuda.driver import CALLS
 from ferrule.runtime.llvm.emitter import Emitter
-from ferrule.runtime.llvm.layouts import I32, PTR, Field, Layout
+from ferrule.runtime.llvm.layouts import I32, I64, PTR, Field, Layout
 
 MAX_DEVICES: Final = 128
 """Devices whose contexts are kept; on others a context is retained each time."""
 
 
 class Phase(IntEnum):
-    """How far an image is."""
+    """How far an image is; while it is loaded, the process that does it, as -pid."""
 
     UNLOADED = 0
-    LOADING = 1
-    READY = 2
+    READY = 1
+    CLOSED = 2
+    """The library of the object was closed, or the process is ending: nothing is called again."""
 
 
 class Status(IntEnum):
@@ -38,19 +39,37 @@ class Status(IntEnum):
     NO_KERNEL = 2
     NO_LIBRARY = 3
     NO_FUNCTION = 4
+    NO_DEVICE = 5
+    CAPTURING = 6
+    FORKED = 7
+    CLOSED = 8
+    LAUNCH_FAILED = 9
+    TOO_MANY_THREADS = 10
+    TOO_MUCH_SHARED = 11
 
 
 STATE: Final = Layout(
     "CudaState",
     [
         Field("phase", I32),
-        Field("__padding", I32),
+        Field("pid", I32),
         *(Field(name, PTR) for name in CALLS),
         Field("library", PTR),
         Field("contexts", ir.ArrayType(PTR, MAX_DEVICES)),
     ],
 )
-"""The kernels stand behind it, in the order of their names."""
+"""`pid`: of the process that loaded the image.  A `KERNEL` for each kernel stands behind it, in the
+order of their names."""
+
+KERNEL: Final = Layout(
+    "CudaKernel", [Field("handle", PTR), Field("allowed", ir.ArrayType(I64, MAX_DEVICES // 64))]
+)
+"""`allowed`: a bit for each device on which it may have all the shared memory that there is."""
+
+PROGRAM: Final = Layout(
+    "CudaProgram", [Field("image", PTR), Field("names", PTR), Field("count", I64)]
+)
+"""A constant: the image, and the names of its kernels, which follow each other, each with its NUL."""
 
 FIRST_CALL: Final = STATE.offset(next(iter(CALLS)))
 

@@ -13,18 +13,30 @@ from dataclasses import dataclass, field
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import Body
-from ferrule.language.codegen import guards, hints, parallel
-from ferrule.language.codegen.allocation import Allocator, declare_inner, frame, needs_frame
-from ferrule.language.codegen.calls import emit_call
+from ferrule.language.codegen import guards, parallel, sharing, strips
+from ferrule.language.codegen.allocation import (
+    Allocator,
+    declare_inner,
+    frame,
+    needs_frame,
+    places_of,
+)
+from ferrule.language.codegen.calls import Surroundings, emit_call
+from ferrule.language.codegen.cooperate import atomics
+from ferrule.language.codegen.cooperate.blocks import cooperates, emit_cooperating, has_dynamic
+from ferrule.language.codegen.costs import cost_of
 from ferrule.language.codegen.functions import Faults, FunctionLowering, HostOp
 from ferrule.language.codegen.host import SYMBOL, emit_host, finished, host_types, parameter_type
 from ferrule.language.codegen.intervals import Interval
-from ferrule.language.codegen.kernels import Launched, Shape, emit_threads, launched
+from ferrule.language.codegen.kernels import Shape, emit_blocks
+from ferrule.language.codegen.launched import Launched, launched
+from ferrule.language.codegen.loops import ONE, ZERO
+from ferrule.language.codegen.sharing import Frame
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import Work, all_ops
+from ferrule.language.ir.walk import Work
 from ferrule.runtime.abi import DeviceType
-from ferrule.runtime.llvm.emitter import LIKELY, Emitter
-from ferrule.runtime.llvm.layouts import I32, I64, PTR, VOID
+from ferrule.runtime.llvm.emitter import Emitter
+from ferrule.runtime.llvm.layouts import I32, I64
 from ferrule.specs import Sym
 
 
@@ -35,6 +47,15 @@ def lower_cpu(program: ops.Program) -> Body:
     return finished(program, module.emitter, module.faults)
 
 
+@dataclass(frozen=True, slots=True)
+class _Kernel:
+    """What runs blocks of a kernel, and its frame; `fused`: their threads along x are one loop."""
+
+    blocks: ir.Function
+    frame: Frame
+    fused: bool
+
+
 @dataclass(slots=True)
 class _Module:
     """The module under construction."""
@@ -42,7 +63,7 @@ class _Module:
     program: ops.Program
     emitter: Emitter
     faults: Faults = field(default_factory=Faults)
-    kernels: dict[str, ir.Function] = field(default_factory=dict)
+    kernels: dict[str, _Kernel] = field(default_factory=dict)
     allocator: Allocator | None = None
 
     def emit(self) -> None:
@@ -58,36 +79,43 @@ class _Module:
         with e.define(SYMBOL, I32, types, names=names, attributes=("nounwind",)) as f:
             frame(self.program, e, inner, f.args)
         with e.body(inner):
-            self.allocator = Allocator(inner.args[0], DeviceType.CPU, e.const_i32(0))
+            places = places_of(self.program, e, inner.args)
+            self.allocator = Allocator(places, DeviceType.CPU, e.const_i32(0))
             emit_host(self.program, e, self.faults, inner.args[1:], self.host_op)
 
     def kernel(self, kernel: ops.Function, known: Launched) -> None:
-        """A kernel, with its loops; what is constant in every launch is constant in it."""
+        """What runs blocks of a kernel; what is constant in every launch is constant in it."""
+        frame = self.frame(kernel)
+        with sharing.part(self.emitter, f"blocks_{kernel.name}", frame) as part:
+            given = iter(part.frame)
+            lowering = FunctionLowering(self.emitter, self.faults)
+            lowering.fault_values = part.values
+            lowering.values = {param: next(given) for param in kernel.params}
+            lowering.symbols = {symbol: next(given) for symbol in self.program.symbols}
+            grid = tuple(_constant_or(next(given), size) for size in known.grid)
+            block = tuple(_constant_or(next(given), size) for size in known.block)
+            shape = Shape(grid, block, known)
+            fused = False
+            if cooperates(kernel):
+                dynamic = next(given) if has_dynamic(kernel) else ZERO
+                emit_cooperating(lowering, kernel, shape, dynamic, (part.first, part.last))
+            else:
+                plans = guards.plan(kernel, known.blocks)
+                lowering.thread_op = atomics.alone
+                emit_blocks(lowering, kernel, shape, plans, (part.first, part.last))
+                fused = bool(plans[0].fused)
+        self.kernels[kernel.name] = _Kernel(part.function, frame, fused)
+
+    def frame(self, kernel: ops.Function) -> Frame:
+        """What all blocks of a launch have in common."""
         sizes = [f"{of}.{axis}" for of in ("grid", "block") for axis in ops.AXES]
         symbols = self.program.symbols
-        checks = may_fail(kernel)
-        types = [PTR] if checks else []
-        types += [parameter_type(param.type) for param in kernel.params]
+        types = [parameter_type(param.type) for param in kernel.params]
         types += [I64] * (len(symbols) + len(sizes))
-        names = ["values"] if checks else []
-        names += [*(p.hint for p in kernel.params), *symbols.values(), *sizes]
-        name, attributes = f"kernel_{kernel.name}", ("nounwind",)
-        result = I32 if checks else VOID
-        with self.emitter.define(
-            name, result, types, names=names, linkage="internal", attributes=attributes
-        ) as function:
-            hints.prefer_wide_vectors(function)
-            arguments = iter(function.args)
-            lowering = FunctionLowering(self.emitter, self.faults)
-            lowering.fault_values = next(arguments) if checks else None
-            lowering.values = {param: next(arguments) for param in kernel.params}
-            lowering.symbols = {symbol: next(arguments) for symbol in symbols}
-            grid = tuple(_constant_or(next(arguments), size) for size in known.grid)
-            block = tuple(_constant_or(next(arguments), size) for size in known.block)
-            plans = guards.plan(kernel, known.blocks)
-            emit_threads(lowering, kernel, Shape(grid, block, known), plans)
-            self.emitter.ret(ir.Constant(I32, 0) if checks else None)
-        self.kernels[kernel.name] = function
+        names = [*(p.hint for p in kernel.params), *symbols.values(), *sizes]
+        if has_dynamic(kernel):
+            types, names = [*types, I64], [*names, "smem"]
+        return Frame(tuple(types), tuple(names))
 
     def host_op(self, lowering: FunctionLowering, op: HostOp) -> Work | None:
         """Emits an op that only a host function has."""
@@ -96,43 +124,48 @@ class _Module:
                 assert self.allocator is not None
                 self.allocator.allocate(lowering, op)
                 return None
-            case ops.Call():
-                emit_call(lowering, op, DeviceType.CPU, self.emitter.const_i32(0))
-                return None
             case ops.Parallel():
                 return parallel.lower(lowering, op)
-            case ops.Launch(kernel, grid, block, arguments):
-                symbols = self.symbol_values(lowering.symbols)
-                values = lowering.values
-                sizes = [values[size] for size in (*grid, *block)]
-                given = [values[argument] for argument in arguments]
-                self.launch(lowering, self.program.kernel(kernel), [*given, *symbols, *sizes])
+            case ops.Launch():
+                self.launch(lowering, op)
+                return None
+            case ops.CallDevice(result):
+                lowering.values[result] = self.emitter.const_i64(DeviceType.CPU)
+                return None
+            case _:
+                places = None if self.allocator is None else self.allocator.places
+                zero = self.emitter.const_i32(0)
+                emit_call(lowering, op, Surroundings(DeviceType.CPU, zero, places))
                 return None
 
-    def launch(
-        self, lowering: FunctionLowering, kernel: ops.Function, arguments: list[ir.Value]
-    ) -> None:
-        """The call of a kernel; where a thread of it failed, the host function ends with that."""
-        e, function = self.emitter, self.kernels[kernel.name]
-        if not may_fail(kernel):
-            e.call(function, arguments)
-            return
-        status = e.call(function, [lowering.fault_values, *arguments], "status")
-        done, failed = e.block("launched"), e.block("failed")
-        passed = lowering.b.icmp_signed("==", status, ir.Constant(I32, 0))
-        e.cond_branch(passed, done, failed, LIKELY)
-        e.at(failed)
-        e.ret(status)
-        e.at(done)
+    def launch(self, lowering: FunctionLowering, op: ops.Launch) -> None:
+        """The call that runs all blocks of a kernel."""
+        kernel, values = self.kernels[op.kernel], lowering.values
+        symbols = self.symbol_values(lowering.symbols)
+        grid, block = ([values[size] for size in sizes] for sizes in (op.grid, op.block))
+        given = [values[argument] for argument in op.arguments]
+        smem = ZERO if op.smem is None else values[op.smem]
+        # The last place is there only of kernels that use it.
+        stored = [*given, *symbols, *grid, *block, smem][: len(kernel.frame.types)]
+        frame = kernel.frame.store(self.emitter, stored)
+        cost = cost_of(self.program.kernel(op.kernel).body)
+        b = lowering.b
+        work = sharing.Work(
+            count=sharing.product(b, grid),
+            cost=sharing.product(b, [*block, ir.Constant(I64, cost.operations)]),
+            bounded=cost.bounded,
+            grain=_strip(b, block[0]) if kernel.fused else ONE,
+        )
+        sharing.emit_work(lowering, kernel.blocks, frame, work)
 
     def symbol_values(self, symbols: Mapping[Sym, ir.Value]) -> list[ir.Value]:
         """The values of the program's symbols, in their order."""
         return [symbols[symbol] for symbol in self.program.symbols]
 
 
-def may_fail(kernel: ops.Function) -> bool:
-    """Whether a thread of a kernel may end the call."""
-    return any(isinstance(op, ops.Check) for op in all_ops(kernel.body))
+def _strip(b: ir.IRBuilder, block: ir.Value) -> ir.Value:
+    """So many blocks of this size that their threads fill a strip."""
+    return sharing.rounded_up(b, strips.WIDTH, block)
 
 
 def _constant_or(value: ir.Value, interval: Interval) -> ir.Value:

@@ -15,16 +15,18 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import Body, Location
-from ferrule.compiler.cuda.launch import Launcher, failures
+from ferrule.compiler.cuda.driver import SHARED_BY_DEFAULT
+from ferrule.compiler.cuda.launch import Large, Launcher, failures
 from ferrule.language.codegen import approximate
 from ferrule.language.codegen.allocation import (
     Allocator,
+    Places,
     declare_inner,
     frame,
     needs_frame,
-    tensor_count,
+    places_of,
 )
-from ferrule.language.codegen.calls import emit_call, passes_tensors
+from ferrule.language.codegen.calls import Surroundings, emit_call, needs_device
 from ferrule.language.codegen.casts import truncate
 from ferrule.language.codegen.device import entry_names, lower_device
 from ferrule.language.codegen.functions import Faults, FunctionLowering, HostOp
@@ -37,7 +39,7 @@ from ferrule.language.codegen.parameters import (
     kernel_parameters,
     number_type,
 )
-from ferrule.language.ir import ops
+from ferrule.language.ir import ops, shared
 from ferrule.language.ir.outline import outline
 from ferrule.language.ir.walk import Work, all_ops
 from ferrule.language.mathlib import expand_maths
@@ -70,7 +72,7 @@ def _without_kernels(program: ops.Program) -> Body:
     """A body that launches nothing, and so needs no GPU, but for the memory of new tensors."""
     emitter, faults = Emitter(program.name), Faults()
     types, names = host_types(program)
-    on_device = tensor_count(program) > 0 or passes_tensors(program)
+    on_device = needs_device(program)
     if on_device:
         types, names = [*types, I32], [*names, "device"]
     attributes = ("nounwind",)
@@ -85,7 +87,8 @@ def _without_kernels(program: ops.Program) -> Body:
     if needs_frame(program):
         with emitter.body(inner):
             index = _at_least_0(emitter, inner.args[-1]) if on_device else emitter.const_i32(0)
-            allocator = Allocator(inner.args[0], DeviceType.CUDA, index)
+            places = places_of(program, emitter, inner.args)
+            allocator = Allocator(places, DeviceType.CUDA, index)
             arguments = inner.args[1:-1] if on_device else inner.args[1:]
             emit_host(program, emitter, faults, arguments, partial(_allocations, allocator))
     return finished(program, emitter, faults, takes_device=on_device)
@@ -97,16 +100,28 @@ def _at_least_0(emitter: Emitter, device: ir.Value) -> ir.Value:
     return emitter.select(emitter.icmp("slt", device, zero), zero, device)
 
 
+def _device_bits(emitter: Emitter, index: ir.Value) -> ir.Value:
+    """A GPU as the bits of a DLDevice."""
+    wide = emitter.builder.zext(index, I64)
+    above = emitter.binary("shl", wide, emitter.const_i64(32))
+    return emitter.binary("or", above, emitter.const_i64(DeviceType.CUDA))
+
+
 def _allocations(allocator: Allocator, lowering: FunctionLowering, op: HostOp) -> Work | None:
     if not isinstance(op, ops.Alloc):
-        return _calls(allocator.index, lowering, op)
+        return _calls(allocator.index, lowering, op, allocator.places)
     allocator.allocate(lowering, op)
     return None
 
 
-def _calls(index: ir.Value, lowering: FunctionLowering, op: HostOp) -> Work | None:
-    if isinstance(op, ops.Call):
-        emit_call(lowering, op, DeviceType.CUDA, index)
+def _calls(
+    index: ir.Value, lowering: FunctionLowering, op: HostOp, places: Places | None = None
+) -> Work | None:
+    if isinstance(op, ops.Outgoing | ops.ObjectOp):
+        emit_call(lowering, op, Surroundings(DeviceType.CUDA, index, places))
+        return None
+    if isinstance(op, ops.CallDevice):
+        lowering.values[op.result] = _device_bits(lowering.emitter, index)
         return None
     raise TypeError(f"a program without kernels has a {type(op).__name__}")
 
@@ -157,7 +172,8 @@ class _Module:
         if self.uses_current_stream():
             self.stream = self.launcher.current_stream(self.device)
         if framed:
-            self.allocator = Allocator(arguments[0], DeviceType.CUDA, self.device)
+            places = places_of(self.program, self.emitter, arguments)
+            self.allocator = Allocator(places, DeviceType.CUDA, self.device)
             arguments = arguments[1:]
         emit_host(self.program, self.emitter, self.faults, arguments[:-1], self.host_op)
 
@@ -201,9 +217,14 @@ class _Module:
             assert self.allocator is not None
             self.allocator.allocate(lowering, op)
             return None
-        if isinstance(op, ops.Call):
+        if isinstance(op, ops.Outgoing | ops.ObjectOp):
             assert self.device is not None
-            emit_call(lowering, op, DeviceType.CUDA, self.device)
+            places = None if self.allocator is None else self.allocator.places
+            emit_call(lowering, op, Surroundings(DeviceType.CUDA, self.device, places))
+            return None
+        if isinstance(op, ops.CallDevice):
+            assert self.device is not None
+            lowering.values[op.result] = _device_bits(self.emitter, self.device)
             return None
         if isinstance(op, ops.Parallel):
             raise TypeError("every Parallel was outlined")
@@ -218,6 +239,7 @@ class _Module:
             self.stream if op.stream is None else values[op.stream],
             parameters,
             lowering.fault_values,
+            self.large(lowering, kernel, op),
         )
         self.require(status, f"in the launch of {kernel.name}", op.location)
         return None
@@ -227,6 +249,19 @@ class _Module:
         if op.smem is None:
             return ir.Constant(I32, 0)
         return truncate(self.emitter.builder, lowering.values[op.smem], I32, "smem")
+
+    def large(
+        self, lowering: FunctionLowering, kernel: ops.Function, op: ops.Launch
+    ) -> Large | None:
+        """What a launch says whose blocks may have more shared memory than they have unasked."""
+        if op.smem is None:
+            return None
+        _, static = shared.offsets(kernel)
+        size = lowering.values[op.smem]
+        if isinstance(size, ir.Constant) and size.constant + static <= SHARED_BY_DEFAULT:
+            return None
+        assert self.device is not None
+        return Large(self.device, static)
 
     def packed(
         self, lowering: FunctionLowering, kernel: ops.Function, arguments: Sequence[ops.Value]

@@ -16,9 +16,10 @@ from llvmlite import ir
 
 from ferrule.compiler.artefacts import DeviceCode
 from ferrule.compiler.cuda import archs
+from ferrule.language.codegen.device_threads import DeviceThreads, require_cooperation
 from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.codegen.functions import Faults, FunctionLowering
-from ferrule.language.codegen.kernels import Launched, launched
+from ferrule.language.codegen.launched import Launched, launched
 from ferrule.language.codegen.parameters import (
     KernelParameter,
     ScalarParameter,
@@ -63,6 +64,7 @@ def device_module(program: ops.Program, arch: str, names: Mapping[str, str]) -> 
     for kernel in program.kernels:
         if any(isinstance(op, ops.Print) for op in all_ops(kernel.body)):
             raise CodegenError("printing in a kernel is not supported on this target")
+        require_cooperation(kernel, arch)
         known = facts.get(kernel.name, Launched())
         _Kernel(emitter, kernel, known).emit(names[kernel.name])
     return emitter.text()
@@ -121,6 +123,7 @@ class _Kernel:
             for parameter, argument in zip(parameters, function.args, strict=True):
                 self._receive(parameter, argument)
             self.lowering.symbols = self.symbols
+            self.lowering.thread_op = DeviceThreads.of(self.kernel, name).lower
             self._coordinates()
             drive(self.lowering.region(self.kernel.body))
             self.emitter.ret()

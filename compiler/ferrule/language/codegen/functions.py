@@ -40,9 +40,13 @@ from ferrule.specs import Boolean, Dim, DType, Int32, Sym, TFloat32, symbols_of
 Coordinates = dict[tuple[ops.Register, int], ir.Value]
 """The i64 value of each register of a kernel's thread."""
 
-HostOp = ops.Parallel | ops.Launch | ops.Alloc | ops.Call
+HostOp = ops.Parallel | ops.Launch | ops.Alloc | ops.CallDevice | ops.Outgoing | ops.ObjectOp
 HostOps = Callable[["FunctionLowering", HostOp], "Work | None"]
 """Lowers the ops that only a host function has."""
+
+ThreadOp = ops.Cooperation | ops.CooperationEffect
+ThreadOps = Callable[["FunctionLowering", ThreadOp], None]
+"""Lowers the ops by which threads work together, and gives their results their values."""
 
 
 @dataclass(slots=True)
@@ -63,6 +67,9 @@ class FunctionLowering:
     faults: Faults
     symbols: Mapping[Sym, ir.Value] = field(default_factory=dict)
     host_op: HostOps | None = None
+    thread_op: ThreadOps | None = None
+    leave: Callable[[ir.Value], None] | None = None
+    """How the function ends with a status, where it has more to do than to return it."""
     fault_values: ir.Value | None = None
     coordinates: Coordinates = field(default_factory=dict)
     values: dict[ops.Value, ir.Value] = field(default_factory=dict)
@@ -145,6 +152,15 @@ class FunctionLowering:
             case ops.Parallel() | ops.Launch() | ops.Alloc() | ops.Call():
                 assert self.host_op is not None, "only a host function has these"
                 return self.host_op(self, op)
+            case ops.CallBody() | ops.Receive() | ops.Received():
+                assert self.host_op is not None, "only a host function has these"
+                return self.host_op(self, op)
+            case ops.CallDevice():
+                assert self.host_op is not None, "only a host function has these"
+                return self.host_op(self, op)
+            case ops.Item() | ops.Field() | ops.Peek() | ops.IsInstance():
+                assert self.host_op is not None, "only a host function has these"
+                return self.host_op(self, op)
             case ops.Store(tensor, indices, value):
                 self.store(tensor, indices, value)
             case ops.Return(values):
@@ -154,9 +170,18 @@ class FunctionLowering:
             case ops.Check(condition, fault, values):
                 stored = tuple(self.as_i64(value) for value in values)
                 self.check(self.values[condition], fault, stored)
+            case ops.Barrier() | ops.WarpBarrier() | ops.Fence():
+                self.together(op)
             case _:
                 self.simple(op)
         return None
+
+    def together(self, op: ThreadOp) -> None:
+        """Emits an op by which threads work together."""
+        if self.thread_op is None:
+            name = type(op).__name__
+            raise CodegenError(f"{name}: threads do not work together on this target yet")
+        self.thread_op(self, op)
 
     def simple(self, op: ops.SimpleOp) -> None:
         """Emits an op with one result, unless its value is known already."""
@@ -172,8 +197,12 @@ class FunctionLowering:
                 self.define_integer(result, self.coordinates[register, axis])
             case ops.View(_, tensor, indices):
                 self.values[result] = self.start(tensor, indices)
-            case ops.Alloc() | ops.Call():
+            case ops.Alloc() | ops.Call() | ops.CallDevice():
                 raise TypeError("only a host function makes tensors and calls")
+            case ops.CallBody() | ops.Receive() | ops.Received():
+                raise TypeError("only a host function calls and receives")
+            case ops.Item() | ops.Field() | ops.Peek() | ops.IsInstance():
+                raise TypeError("only a host function reads containers and objects")
             case ops.Text(_, data):
                 self.values[result] = self.emitter.bytes_constant(data)
             case ops.Address(_, operand):
@@ -181,6 +210,10 @@ class FunctionLowering:
                 self.values[result] = self.b.ptrtoint(handle, I64)
             case ops.Fragment():
                 self.values[result] = fragments.room(self.emitter, result)
+            case ops.Shared() | ops.DynamicShared() | ops.Atomic():
+                self.together(op)
+            case ops.Shuffle() | ops.Vote() | ops.Match():
+                self.together(op)
             case _:
                 self.values[result] = self.computed(op, dtype_of(result))
 
@@ -320,8 +353,12 @@ class FunctionLowering:
         for position, value in enumerate(values[:MAX_FAULT_VALUES]):
             slot = self.emitter.index(self.fault_values, I64, position)
             self.emitter.store(value, slot)
-        self.emitter.ret(ir.Constant(I32, self.faults.number(fault)))
+        self.end(ir.Constant(I32, self.faults.number(fault)))
         self.emitter.at(passed)
+
+    def end(self, status: ir.Value) -> None:
+        """Ends the function with this status."""
+        (self.leave or self.emitter.ret)(status)
 
     def checked_size(self, dtype: DType, op: ops.Size) -> ir.Value:
         """A size of which every step is checked; its fault's values are those of its symbols."""
@@ -391,10 +428,17 @@ class FunctionLowering:
         self.multiples.note_index(op)
         yield self.region(op.body)
         counter.add_incoming(limits.next(b, counter), b.block)
-        known = (self.values[value] for value in (op.start, op.stop, op.step))
-        wishes = hints.possible(op, all(isinstance(value, ir.Constant) for value in known))
+        wishes = hints.possible(op, self.iterations(op))
         self.close_loop(op.carried, op.body.yields, head, end, wishes)
         self.values.update(zip(op.results, (self.values[v] for v in op.carried), strict=True))
+
+    def iterations(self, op: ops.For) -> int | None:
+        """How often a loop runs, where that is a constant."""
+        bounds = [self.values[value] for value in (op.start, op.stop, op.step)]
+        if not all(isinstance(bound, ir.Constant) for bound in bounds):
+            return None
+        start, stop, step = (bound.constant for bound in bounds)
+        return len(range(start, stop, step)) if step else 0
 
     def while_(self, op: ops.While) -> Work:
         """A loop with a test before each iteration."""

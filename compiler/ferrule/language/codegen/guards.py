@@ -73,9 +73,15 @@ Coefficients = tuple["int | None", ...]
 _UNIFORM: Final[Coefficients] = (0,) * AXIS_COUNT
 
 
-def plan(kernel: ops.Function, blocks: Sequence[int | None]) -> tuple[AxisPlan, ...]:
-    """The plans for x, y and z.  `blocks` are the sizes of a block, where every launch agrees."""
-    fused = tuple(_fused(kernel, axis, blocks[axis]) for axis in range(AXIS_COUNT))
+def plan(
+    kernel: ops.Function, blocks: Sequence[int | None], *, fuse: bool = True
+) -> tuple[AxisPlan, ...]:
+    """The plans for x, y and z.  `blocks` are the sizes of a block, where every launch agrees.
+
+    `fuse`: whether the loops over blocks and over threads may be one.
+    """
+    axes = range(AXIS_COUNT)
+    fused = tuple(_fused(kernel, axis, blocks[axis]) if fuse else () for axis in axes)
     spine = _Spine(kernel, fused)
     return tuple(_plan_axis(spine, kernel, axis, fused[axis]) for axis in range(AXIS_COUNT))
 
@@ -196,6 +202,10 @@ class _Spine:
                 case ops.Store(tensor) if tensor.tensor.is_own:
                     pass
                 case ops.Store() | ops.Check() | ops.Print() | ops.Launch() | ops.Return():
+                    return None
+                case ops.Barrier() | ops.WarpBarrier() | ops.Fence() | ops.Atomic():
+                    return None
+                case ops.Shuffle() | ops.Vote() | ops.Match():
                     return None
                 case _:
                     self.take(op)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Final
 
 from llvmlite import ir
 
@@ -19,6 +20,9 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.walk import all_ops
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I1, I32
+
+SHORT: Final = 128
+"""Iterations times ops of a loop that is unrolled without being asked: about what LLVM would."""
 
 
 class _Distinct(ir.MDValue):  # type: ignore[misc]
@@ -92,17 +96,21 @@ def mark_wishes(emitter: Emitter, latch: ir.Instruction, wishes: ops.LoopHints) 
     latch.set_metadata("llvm.loop", loop)
 
 
-def possible(op: ops.For, counted: bool) -> ops.LoopHints | None:
+def possible(op: ops.For, count: int | None) -> ops.LoopHints | None:
     """The wishes of a loop that LLVM can fulfil: it unrolls innermost loops with one exit.
 
-    `counted`: the number of iterations is a constant, so that it can unroll all.
+    `count`: the number of iterations, where it is a constant, so that it can unroll all.  A short
+    loop without wishes is unrolled, for the loop around it may become vectors then.
     """
-    wishes = op.hints
-    if wishes is None or wishes.unroll in (None, 1):
+    wishes = op.hints or ops.LoopHints()
+    if wishes.unroll == 1:
         return wishes
-    simple = not any(isinstance(i, (ops.For, ops.While, ops.Check)) for i in all_ops(op.body))
-    if simple and (counted or wishes.unroll != "full"):
-        return wishes
+    inner = list(all_ops(op.body))
+    simple = not any(isinstance(each, (ops.For, ops.While, ops.Check)) for each in inner)
+    if wishes.unroll is None and simple and count is not None and count * len(inner) <= SHORT:
+        return replace(wishes, unroll="full")
+    if simple and (count is not None or wishes.unroll != "full"):
+        return op.hints
     return replace(wishes, unroll=None)
 
 

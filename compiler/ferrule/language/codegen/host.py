@@ -16,7 +16,9 @@ from llvmlite import ir
 
 from ferrule.compiler.artefacts import Body, DeviceCode
 from ferrule.language.codegen import hints
+from ferrule.language.codegen.allocation import keeps
 from ferrule.language.codegen.functions import Faults, FunctionLowering, HostOps
+from ferrule.language.codegen.linking import device_code_of, links_of, parts_of
 from ferrule.language.codegen.scalars import memory_type, value_type
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, TensorType, Type
@@ -32,6 +34,7 @@ def host_types(program: ops.Program) -> tuple[list[ir.Type], list[str]]:
     """Types and names of what a body receives: `values`, parameters, symbols (see `Body`)."""
     params, symbols = program.host.params, program.given
     results = [] if program.result is None else ["results"]
+    results += ["keeps"] if keeps(program) else []
     types = [PTR] * (1 + len(results))
     types += [parameter_type(p.type, memory=True) for p in params]
     types += [I32 if symbol.width == 32 else I64 for symbol in symbols]
@@ -52,6 +55,8 @@ def emit_host(
     lowering = FunctionLowering(emitter, faults, host_op=host_op)
     lowering.fault_values = next(rest)
     lowering.results = None if program.result is None else next(rest)
+    if keeps(program):
+        next(rest)  # `places_of` knows of it
     for param in program.host.params:
         lowering.values[param] = _received(emitter, param.type, next(rest))
     given = {symbol: _widened(emitter, next(rest)) for symbol in program.given}
@@ -126,6 +131,9 @@ def finished(
         tuple(program.given),
         tuple(faults.known),
         program.relations,
-        device_code=device_code,
+        device_code=device_code_of(program, device_code),
         takes_device=takes_device,
+        parts=parts_of(program),
+        links=links_of(program),
+        keeps=keeps(program),
     )

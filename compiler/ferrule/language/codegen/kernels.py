@@ -1,14 +1,14 @@
-"""Kernels on the CPU: `void @kernel_<name>(arguments, symbols, grid x y z, block x y z)`.
+"""Some blocks of a kernel on the CPU: a loop over rows of blocks, and loops over their threads.
 
-The function runs the kernel's body for every block and thread: loops over blocks z, y, x and,
-inside them, over threads z, y, x, as planned by `guards`.  Grid and block are i64.
+Blocks are numbered with x innermost.  Inside a row come loops over its blocks and, inside them,
+over threads z, y, x, as planned by `guards`.  Grid and block are i64.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -17,61 +17,16 @@ from llvmlite import ir
 from ferrule.language.codegen import guards, hints, lanes, steady, strips
 from ferrule.language.codegen.arithmetic import intrinsic
 from ferrule.language.codegen.functions import FunctionLowering
-from ferrule.language.codegen.intervals import Interval, interval
+from ferrule.language.codegen.launched import Launched
 from ferrule.language.codegen.loops import ONE, ZERO, counted, difference, total
+from ferrule.language.codegen.rows import rows
 from ferrule.language.codegen.scalars import dtype_of
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import all_ops, drive
+from ferrule.language.ir.walk import drive
 from ferrule.runtime.llvm.layouts import I1, I64
-from ferrule.specs import Int32, Int64
-from ferrule.specs.expr import INT64_MAX
+from ferrule.specs import Int32
 
 _OUTER_FIRST: Final = (2, 1, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class Launched:
-    """What is known of the sizes of all launches of a kernel: their intervals, for x, y, z."""
-
-    grid: tuple[Interval, ...] = ((0, INT64_MAX),) * guards.AXIS_COUNT
-    block: tuple[Interval, ...] = ((0, INT64_MAX),) * guards.AXIS_COUNT
-
-    @property
-    def blocks(self) -> tuple[int | None, ...]:
-        """The sizes of a block that are one constant."""
-        return tuple(low if low == high else None for low, high in self.block)
-
-
-def launched(program: ops.Program) -> dict[str, Launched]:
-    """What the launches of each kernel have in common."""
-    known: dict[ops.Value, Interval] = {}
-    found: dict[str, list[ops.Launch]] = {}
-    for op in all_ops(program.host.body):
-        match op:
-            case ops.Constant(result, int(value)):
-                known[result] = (value, value)
-            case ops.Size(result, dim):
-                known[result] = interval(dim)
-            case ops.Launch(kernel):
-                found.setdefault(kernel, []).append(op)
-    return {
-        kernel: Launched(
-            _hull(known, [launch.grid for launch in launches]),
-            _hull(known, [launch.block for launch in launches]),
-        )
-        for kernel, launches in found.items()
-    }
-
-
-def _hull(
-    known: Mapping[ops.Value, Interval], launches: Sequence[tuple[ops.Value, ...]]
-) -> tuple[Interval, ...]:
-    """For each axis, the interval that all launches lie in."""
-    axes = []
-    for sizes in zip(*launches, strict=True):
-        lows, highs = zip(*(known.get(size, Int64.range) for size in sizes), strict=True)
-        axes.append((min(lows), max(highs)))
-    return tuple(axes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,30 +44,94 @@ class Shape:
         return not plan.fused or threads - 1 <= Int32.range[1]
 
 
-def emit_threads(
-    lowering: FunctionLowering, kernel: ops.Function, shape: Shape, plans: Sequence[guards.AxisPlan]
+def emit_blocks(
+    lowering: FunctionLowering,
+    kernel: ops.Function,
+    shape: Shape,
+    plans: Sequence[guards.AxisPlan],
+    blocks: tuple[ir.Value, ir.Value],
 ) -> None:
-    """Emits the loops over blocks and threads around the kernel's body."""
+    """Emits the loops around the kernel's body; `blocks` are the first one, and behind the last."""
     for axis in _OUTER_FIRST:
         lowering.coordinates["grid_dim", axis] = shape.grid[axis]
         lowering.coordinates["block_dim", axis] = shape.block[axis]
     straight = lanes.has_wide_parts(kernel)
     lowering.group = hints.access_group(lowering.emitter, straight=straight)
+    sizes = [shape.grid[axis] for axis in _OUTER_FIRST]
     with ExitStack() as open_loops:
-        for axis in _OUTER_FIRST:
-            open_loops.enter_context(_block_loop(lowering, plans[axis], shape))
+        row = open_loops.enter_context(rows(lowering.emitter, *blocks, sizes, "blocks"))
+        for axis, block in zip(_OUTER_FIRST[:-1], row.outer, strict=True):
+            lowering.coordinates["block_idx", axis] = block
+        spans = {
+            axis: _span(lowering, plans[axis], shape, block, None)
+            for axis, block in zip(_OUTER_FIRST[:-1], row.outer, strict=True)
+        }
+        open_loops.enter_context(_block_loop(lowering, plans[0], row.begin, row.end, shape))
+        spans[0] = _span(lowering, plans[0], shape, row.begin, row.end)
+        _thread_loops(lowering, kernel, shape, plans, spans)
+
+
+def emit_phase(
+    lowering: FunctionLowering, phase: ops.Function, shape: Shape, number: ops.Value
+) -> None:
+    """Emits the loops over the threads of one block around a phase of a kernel.
+
+    `number` is that of a thread in its block: it never wraps.
+    """
+    inner, *outer = guards.plan(phase, (None,) * guards.AXIS_COUNT, fuse=False)
+    plans = (replace(inner, counter=(*inner.counter, number)), *outer)
+    straight = lanes.has_wide_parts(phase)
+    lowering.group = hints.access_group(lowering.emitter, straight=straight)
+    spans = {axis: (ZERO, shape.block[axis]) for axis in _OUTER_FIRST}
+    _thread_loops(lowering, phase, shape, plans, spans)
+
+
+def _thread_loops(
+    lowering: FunctionLowering,
+    kernel: ops.Function,
+    shape: Shape,
+    plans: Sequence[guards.AxisPlan],
+    spans: Mapping[int, _Span],
+) -> None:
+    """Emits the loops over the threads of these spans."""
+    with ExitStack() as open_loops:
         for axis in _OUTER_FIRST[:-1]:
-            piece = open_loops.enter_context(_piece(lowering, plans[axis], shape))
+            piece = open_loops.enter_context(_piece(lowering, plans[axis], shape, spans[axis]))
             loop = _threads(lowering, plans[axis], piece, piece.first, piece.end)
             open_loops.enter_context(loop)
-        _innermost(lowering, kernel, plans[0], shape)
+        _innermost(lowering, kernel, plans[0], shape, spans[0])
+
+
+_Span = tuple[ir.Value, ir.Value]
+"""The threads first <= i < end of an axis: those of one block, or of all that are fused."""
+
+
+def _span(
+    lowering: FunctionLowering,
+    plan: guards.AxisPlan,
+    shape: Shape,
+    begin: ir.Value,
+    end: ir.Value | None,
+) -> _Span:
+    """The threads to loop over for the blocks begin <= i < end; for the first alone without end."""
+    b, block = lowering.b, shape.block[plan.axis]
+    if not plan.fused:
+        return ZERO, block
+    first = begin if begin is ZERO else b.mul(begin, block, flags=("nsw",))
+    if end is None:
+        return first, total(b, first, block, ("nsw",))
+    return first, b.mul(end, block, flags=("nsw",))
 
 
 def _innermost(
-    lowering: FunctionLowering, kernel: ops.Function, plan: guards.AxisPlan, shape: Shape
+    lowering: FunctionLowering,
+    kernel: ops.Function,
+    plan: guards.AxisPlan,
+    shape: Shape,
+    span: _Span,
 ) -> None:
     """The loop over the threads of x, with the body of the kernel."""
-    with _piece(lowering, plan, shape) as piece:
+    with _piece(lowering, plan, shape, span) as piece:
         threads = partial(_threads, lowering, plan, piece)
         if _is_one(piece.end):
             with threads(piece.first, piece.end):
@@ -129,30 +148,36 @@ def _innermost(
 
 
 @contextmanager
-def _block_loop(lowering: FunctionLowering, plan: guards.AxisPlan, shape: Shape) -> Iterator[None]:
-    """The loop over the blocks of an axis; none where it is one with that over threads."""
-    if plan.fused:
-        # Only what is folded into the fused value reads these.
+def _block_loop(
+    lowering: FunctionLowering,
+    plan: guards.AxisPlan,
+    begin: ir.Value,
+    end: ir.Value,
+    shape: Shape,
+) -> Iterator[None]:
+    """The loop over the blocks of a row; none where it is one with that over threads."""
+    if plan.fused or _is_one(shape.grid[plan.axis]):
+        # Of fused blocks only what is folded into the fused value reads these.
         lowering.coordinates["block_idx", plan.axis] = ZERO
         yield
         return
-    name, count = f"block.{ops.AXES[plan.axis]}", shape.grid[plan.axis]
-    with _loop(lowering, count, name) as index:
+    with counted(lowering.emitter, begin, end, f"block.{ops.AXES[plan.axis]}") as index:
         lowering.coordinates["block_idx", plan.axis] = index
         yield
 
 
 @contextmanager
-def _piece(lowering: FunctionLowering, plan: guards.AxisPlan, shape: Shape) -> Iterator[_Piece]:
+def _piece(
+    lowering: FunctionLowering, plan: guards.AxisPlan, shape: Shape, span: _Span
+) -> Iterator[_Piece]:
     """The threads of an axis within the bounds: in one piece, or a loop over pieces."""
-    name, count = f"thread.{ops.AXES[plan.axis]}", shape.block[plan.axis]
-    if plan.fused:
-        count = lowering.b.mul(shape.grid[plan.axis], count, flags=("nsw",))
-    if not plan.points or _is_one(count):
-        yield _Piece(ZERO, ZERO, count, None)
+    first, end = span
+    if not plan.points or _is_one(end):
+        yield _Piece(ZERO, first, end, None)
         return
     whole = set(plan.points) <= set(plan.counter) and shape.counter_fits(plan)
-    with (_whole if whole else _pieces)(lowering, plan, count, name) as piece:
+    name = f"thread.{ops.AXES[plan.axis]}"
+    with (_whole if whole else _pieces)(lowering, plan, span, name) as piece:
         yield piece
 
 
@@ -177,16 +202,6 @@ def _threads(
         yield thread
 
 
-@contextmanager
-def _loop(lowering: FunctionLowering, count: ir.Value, name: str) -> Iterator[ir.Value]:
-    """A loop over 0 <= i < count; none at all where the only index is 0."""
-    if _is_one(count):
-        yield ZERO
-        return
-    with counted(lowering.emitter, ZERO, count, name) as index:
-        yield index
-
-
 def _is_one(count: ir.Value) -> bool:
     return isinstance(count, ir.Constant) and count.constant == 1
 
@@ -206,26 +221,29 @@ class _Piece:
 
 @contextmanager
 def _whole(
-    lowering: FunctionLowering, plan: guards.AxisPlan, count: ir.Value, _name: str
+    lowering: FunctionLowering, plan: guards.AxisPlan, span: _Span, _name: str
 ) -> Iterator[_Piece]:
     """All threads in one piece, where it is known that no point wraps."""
+    begin, end = span
     with lowering.scope():
         starts = _starts(lowering, plan, ZERO)
-        first, last = _within_bounds(lowering, plan, starts, ZERO, count)
+        first, last = _within_bounds(lowering, plan, starts, ZERO, end)
+    if begin is not ZERO:
+        first = begin if first is ZERO else intrinsic(lowering.b, "llvm.smax", first, begin)
     yield _Piece(ZERO, first, last, starts)
 
 
 @contextmanager
 def _pieces(
-    lowering: FunctionLowering, plan: guards.AxisPlan, count: ir.Value, name: str
+    lowering: FunctionLowering, plan: guards.AxisPlan, span: _Span, name: str
 ) -> Iterator[_Piece]:
     """The loop over pieces, in none of which a point wraps."""
-    e, before = lowering.emitter, lowering.b.block
+    e, before, (start, count) = lowering.emitter, lowering.b.block, span
     head, body, after = (e.block(f"{name}.piece.{part}") for part in ("head", "body", "end"))
     e.branch(head)
     e.at(head)
     begin = lowering.b.phi(I64, name=f"{name}.piece")
-    begin.add_incoming(ZERO, before)
+    begin.add_incoming(start, before)
     e.cond_branch(lowering.b.icmp_signed("<", begin, count), body, after)
     e.at(body)
     with lowering.scope():

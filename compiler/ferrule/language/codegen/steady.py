@@ -140,9 +140,9 @@ def without_effect(op: ops.Op) -> TypeGuard[ops.SimpleOp]:
     match op:
         case ops.Size(fault=fault):
             return fault is None
-        case ops.Fragment() | ops.Alloc() | ops.Call():
+        case ops.Fragment() | ops.Alloc() | ops.Call() | ops.Item() | ops.Field():
             return False
-    return isinstance(op, ops.SimpleOp)
+    return isinstance(op, ops.SimpleOp) and not isinstance(op, ops.Cooperation)
 
 
 @contextmanager

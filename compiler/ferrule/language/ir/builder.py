@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from ferrule.compiler.artefacts import Fault
+from ferrule.compiler.artefacts import Fault, Location
 from ferrule.language.ir import ops as ir
 from ferrule.language.ir.types import TensorType
-from ferrule.specs import Boolean, Dim, DType, Int32
+from ferrule.specs import Boolean, Dim, DType, Int32, Uint32
 
 
 @dataclass(slots=True)
@@ -139,6 +139,94 @@ class Builder:
     def check(self, condition: ir.Value, fault: Fault, *values: ir.Value) -> None:
         """Ends the call with the fault if the condition is false."""
         self.append(ir.Check(condition, fault, values))
+
+    # ---- threads ----
+
+    def shared(self, type_: TensorType, hint: str = "smem") -> ir.Value:
+        """A tensor of this type in the block's static shared memory."""
+        result = ir.Value(type_, hint)
+        self.append(ir.Shared(result))
+        return result
+
+    def dynamic_shared(self, type_: TensorType, offset: int = 0, hint: str = "dyn") -> ir.Value:
+        """A tensor of this type in the block's dynamic shared memory, from a byte on."""
+        result = ir.Value(type_, hint)
+        self.append(ir.DynamicShared(result, offset))
+        return result
+
+    def barrier(
+        self,
+        number: ir.Value | None = None,
+        count: ir.Value | None = None,
+        location: Location | None = None,
+    ) -> None:
+        """Waits for threads of the block."""
+        self.append(ir.Barrier(number, count, location))
+
+    def warp_barrier(self, mask: ir.Value, location: Location | None = None) -> None:
+        """Waits for lanes of the warp."""
+        self.append(ir.WarpBarrier(mask, location))
+
+    def fence(self, scope: ir.FenceScope) -> None:
+        """Orders the thread's accesses."""
+        self.append(ir.Fence(scope))
+
+    def shuffle(
+        self,
+        op: ir.ShuffleOp,
+        value: ir.Value,
+        lane: ir.Value,
+        mask: ir.Value,
+        clamp: ir.Value,
+        location: Location | None = None,
+    ) -> ir.Value:
+        """The value of another lane."""
+        result = ir.Value(value.type, f"shuffle_{op}")
+        self.append(ir.Shuffle(result, op, value, lane, mask, clamp, location))
+        return result
+
+    def vote(
+        self,
+        op: ir.VoteOp,
+        predicate: ir.Value,
+        mask: ir.Value,
+        location: Location | None = None,
+    ) -> ir.Value:
+        """What a Boolean is in the lanes of the mask."""
+        result = ir.Value(Uint32 if op == "ballot" else Boolean, f"vote_{op}")
+        self.append(ir.Vote(result, op, predicate, mask, location))
+        return result
+
+    def match(
+        self,
+        op: ir.MatchOp,
+        value: ir.Value,
+        mask: ir.Value,
+        location: Location | None = None,
+    ) -> ir.Value:
+        """The lanes of the mask that have the same value."""
+        result = ir.Value(Uint32, f"match_{op}")
+        self.append(ir.Match(result, op, value, mask, location))
+        return result
+
+    def atomic(
+        self,
+        op: ir.AtomicOp,
+        tensor: ir.Value,
+        indices: tuple[ir.Value, ...],
+        value: ir.Value,
+        compare: ir.Value | None = None,
+        *,
+        sem: ir.MemoryOrder = "relaxed",
+        scope: ir.MemoryScope = "gpu",
+        location: Location | None = None,
+    ) -> ir.Value:
+        """Changes an element in one step; its old value."""
+        result = ir.Value(tensor.tensor.dtype, f"atomic_{op}")
+        self.append(ir.Atomic(result, op, tensor, indices, value, compare, sem, scope, location))
+        return result
+
+    # ---- branches ----
 
     def if_(
         self, condition: ir.Value, then: ir.Region, otherwise: ir.Region, hints: tuple[str, ...]

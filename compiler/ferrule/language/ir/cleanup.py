@@ -68,7 +68,11 @@ def _is_needed(op: ops.Op, used: set[ops.Value]) -> bool:
             return True
         case ops.Store() | ops.Check() | ops.Print() | ops.Launch() | ops.Return():
             return True
-        case ops.Call():
+        case ops.Barrier() | ops.WarpBarrier() | ops.Fence():
+            return True
+        case ops.Call() | ops.CallBody() | ops.Receive():
+            return True
+        case ops.Atomic() | ops.Shuffle() | ops.Vote() | ops.Match():
             return True
         case ops.Size(fault=fault) if fault is not None:
             return True

@@ -14,6 +14,9 @@ def written_params(program: ops.Program) -> set[ops.Value]:
     for op in all_ops(program.host.body):
         if isinstance(op, ops.Call):
             written |= {roots.get(argument, argument) for argument in op.arguments}
+        if isinstance(op, ops.CallBody):
+            given = (op.arguments[position] for position in op.callee.written)
+            written |= {roots.get(argument, argument) for argument in given}
         if isinstance(op, ops.Launch):
             params = program.kernel(op.kernel).params
             pairs = zip(params, op.arguments, strict=True)
@@ -23,9 +26,10 @@ def written_params(program: ops.Program) -> set[ops.Value]:
 
 
 def _stored(function: ops.Function) -> set[ops.Value]:
-    """The tensors that a function stores to, each as what it is a view of."""
+    """The tensors that a function writes to, each as what it is a view of."""
     roots = _roots(function)
-    stored = (op.tensor for op in all_ops(function.body) if isinstance(op, ops.Store))
+    writes = (op for op in all_ops(function.body) if isinstance(op, ops.Store | ops.Atomic))
+    stored = (op.tensor for op in writes)
     return {roots.get(tensor, tensor) for tensor in stored}
 
 

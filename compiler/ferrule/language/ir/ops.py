@@ -34,11 +34,107 @@ Meaning that all targets share:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
 from ferrule.compiler.artefacts import Fault, Location, Relation
-from ferrule.language.ir.types import TensorType, Type
+from ferrule.language.ir.calls import (
+    ArgumentKind,
+    Call,
+    CallBody,
+    Callee,
+    Extern,
+    Imported,
+    Linked,
+    Outgoing,
+    Receive,
+    Received,
+)
+from ferrule.language.ir.objects import (
+    Field,
+    IsInstance,
+    Item,
+    Member,
+    Method,
+    ObjectOp,
+    Peek,
+    PeekPart,
+    Setter,
+)
+from ferrule.language.ir.threads import (
+    MAX_BARRIERS,
+    MAX_SHARED_ALIGN,
+    WARP_SIZE,
+    Atomic,
+    AtomicOp,
+    Barrier,
+    Cooperation,
+    CooperationEffect,
+    DynamicShared,
+    Fence,
+    FenceScope,
+    Match,
+    MatchOp,
+    MemoryOrder,
+    MemoryScope,
+    Shared,
+    Shuffle,
+    ShuffleOp,
+    Synchronising,
+    Vote,
+    VoteOp,
+    WarpBarrier,
+)
+from ferrule.language.ir.values import AXES, Region, Value
 from ferrule.specs import Dim, Param, Sym
+
+__all__ = [  # of what is made elsewhere
+    "AXES",
+    "ArgumentKind",
+    "Call",
+    "CallBody",
+    "Callee",
+    "Extern",
+    "Linked",
+    "Linked",
+    "MAX_BARRIERS",
+    "MAX_SHARED_ALIGN",
+    "WARP_SIZE",
+    "Atomic",
+    "AtomicOp",
+    "Barrier",
+    "Cooperation",
+    "CooperationEffect",
+    "DynamicShared",
+    "Extern",
+    "Fence",
+    "Imported",
+    "Field",
+    "IsInstance",
+    "Item",
+    "FenceScope",
+    "Match",
+    "MatchOp",
+    "MemoryOrder",
+    "MemoryScope",
+    "Member",
+    "Method",
+    "ObjectOp",
+    "Outgoing",
+    "Peek",
+    "PeekPart",
+    "Receive",
+    "Received",
+    "Region",
+    "Setter",
+    "Shared",
+    "Shuffle",
+    "ShuffleOp",
+    "Synchronising",
+    "Value",
+    "Vote",
+    "VoteOp",
+    "WarpBarrier",
+]
 
 UnaryOp = Literal[
     "neg",
@@ -93,46 +189,7 @@ BinaryOp = Literal[
     "atan2",
 ]
 CompareOp = Literal["eq", "ne", "lt", "le", "gt", "ge"]
-ArgumentKind = Literal[
-    "none",
-    "bool",
-    "int",
-    "float",
-    "text",
-    "bytes",
-    "dtype",
-    "device",
-    "pointer",
-    "object",
-    "any",
-    "tensor",
-]
 Register = Literal["thread_idx", "block_idx", "block_dim", "grid_dim"]
-
-AXES: Final = ("x", "y", "z")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Value:
-    """One value, the same only as itself.  `hint` is the name that its text tries to use."""
-
-    type: Type
-    hint: str = ""
-
-    @property
-    def tensor(self) -> TensorType:
-        """The type of a value that is a tensor.  Raises TypeError for a scalar."""
-        if not isinstance(self.type, TensorType):
-            raise TypeError(f"%{self.hint} is no tensor: it is {self.type}")
-        return self.type
-
-
-@dataclass(frozen=True, slots=True)
-class Region:
-    """Ops in order, and the values that they yield to the owner."""
-
-    ops: tuple[Op, ...] = ()
-    yields: tuple[Value, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -289,21 +346,11 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Call:
-    """Calls a function of tvm-ffi (host only): one that is registered under a name, or a handle.
-
-    `kinds` says what each argument is, `arguments` are their values one behind the other: for
-    `none` nothing, for `text` and `bytes` the handle and the length, for others one.  `wanted` is
-    what must come back: an Int64 for `int` and `bool` (0 or 1), a Float64 for `float`; 0 for
-    `nothing`, which anything is good for.
-    """
+class CallDevice:
+    """The device of the call's tensors as the bits of a DLDevice, Int64: its type, and its index 32
+    bits above (host functions only)."""
 
     result: Value
-    callee: Value | str
-    kinds: tuple[ArgumentKind, ...]
-    arguments: tuple[Value, ...]
-    wanted: Literal["nothing", "int", "bool", "float"]
-    location: Location | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -447,11 +494,14 @@ SimpleOp = (
     | Alloc
     | Text
     | Address
-    | Call
+    | CallDevice
+    | Outgoing
+    | ObjectOp
+    | Cooperation
 )
 """Ops with one result and no region."""
 
-EffectOp = Store | Check | Print | Launch | Return
+EffectOp = Store | Check | Print | Launch | Return | CooperationEffect
 """Ops without a result."""
 
 RegionOp = If | For | While | Parallel

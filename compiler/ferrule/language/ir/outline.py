@@ -214,5 +214,7 @@ def _definitions(op: ops.Op) -> tuple[ops.Value, ...]:
             return indices
         case ops.Store() | ops.Check() | ops.Print() | ops.Launch() | ops.Return():
             return ()
+        case ops.Barrier() | ops.WarpBarrier() | ops.Fence():
+            return ()
         case _:
             return (op.result,)

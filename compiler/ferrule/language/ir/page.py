@@ -1,6 +1,6 @@
 """The page of the kernel IR in Markdown, from docstrings: `python -m ferrule.language.ir.page`.
 
-What a program means is the docstring of `ops` and of each op in it, the rules are that of
+What a program means is the docstring of `ops`, `threads` and each op in them, the rules are that of
 `verifier`.  The docs have what this prints, and a test compares the two.
 """
 
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Final, get_args
 
-from ferrule.language.ir import ops, verifier
+from ferrule.language.ir import ops, threads, verifier
 
 _HEAD: Final = """\
 # The kernel IR
@@ -91,13 +92,14 @@ _GROUPS: Final = (
 
 def page() -> str:
     """The whole page."""
-    lines = [_HEAD, "## What a program is", "", *_meaning(), "## The ops", "", *_ops()]
+    lines = [_HEAD, "## What a program is", "", *_meaning(ops)]
+    lines += ["## Threads that work together", "", *_meaning(threads), "## The ops", "", *_ops()]
     return "\n".join([*lines, "## The rules", "", *_rules()])
 
 
-def _meaning() -> Iterator[str]:
-    """The docstring of `ops`, after its first line."""
-    _, _, text = (inspect.getdoc(ops) or "").partition("\n\n")
+def _meaning(module: ModuleType) -> Iterator[str]:
+    """The docstring of a module, after its first line."""
+    _, _, text = (inspect.getdoc(module) or "").partition("\n\n")
     yield from _markdown(text.replace("the docstring of `verifier`", "[below](#the-rules)"))
     yield ""
 

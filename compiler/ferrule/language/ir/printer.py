@@ -36,7 +36,7 @@ def print_type(type_: Type, symbols: dict[Sym, str]) -> str:
     if not isinstance(type_, TensorType):
         return type_.name
     shape, strides = _dims(type_.shape, symbols), _dims(type_.strides, symbols)
-    space = f", {type_.space.value}" if type_.is_own else ""
+    space = f", {type_.space.value}" if type_.is_own or type_.is_shared else ""
     return f"tensor<[{shape}]:[{strides}], {type_.dtype.name}, align {type_.align}{space}>"
 
 
@@ -109,11 +109,16 @@ class _Printer:
                 )
             case ops.Return(values):
                 self.line(f"return {self.use(values)}")
+            case ops.Barrier(number, count):
+                self.line(f"barrier{self.optional('id', number)}{self.optional('count', count)}")
+            case ops.WarpBarrier(mask):
+                self.line(f"warp_barrier mask({self.use([mask])})")
+            case ops.Fence(scope):
+                self.line(f"fence {scope}")
             case ops.Print(format_, values):
                 self.line(f"print {format_!r}({self.use(values)})")
             case ops.Launch(kernel, grid, block, arguments, stream, smem):
-                on = "" if stream is None else f" stream({self.use([stream])})"
-                on += "" if smem is None else f" smem({self.use([smem])})"
+                on = self.optional("stream", stream) + self.optional("smem", smem)
                 self.line(
                     f"launch @{kernel}({self.use(arguments)})"
                     f" grid({self.use(grid)}) block({self.use(block)}){on}"
@@ -151,15 +156,74 @@ class _Printer:
             case ops.Alloc(_, sizes):
                 return f"alloc ({self.use(sizes)})"
             case ops.Call(_, callee, kinds, arguments):
-                function = repr(callee) if isinstance(callee, str) else self.use([callee])
+                function = self.callee(callee)
                 return f"call {function}({', '.join(kinds)}; {self.use(arguments)})"
+            case ops.CallBody(_, callee, arguments):
+                return f"call_body @{callee.name}({self.use(arguments)})"
+            case ops.Receive(_, value, _, shown):
+                return f"receive {self.use([value])} as {shown!r}"
+            case ops.Received(_, parts, position):
+                return f"part {position} of {self.use([parts])}"
+            case ops.Item(_, container, index):
+                return f"item {self.use([container])}[{self.use([index])}]"
+            case ops.Field(_, of, key, name):
+                return f"field {self.use([of])}, {key}.{name}"
+            case ops.Peek(_, source, part):
+                return f"peek {part} {self.use([source])}"
+            case ops.IsInstance(_, source, key):
+                return f"is_instance {self.use([source])}, {key}"
             case ops.Text(_, data):
                 return f"text {data!r}"
             case ops.Address(_, operand):
                 return f"address {self.use([operand])}"
+            case ops.CallDevice():
+                return "call_device"
             case ops.View(_, tensor, indices):
                 at = f"[{self.use(indices)}]" if indices else ""
                 return f"view {self.use([tensor])}{at}"
+            case _:
+                return self.cooperation(op)
+
+    def cooperation(self, op: ops.Cooperation) -> str:
+        match op:
+            case ops.Shared():
+                return "shared"
+            case ops.DynamicShared(_, offset):
+                return f"dynamic_shared {offset}"
+            case ops.Shuffle(_, name, value, lane, mask, clamp):
+                return (
+                    f"shuffle {name} {self.use([value, lane])}"
+                    f"{self.optional('mask', mask)}{self.optional('clamp', clamp)}"
+                )
+            case ops.Vote(_, name, predicate, mask):
+                return f"vote {name} {self.use([predicate])}{self.optional('mask', mask)}"
+            case ops.Match(_, name, value, mask):
+                return f"match {name} {self.use([value])}{self.optional('mask', mask)}"
+            case ops.Atomic(_, name, tensor, indices, value, compare, sem, scope):
+                new = self.use([value] if compare is None else [compare, value])
+                at = f"{self.use([tensor])}[{self.use(indices)}]"
+                return f"atomic {name} {at}, {new} {sem} {scope}"
+
+    def callee(
+        self, callee: ops.Value | str | ops.Extern | ops.Imported | ops.Linked | ops.Member
+    ) -> str:
+        match callee:
+            case str():
+                return repr(callee)
+            case ops.Extern(name=name):
+                return f"extern @{name}"
+            case ops.Imported(name=name):
+                return f"imported @{name}"
+            case ops.Linked(name=name):
+                return f"linked @{name}"
+            case ops.Method():
+                return f"method {callee}"
+            case ops.Setter():
+                return f"setter {callee}"
+        return self.use([callee])
+
+    def optional(self, what: str, value: ops.Value | None) -> str:
+        return "" if value is None else f" {what}({self.use([value])})"
 
     def structured(self, op: ops.If | ops.For | ops.While | ops.Parallel) -> None:
         match op:

@@ -15,8 +15,8 @@ from ferrule.specs import AddressSpace, Dim, DType, Int32, Int64, Param, params
 class TensorType:
     """A view of memory: element (i, j, …) stands at data + sum(index * stride) elements.
 
-    `align`: bytes that the address of the first element is a multiple of.  `space`: `gmem`, or
-    `rmem` for a thread's own registers and stack.
+    `align`: bytes that the address of the first element is a multiple of.  `space`: `gmem`, `smem`
+    for memory that the threads of a block share, or `rmem` for a thread's own registers and stack.
     """
 
     dtype: DType
@@ -29,6 +29,11 @@ class TensorType:
     def is_own(self) -> bool:
         """Whether only the running thread can reach it."""
         return self.space is AddressSpace.rmem
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it is the block's."""
+        return self.space is AddressSpace.smem
 
 
 @dataclass(frozen=True, slots=True)

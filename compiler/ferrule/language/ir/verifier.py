@@ -36,11 +36,29 @@ tensors
 * an Alloc is a compact row-major tensor with an Int64 for each dim; a symbol that is made is a
   symbol of the program;
 * a Call has a name or a handle, and as many values of the types as the kinds of its arguments say;
-* a Text is a handle of bytes; an Address is an Int64, of a handle or a tensor in memory;
+* a Text is a handle of bytes; an Address is an Int64, of a handle or a tensor in memory; a
+  CallDevice is an Int64 in the host function;
 * a View is a tensor, of a tensor of its dtype; without indices also of one of another dtype, or of
-  a pointer; it is in registers (`rmem`) if that tensor is;
+  a pointer; it is in registers (`rmem`) or in shared memory (`smem`) if that tensor is;
 * a Fragment is a tensor in registers of constant sizes and strides, none negative; no Launch takes
-  a tensor in registers, and no op inside a Parallel uses one.
+  a tensor in registers or shared memory, and no op inside a Parallel uses one in registers.
+
+threads
+* Shared, DynamicShared, Barrier, WarpBarrier, Fence, Shuffle, Vote, Match, Atomic are in kernels;
+* a Shared and a DynamicShared are tensors in shared memory; a Shared has constant sizes and
+  strides, none negative; the offset of a DynamicShared is not negative;
+* the number and count of a Barrier and the lane and clamp of a Shuffle are Int32, masks Uint32;
+* a Shuffle has the type of its value, a scalar; the predicate of a Vote is a Boolean, its result
+  one too, or a Uint32 for `ballot`; a Match has a value of 32 or 64 bits, and gives a Uint32;
+* an Atomic is of a tensor that is not in registers, with one dtype for element, value, comparand
+  and result; `add min max exch cas` take integers of 32 and 64 bits and floats of 16, 32 and 64,
+  `and or xor` the integers, `inc dec` Uint32; `cas` alone has a comparand.
+
+objects
+* an Item, a Field, a Peek and an IsInstance are in the host function, outside Parallel, and read
+  handles; the index of an Item is an Int64;
+* the result of an Item and a Field is a handle of any value, that of a Peek has the type of the
+  part, that of an IsInstance is a Boolean.
 
 control flow
 * the two sides of an If yield what its results are, in types and number;
@@ -56,7 +74,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
 from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Fault
-from ferrule.language.ir import ops
+from ferrule.language.ir import object_rules, ops, thread_rules
 from ferrule.language.ir.types import HandleType, TensorType, Type, result_types
 from ferrule.language.ir.walk import Work, drive, operands_of
 from ferrule.specs import (
@@ -173,6 +191,10 @@ class _Checker:
 
     # ---- helpers ----
 
+    @property
+    def in_kernel(self) -> bool:
+        return self.function.kind == "kernel"
+
     def require(self, holds: bool, rule: str) -> None:
         if not holds:
             at = "" if self.op is None else f": {describe(self.op)}"
@@ -227,6 +249,8 @@ class _Checker:
                     yield self.structured(op)
                 case ops.Store() | ops.Check() | ops.Print() | ops.Launch() | ops.Return():
                     self.effect(op)
+                case ops.Barrier() | ops.WarpBarrier() | ops.Fence():
+                    thread_rules.effect(self, op)
                 case _:
                     self.simple(op)
                     self.define([op.result])
@@ -292,7 +316,7 @@ class _Checker:
 
     # ---- effects ----
 
-    def effect(self, op: ops.EffectOp) -> None:
+    def effect(self, op: ops.Store | ops.Check | ops.Print | ops.Launch | ops.Return) -> None:
         match op:
             case ops.Store(tensor, indices, value):
                 self.element(tensor, indices, value)
@@ -324,8 +348,9 @@ class _Checker:
         self.require(op.kernel in self.kernels, f"there is no kernel @{op.kernel}")
         params = [param.type for param in self.kernels[op.kernel].params]
         self.types(op.arguments, params, "the arguments of a launch")
-        own = any(isinstance(type_, TensorType) and type_.is_own for type_ in params)
-        self.require(not own, "a launch takes no tensor in registers")
+        tensors = [type_ for type_ in params if isinstance(type_, TensorType)]
+        inside = any(type_.is_own or type_.is_shared for type_ in tensors)
+        self.require(not inside, "a launch takes no tensor in registers or shared memory")
         stream = None if op.stream is None else op.stream.type
         self.require(stream in (None, HandleType("stream")), "a launch is put on a stream")
         smem = Int64 if op.smem is None else op.smem.type
@@ -351,9 +376,12 @@ class _Checker:
         else:
             known = isinstance(op.tensor.type, (TensorType, HandleType))
             self.require(known, "a view is of a tensor or a pointer")
-        source = op.tensor.type
-        own = isinstance(source, TensorType) and source.is_own
-        self.require(op.result.tensor.is_own == own, "a view is where its tensor is")
+        source, result = op.tensor.type, op.result.tensor
+        own, shared = False, False
+        if isinstance(source, TensorType):
+            own, shared = source.is_own, source.is_shared
+        same = (result.is_own, result.is_shared) == (own, shared)
+        self.require(same, "a view is where its tensor is")
 
     def on_host(self, what: str) -> None:
         host = self.function.kind == "host" and not self.parallel
@@ -383,9 +411,10 @@ class _Checker:
 
     def call(self, op: ops.Call) -> None:
         self.on_host("a Call")
-        known = isinstance(op.callee, str) or isinstance(op.callee.type, HandleType)
-        self.require(known, "a Call has a name or a handle")
-        wanted = Float64 if op.wanted == "float" else Int64
+        handle = not isinstance(op.callee, ops.Value) or isinstance(op.callee.type, HandleType)
+        self.require(handle, "what a Call calls is a name, a function, or a handle")
+        wanted: Type = Float64 if op.wanted == "float" else Int64
+        wanted = HandleType("any") if op.wanted == "any" else wanted
         self.types([op.result], [wanted], "results of a Call")
         taken = [word for kind in op.kinds for word in CALL_OPERANDS[kind]]
         self.require(len(taken) == len(op.arguments), "a Call has the values of its arguments")
@@ -398,6 +427,20 @@ class _Checker:
                 case dtype:
                     fits = value.type is dtype
             self.require(fits, "the values of a Call's arguments are as their kinds say")
+
+    def receive(self, op: ops.CallBody | ops.Receive | ops.Received) -> None:
+        self.on_host(f"a {type(op).__name__}")
+        match op:
+            case ops.CallBody(result):
+                self.types([result], [HandleType("results")], "results of a CallBody")
+            case ops.Receive(result, value, made=made):
+                self.types([result], [HandleType("leaves")], "results of a Receive")
+                self.types([value], [HandleType("any")], "values that came back")
+                known = all(symbol in self.program.made for symbol, _ in made)
+                self.require(known, "a Receive makes symbols that the program makes")
+            case ops.Received(parts=parts):
+                known = parts.type in (HandleType("results"), HandleType("leaves"))
+                self.require(known, "a part is of what came back")
 
     def fragment(self, result: ops.Value) -> None:
         type_ = result.type
@@ -434,8 +477,19 @@ class _Checker:
                 self.types([result], [HandleType("bytes")], "texts")
             case ops.Address(_, operand):
                 self.address(result, operand)
+            case ops.CallDevice():
+                self.on_host("a CallDevice")
+                self.types([result], [Int64], "devices")
+            case ops.Item() | ops.Field() | ops.Peek() | ops.IsInstance():
+                object_rules.simple(self, op)
             case ops.Call():
                 self.call(op)
+            case ops.CallBody() | ops.Receive() | ops.Received():
+                self.receive(op)
+            case ops.Shared() | ops.DynamicShared() | ops.Atomic():
+                thread_rules.simple(self, op)
+            case ops.Shuffle() | ops.Vote() | ops.Match():
+                thread_rules.simple(self, op)
             case _:
                 self.arithmetic(op)
 
@@ -493,7 +547,7 @@ def _bits(value: ops.Value) -> int:
 def describe(op: ops.Op) -> str:
     """An op in a line: what it is, and the names and types of its operands."""
     operands = ", ".join(f"%{value.hint}: {_name(value.type)}" for value in operands_of(op))
-    name = op.op if isinstance(op, (ops.Unary, ops.Binary, ops.Compare)) else ""
+    name = getattr(op, "op", "")
     return " ".join(part for part in (type(op).__name__, name, f"({operands})") if part)
 
 

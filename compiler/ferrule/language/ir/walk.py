@@ -59,9 +59,35 @@ def operands_of(op: ops.Op) -> tuple[ops.Value, ...]:
         case ops.Address(operand=operand):
             return (operand,)
         case ops.Call(_, callee, _, arguments):
-            return arguments if isinstance(callee, str) else (callee, *arguments)
+            return (callee, *arguments) if isinstance(callee, ops.Value) else arguments
+        case ops.CallBody(arguments=arguments):
+            return arguments
+        case ops.Receive(_, value):
+            return (value,)
+        case ops.Received(_, parts, _, owner):
+            return (parts,) if owner is None else (parts, owner)
+        case ops.Item(_, container, index):
+            return container, index
+        case ops.Field(object=of):
+            return (of,)
+        case ops.Peek(source=source) | ops.IsInstance(source=source):
+            return (source,)
         case ops.Constant() | ops.Size() | ops.Special() | ops.Text() | ops.Fragment():
             return ()
+        case ops.CallDevice():
+            return ()
+        case ops.Shared() | ops.DynamicShared() | ops.Fence():
+            return ()
+        case ops.Barrier(number, count):
+            return tuple(value for value in (number, count) if value is not None)
+        case ops.WarpBarrier(mask):
+            return (mask,)
+        case ops.Shuffle(_, _, value, lane, mask, clamp):
+            return value, lane, mask, clamp
+        case ops.Vote(_, _, value, mask) | ops.Match(_, _, value, mask):
+            return value, mask
+        case ops.Atomic(_, _, tensor, indices, value, compare):
+            return tensor, *indices, value, *(() if compare is None else (compare,))
         case ops.Unary(operand=operand) | ops.Cast(operand=operand) | ops.Bitcast(operand=operand):
             return (operand,)
         case ops.Binary(lhs=lhs, rhs=rhs) | ops.Compare(lhs=lhs, rhs=rhs):

@@ -16,7 +16,7 @@ from ferrule.compiler.artefacts import Fault
 from ferrule.language import allocation as faces
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
-from ferrule.language.lowering import elements, operators
+from ferrule.language.lowering import devices, elements, operators
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.values import Number, TensorView
 from ferrule.specs import Compound, Dim, DType, Int64, Numeric, Uint8
@@ -90,12 +90,7 @@ def _bound(
 
 def _made(low: Lowering, shape: Any, dtype: Any, device: Any, node: ast.Call) -> TensorView:
     """A tensor of a shape that a user wrote."""
-    if device is not None and str(device) != low.state.target:
-        low.fail(
-            node,
-            f"the new tensor is to be on {device}, but the target is {low.state.target}",
-            expected="no device: a tensor is made on the target's, where the call's tensors are",
-        )
+    devices.require_here(low, device, node)
     given = shape if isinstance(shape, (tuple, list)) else (shape,)
     sized = [_size(low, axis, size, node) for axis, size in enumerate(given)]
     dims, sizes = tuple(dim for dim, _ in sized), tuple(value for _, value in sized)

@@ -11,9 +11,12 @@ from typing import Any, Final
 
 from ferrule.language.layouts import Layout
 from ferrule.language.lowering import (
+    containers,
     conversions,
+    devices,
     launches,
     operators,
+    reflected,
     tensor_facts,
     tensor_methods,
     vectors,
@@ -24,6 +27,7 @@ from ferrule.language.lowering.sizes import named, size_numbers
 from ferrule.language.values import (
     RUN_TIME,
     BoundMethod,
+    Handle,
     KernelCall,
     Number,
     PointerView,
@@ -103,6 +107,8 @@ def _to(
 def get(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
     """`value.attr`."""
     match value:
+        case TensorView() if attr == "device":
+            return devices.device_of(low, value, node)
         case TensorView():
             return _from_table(low, _TENSOR, value, attr, node)
         case PointerView():
@@ -115,6 +121,12 @@ def get(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
             return _from_table(low, _WHOLE, value, attr, node)
         case Vector():
             return _from_table(low, vectors.ATTRIBUTES, value, attr, node)
+        case Handle() if devices.is_device(value):
+            return devices.attribute(low, value, attr, node)
+        case Handle() if containers.is_container(value):
+            return containers.attribute(low, value, attr, node)
+        case Handle() if reflected.is_object(value):
+            return reflected.attribute(low, value, attr, node)
         case Numeric() if attr in _NUMBER:
             return _NUMBER[attr](low, value)
         case KernelCall() if attr == "launch":

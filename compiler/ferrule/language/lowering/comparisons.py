@@ -11,7 +11,7 @@ from ferrule.language.ir import ops
 from ferrule.language.lowering import operators, structures, texts
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.operators import describe, truth
-from ferrule.language.values import Maybe, Number, Vector, is_run_time
+from ferrule.language.values import Handle, Maybe, Number, Vector, is_run_time
 
 PYTHON_COMPARE: Final[dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]]] = {
     ast.Eq: ("==", operator.eq),
@@ -40,6 +40,8 @@ def compare(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) 
     sign, python = PYTHON_COMPARE[type(op)]
     if isinstance(op, (ast.Is, ast.IsNot)):
         return _identical(low, op, left, right, node)
+    if isinstance(op, (ast.In, ast.NotIn)) and isinstance(right, Handle):
+        return _contained(low, op, left, right, node)
     if not is_run_time(left) and not is_run_time(right):
         return operators.at_compile_time(low, node, lambda: python(*operators.untyped(left, right)))
     if _has_items(left) and _has_items(right):
@@ -59,6 +61,16 @@ def compare(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) 
         return Number(low.builder.compare(name, lhs.value, rhs.value))
 
     return operators.lift(low, (left, right), node, emit)
+
+
+def _contained(low: Lowering, op: ast.cmpop, key: Any, right: Handle, node: ast.AST) -> Number:
+    """`in` and `not in`, of a container of tvm-ffi."""
+    from ferrule.language.lowering import containers
+
+    found = containers.contains(low, key, right, node)
+    if isinstance(op, ast.NotIn):
+        return Number(low.builder.unary("not", found.value))
+    return found
 
 
 def _identical(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) -> Any:

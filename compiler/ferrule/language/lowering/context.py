@@ -16,6 +16,7 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.options import Target
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
+from ferrule.language.ir.types import TensorType
 from ferrule.language.source import Source
 from ferrule.language.values import Parts, Undefined
 from ferrule.specs import Dim, Int64, Sym, symbols_of
@@ -61,7 +62,8 @@ class ProgramState:
     begins where another tensor does, that tensor; `bases`: for one that begins anywhere in it.
     `returns`: what the host function is annotated to return; `returned`: the classes of what it
     does return, by their words.  `made`: the symbols of numbers that are sizes of new tensors;
-    `allocated` are those tensors.
+    `allocated` are those tensors.  `externs` are the functions of other objects that are called, by
+    name; `name` is that of the function itself.
     """
 
     symbols: dict[Sym, str]
@@ -78,6 +80,8 @@ class ProgramState:
     returned: dict[str, type[Parts]] = field(default_factory=dict)
     made: dict[ops.Value, Sym] = field(default_factory=dict)
     allocated: set[ops.Value] = field(default_factory=set)
+    externs: dict[str, Any] = field(default_factory=dict)
+    name: str = ""
 
     @contextmanager
     def undone_by(self, error: type[Exception]) -> Iterator[None]:
@@ -105,7 +109,7 @@ class Lowering:
     `evaluate`, `decide` and `execute` are handed in, because expressions, statements and calls
     need each other: the modules of this package see each other only through this object.
     `elementwise`: whether the code stands for each element of whole tensors.  `own_bytes`: of the
-    fragments so far.
+    fragments so far.  `shared`: the static shared memory so far, with the lines that ask for it.
     """
 
     def __init__(
@@ -123,6 +127,7 @@ class Lowering:
         self.builder = Builder()
         self.elementwise = False
         self.own_bytes = 0
+        self.shared: list[tuple[TensorType, int]] = []
         self.evaluate_with = evaluate
         self.decide_with = decide
         self.execute_with = execute

@@ -9,7 +9,15 @@ from typing import Any, Final
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import OpenRegion
 from ferrule.language.layouts.coordinates import has_free
-from ferrule.language.lowering import access, coordinates, operators, reductions, vectors, views
+from ferrule.language.lowering import (
+    access,
+    coordinates,
+    operators,
+    reductions,
+    reflected,
+    vectors,
+    views,
+)
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.values import (
     RUN_TIME,
@@ -170,6 +178,8 @@ def bind(low: Lowering, target: ast.expr, value: Any) -> None:
             _unpack(low, target, elts, value)
         case ast.Subscript():
             place(low, target).write(value)
+        case ast.Attribute(value=inner) if reflected.is_object(owner := low.evaluate(inner)):
+            reflected.assign(low, target, owner, value)
         case ast.Attribute(value=ast.Name(id=name), attr=attr) if is_record(low.peek(name)):
             low.fail(
                 target,

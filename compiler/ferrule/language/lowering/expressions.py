@@ -11,6 +11,7 @@ from typing import Any, Final
 from ferrule.language.decorators import KernelFunction
 from ferrule.language.lowering import (
     calls,
+    containers,
     control,
     coordinates,
     elements,
@@ -225,6 +226,8 @@ def _subscript(low: Lowering, node: ast.Subscript) -> Any:
         return elements.read(low, base, coordinates.subscript(low, node.slice), node)
     if isinstance(base, Vector):
         return vectors.item(low, base, coordinates.subscript(low, node.slice), node)
+    if containers.is_container(base):
+        return containers.item(low, base, low.evaluate(node.slice), node)
     if isinstance(base, RUN_TIME):
         low.fail(
             node,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import builtins
+import operator
 from collections.abc import Callable
 from typing import Any, Final
 
-from ferrule.language import arch, calls, layouts, maths
+from ferrule.language import calls, layouts, maths
 from ferrule.language.faces import (
     Pointer,
     Tensor,
@@ -20,16 +21,21 @@ from ferrule.language.ir import ops
 from ferrule.language.lowering import (
     allocation,
     assertions,
+    atomics,
+    containers,
     filling,
     folds,
     fragments,
     layout_functions,
+    making,
     mathematics,
     operators,
     outgoing,
     printing,
     reductions,
+    shared,
     texts,
+    threads,
     vectors,
 )
 from ferrule.language.lowering.context import Lowering
@@ -55,16 +61,6 @@ def find(callee: Any) -> Intrinsic | None:
         return _TABLE.get(callee)
     except TypeError:  # unhashable, so none of ours
         return None
-
-
-def _coordinates(register: ops.Register) -> Intrinsic:
-    def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
-        _require(low, args, kwargs, 0, register, node)
-        if low.kind == "host":
-            low.fail(node, f"{register} is known only in a kernel", hint="call it in @fe.kernel")
-        return tuple(Number(low.builder.special(register, axis)) for axis in range(3))
-
-    return emit
 
 
 def _require(
@@ -147,6 +143,8 @@ def _length(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Ca
         return size_number(low, layouts.size(value.layout, [0]))
     if texts.is_text(value):
         return texts.length(low, value)
+    if containers.is_container(value):
+        return containers.length(low, value, node)
     if isinstance(value, RUN_TIME):
         low.fail(node, f"{operators.describe(value)} has no length")
     return operators.at_compile_time(low, node, lambda: len(value))
@@ -180,11 +178,30 @@ def _constexpr(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast
     return operators.at_compile_time(low, node, lambda: range_constexpr(*args, **kwargs))
 
 
+def _operator(op: ast.operator) -> Intrinsic:
+    """One of Python's `operator` module."""
+
+    def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+        _require(low, args, kwargs, 2, type(op).__name__.lower(), node)
+        return operators.binary(low, op, args[0], args[1], node)
+
+    return emit
+
+
+_PYTHON_OPERATORS: Final[dict[Any, Intrinsic]] = {
+    operator.add: _operator(ast.Add()),
+    operator.sub: _operator(ast.Sub()),
+    operator.mul: _operator(ast.Mult()),
+    operator.and_: _operator(ast.BitAnd()),
+    operator.or_: _operator(ast.BitOr()),
+    operator.xor: _operator(ast.BitXor()),
+}
+
 _TABLE: Final[dict[Any, Intrinsic]] = {
-    arch.thread_idx: _coordinates("thread_idx"),
-    arch.block_idx: _coordinates("block_idx"),
-    arch.block_dim: _coordinates("block_dim"),
-    arch.grid_dim: _coordinates("grid_dim"),
+    **threads.TABLE,
+    **atomics.TABLE,
+    **shared.TABLE,
+    **_PYTHON_OPERATORS,
     **mathematics.TABLE,
     maths.max: _extremum("max", max),
     maths.min: _extremum("min", min),
@@ -205,6 +222,7 @@ _TABLE: Final[dict[Any, Intrinsic]] = {
     calls.call: outgoing.call,
     calls.raise_error: assertions.raise_error_call,
     **allocation.TABLE,
+    **making.TABLE,
     **layout_functions.TABLE,
     **vectors.TABLE,
     **fragments.TABLE,

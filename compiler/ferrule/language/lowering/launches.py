@@ -2,8 +2,8 @@
 
 The limits are CUDA's, on every target (CUDA C++ Programming Guide, technical specifications for
 compute capability 5.0 and later): 1024 threads a block, at most 64 of them along z; a grid of at
-most 2**31 - 1 by 65535 by 65535 blocks; 48 KiB of dynamic shared memory, beyond which a kernel
-would have to ask for it.
+most 2**31 - 1 by 65535 by 65535 blocks; 227 KiB of shared memory, static and dynamic together, as
+GPUs of compute capability 9.0 and 10.0 have it: others have less, and their driver says so.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ferrule.compiler.artefacts import Fault
-from ferrule.language.ir import ops
+from ferrule.language.ir import ops, shared
 from ferrule.language.layouts import Layout
 from ferrule.language.lowering import operators, structures
 from ferrule.language.lowering.closures import Closure, captured
@@ -33,7 +33,7 @@ from ferrule.specs.params import EnvStream, Stream
 MAX_THREADS: Final = 1024
 BLOCK_LIMITS: Final = (1024, 1024, 64)
 GRID_LIMITS: Final = (2**31 - 1, 65535, 65535)
-SMEM_LIMIT: Final = 48 << 10
+SMEM_LIMIT: Final = 227 << 10
 
 
 def launch(
@@ -54,19 +54,26 @@ def launch(
     for axis in range(3):
         name, limits = f"grid {ops.AXES[axis]}", (0, GRID_LIMITS[axis])
         _check_size(low, name, grid[axis], limits, kernel.name, node)
-    smem = _smem(low, kwargs.get("smem"), kernel.name, node)
+    smem = _smem(low, kwargs.get("smem"), kernel, node)
     x, y, z = (size.value for size in grid)
     bx, by, bz = (size.value for size in block)
     sizes, where = ((x, y, z), (bx, by, bz)), low.location(node)
     low.builder.append(ops.Launch(kernel.name, *sizes, arguments, stream, smem, where))
 
 
-def _smem(low: Lowering, smem: Any, kernel: str, node: ast.Call) -> ops.Value | None:
+def _smem(low: Lowering, smem: Any, kernel: ops.Function, node: ast.Call) -> ops.Value | None:
     """The bytes of dynamic shared memory, if a launch asks for any."""
+    if smem is None and shared.uses_dynamic(kernel):
+        low.fail(
+            node,
+            f"{kernel.name} uses dynamic shared memory, but the launch gives it none",
+            expected=".launch(grid=..., block=..., smem=bytes)",
+        )
     if smem is None:
         return None
-    size = _size(low, "smem", smem, kernel, node)
-    _check_size(low, "smem", size, (0, SMEM_LIMIT), kernel, node)
+    size = _size(low, "smem", smem, kernel.name, node)
+    _, static = shared.offsets(kernel)
+    _check_size(low, "smem", size, (0, SMEM_LIMIT - static), kernel.name, node)
     return None if size.dim == 0 else size.value
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from ferrule.language.ir import ops
@@ -128,18 +129,25 @@ def _dtype(value: ops.Value) -> DType:
 
 
 def for_range(
-    low: Lowering, node: ast.For, bounds: Sequence[Any], hints: ops.LoopHints | None = None
+    low: Lowering,
+    node: ast.For,
+    bounds: Sequence[Any],
+    hints: ops.LoopHints | None = None,
+    bind: Callable[[Number], None] | None = None,
 ) -> None:
-    """`for i in range(...)`: a run-time loop."""
-    if not isinstance(node.target, ast.Name):
-        low.fail(node.target, "the target of a loop over range must be a name")
-    name = node.target.id
+    """`for i in range(...)`: a run-time loop; `bind` gives the target its value, of an index."""
+    if bind is None:
+        name = _target(low, node)
+        bind = partial(low.names.__setitem__, name)
+    else:
+        name = "i"
+    named = bind
     limits = ranges.bounds(low, bounds, node)
     index = ops.Value(limits.start.type, name)
 
     def counted(loop: _Attempt) -> None:
         with low.builder.region() as region, low.in_region():
-            yields = loop.run_body(lambda: low.names.update({name: Number(index)}))
+            yields = loop.run_body(lambda: named(Number(index)))
         results = tuple(ops.Value(v.type, v.hint) for v in loop.carried.inside)
         initial, inside = loop.carried.initial, loop.carried.inside
         body = region.freeze(*yields)
@@ -155,7 +163,7 @@ def for_range(
             runs = low.builder.binary("and", low.builder.unary("not", loop.over), more)
         with low.builder.region() as region, low.in_region():
             here = Number(ranges.at(low, limits, at, name))
-            yields = loop.run_body(lambda: low.names.update({name: here}))
+            yields = loop.run_body(lambda: named(here))
             following = low.builder.binary("add", at, low.builder.constant(_dtype(at), 1))
             yields += [following, *loop.leaving()]
         first = low.builder.constant(_dtype(at), 0)
@@ -163,6 +171,12 @@ def for_range(
 
     ways = exits.ways_out(node.body)
     _loop(low, node, ways, until_over if ways else counted)
+
+
+def _target(low: Lowering, node: ast.For) -> str:
+    if not isinstance(node.target, ast.Name):
+        low.fail(node.target, "the target of a loop over range must be a name")
+    return node.target.id
 
 
 # ---- while ----

@@ -286,10 +286,12 @@ def truth(low: Lowering, value: Any, node: ast.AST) -> Any:
         zero = low.builder.constant(value.dtype, 0 if rank(value.dtype) < 2 else 0.0)
         return Number(low.builder.compare("ne", value.value, zero))
     if isinstance(value, Handle):
-        from ferrule.language.lowering import texts
+        from ferrule.language.lowering import containers, texts
 
         if texts.is_text(value):
             return texts.truth(low, value)
+        if containers.is_container(value):
+            return containers.truth(low, value, node)
     if isinstance(value, RUN_TIME):
         hint = "combine whole tensors with & and |" if isinstance(value, Whole) else None
         low.fail(node, f"{describe(value)} has no truth value", hint=hint or usage_hint(value))

@@ -14,7 +14,7 @@ from string import Formatter
 from typing import Any, Final
 
 from ferrule.language.ir import ops
-from ferrule.language.lowering import operators, structures
+from ferrule.language.lowering import devices, operators, structures
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.values import Number, is_run_time
 from ferrule.specs import Boolean, Float64, Int64, Uint8, Uint16, Uint32, Uint64
@@ -143,6 +143,9 @@ class _Text:
             self._number(value, spec)
         elif not is_run_time(value):
             self._known(operators.plain(value), spec)
+        elif isinstance(value, devices.CallDevice):
+            self.literal(f"{value.kind}:")
+            self.value(devices.attribute(self.low, value, "index", self.node), spec)
         elif isinstance(value, (tuple, list)):
             opening, closing = "()" if isinstance(value, tuple) else "[]"
             self.literal(opening)

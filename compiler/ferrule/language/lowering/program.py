@@ -35,7 +35,9 @@ def lower_program(
     CompileError.
     """
     source = read_source(function)
-    state = ProgramState(dict(signature.symbols), target, returns=annotation_of(function))
+    state = ProgramState(
+        dict(signature.symbols), target, returns=annotation_of(function), name=signature.name
+    )
     low = Lowering("host", state, Frame(source, dict(constants)), evaluate, decide, execute)
     receiver = Receiver(low, classes or {}, [])
     with low.builder.region() as region:
@@ -58,9 +60,13 @@ def lower_program(
 
 
 def _made(host: ops.Function, signature: Signature) -> Iterator[Sym]:
-    """The symbols that get their values from an `Alloc`."""
+    """The symbols that get their values from an `Alloc`, or from what came back."""
     for op in all_ops(host.body):
-        if isinstance(op, ops.Alloc):
-            for dim in op.result.tensor.shape:
-                if isinstance(dim, Sym) and dim not in signature.symbols:
-                    yield dim
+        match op:
+            case ops.Alloc(result=result):
+                dims = result.tensor.shape
+                yield from (d for d in dims if isinstance(d, Sym) and d not in signature.symbols)
+            case ops.Receive(made=made):
+                yield from (symbol for symbol, _ in made)
+            case ops.CallBody(made=sizes):
+                yield from (symbol for symbol, _, _ in sizes)

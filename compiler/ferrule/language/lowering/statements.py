@@ -14,6 +14,7 @@ from typing import Final
 from ferrule.language.lowering import (
     assertions,
     calls,
+    containers,
     control,
     conversions,
     elements,
@@ -21,6 +22,7 @@ from ferrule.language.lowering import (
     loops,
     ranges,
     records,
+    reflected,
     results,
 )
 from ferrule.language.lowering.closures import close
@@ -133,6 +135,12 @@ def _augmented(low: Lowering, node: ast.AugAssign) -> None:
             place = elements.place(low, target)
             current = place.read()
             place.write(records.binary(low, node.op, current, low.evaluate(node.value), node))
+        case ast.Attribute(value=inner) as target if reflected.is_object(
+            owner := low.evaluate(inner)
+        ):
+            current = reflected.attribute(low, owner, target.attr, target)
+            new = records.binary(low, node.op, current, low.evaluate(node.value), node)
+            reflected.assign(low, target, owner, new)
         case ast.Attribute():
             elements.bind(low, node.target, None)
 
@@ -152,7 +160,11 @@ def _for(low: Lowering, node: ast.For) -> None:
         if counts is not None:
             loops.for_range(low, node, *counts)
             return
-    items = control.compile_time_items(low, low.evaluate(call), call)
+    value = low.evaluate(call)
+    if containers.is_iterable(value):
+        containers.loop(low, node, value)
+        return
+    items = control.compile_time_items(low, value, call)
     loops.unrolled(low, node, items, partial(elements.bind, low, node.target))
 
 

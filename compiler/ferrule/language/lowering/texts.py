@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType
-from ferrule.language.lowering import operators, views
+from ferrule.language.lowering import devices, operators, views
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.values import Handle, Number
 from ferrule.specs import DEVICE_CODES, DType, Int32, Int64, Uint8, params
@@ -48,6 +48,11 @@ def compare(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) 
         )
     if isinstance(other, (str, bytes)) and isinstance(handle.param, (params.String, params.Bytes)):
         other = _constant(low, other)
+    if isinstance(handle.param, params.Device):
+        parts = device_parts(low, other, node) if isinstance(other, str) else None
+        known = devices.known_equality(handle, other, parts)
+        if known is not None:
+            return known if isinstance(op, ast.Eq) else not known
     match handle.param:
         case params.String() | params.Bytes() if _same_kind(handle, other):
             equal = _same_bytes(low, handle.leaves, other.leaves)

@@ -61,6 +61,8 @@ def describe(value: object, *, plain: bool = False) -> str:
 
 def usage_hint(value: object) -> str | None:
     """What to write instead of a value that cannot be used as it is."""
+    if isinstance(value, Maybe) and not value.name.isidentifier():
+        return f"give it a name, x = {value.name}, and use that inside `if x is not None:`"
     if isinstance(value, Maybe):
         return f"use it inside `if {value.name} is not None:`"
     if isinstance(value, OneOf):

@@ -55,6 +55,7 @@ FAIL_FUNCTION: Final = "ferrule_fail_function"
 """The function objects of Python for the two."""
 
 _PACKED: Final = ir.FunctionType(I32, [PTR, PTR, I32, PTR])
+_TO_OBJECT: Final = ir.FunctionType(I32, [PTR, PTR])
 
 
 def packed_text(triple: str) -> str:
@@ -81,7 +82,7 @@ def support_text(triple: str, surroundings: Surroundings, instance: Layout) -> s
     _define_bytes(e)
     _define_drop_error(e)
     _define_raise(e)
-    _define_finish(e)
+    _define_finish(e, torch=surroundings.has_torch)
     define_read_tensor(e, surroundings, instance)
     return e.text()
 
@@ -203,11 +204,13 @@ def _define_raise(e: Emitter) -> None:
         e.ret(e.null())
 
 
-def _define_finish(e: Emitter) -> None:
+def _define_finish(e: Emitter, *, torch: bool) -> None:
     """tvm-ffi sees `framework` among the arguments, so tensors become those of the framework."""
     with e.define(FINISH, PTR, [PTR, PTR], names=("result", "framework")) as function:
         result, framework = function.args
         some = e.not_(e.is_null(framework))
+        if torch:
+            _finish_tensor(e, result, some)
         count = e.select(some, e.const_i64(2), e.const_i64(1))
         values, items = new_tuple(e, count)
         address = python(e, "PyLong_FromLongLong", e.builder.ptrtoint(result, I64))
@@ -223,6 +226,23 @@ def _define_finish(e: Emitter) -> None:
         decref(e, values)
         _release(e, result)
         e.ret(found)
+
+
+def _finish_tensor(e: Emitter, result: ir.Value, of_torch: ir.Value) -> None:
+    """A Tensor goes to torch the way that tvm-ffi takes for one, without a call of tvm-ffi's."""
+    index = e.load_field(result, ANY, "type_index")
+    is_tensor = e.icmp("eq", index, e.const_i32(TypeIndex.TENSOR))
+    with e.if_then(e.binary("and", is_tensor, of_torch)):
+        managed, found = e.alloca(PTR, name="managed"), e.alloca(PTR, name="found")
+        handle = e.load_field(result, ANY, "v_obj")
+        status = e.call("TVMFFITensorToDLPackVersioned", [handle, managed])
+        with e.if_then(e.icmp("eq", status, e.const_i32(0)), likely=True):
+            e.call("TVMFFIObjectDecRef", [handle])
+            given = e.load(managed, PTR)
+            taken = e.call(e.symbol("torch_to_object", _TO_OBJECT), [given, found])
+            failed = e.icmp("ne", taken, e.const_i32(0))
+            e.ret(e.select(failed, e.null(), e.load(found, PTR)))
+        e.call(e.symbol(DROP_ERROR, ir.FunctionType(VOID, [])), [])
 
 
 def _release(e: Emitter, value: ir.Value) -> None:

@@ -100,7 +100,7 @@ def _torch() -> _Torch:
     api = _exchange_api(getattr(torch, "Tensor", None))
     if torch is None or api is None:
         return _Torch({})
-    _, _, allocator, _, _, read, work_stream = api
+    _, _, allocator, _, to_object, read, work_stream = api
     name = sys.intern("__torch_dispatch__")
     plain = torch.Tensor.__torch_dispatch__
     symbols = {
@@ -109,6 +109,7 @@ def _torch() -> _Torch:
         "torch_dispatch_name": id(name),
         "torch_plain_dispatch": id(plain),
         "torch_allocator": allocator,
+        "torch_to_object": to_object,
         "torch_read": read,
         "torch_work_stream": work_stream,
     }

@@ -71,6 +71,7 @@ C_FUNCTIONS: Mapping[str, CFunction] = _table(
     _tvm_ffi("TVMFFIDataTypeFromString", I32, PTR, PTR),
     _tvm_ffi("TVMFFIDataTypeToString", I32, PTR, PTR),
     _tvm_ffi("TVMFFIGetTypeInfo", PTR, I32),
+    _tvm_ffi("TVMFFIGetTypeAttrColumn", PTR, PTR),
     _tvm_ffi("TVMFFITypeKeyToIndex", I32, PTR, PTR),
     # Functions and modules.
     _tvm_ffi("TVMFFIFunctionCall", I32, PTR, PTR, I32, PTR),
@@ -86,6 +87,7 @@ C_FUNCTIONS: Mapping[str, CFunction] = _table(
     _tvm_ffi("TVMFFIEnvCheckSignals", I32),
     _tvm_ffi("TVMFFITensorFromDLPack", I32, PTR, I32, I32, PTR),
     _tvm_ffi("TVMFFITensorFromDLPackVersioned", I32, PTR, I32, I32, PTR),
+    _tvm_ffi("TVMFFITensorToDLPackVersioned", I32, PTR, PTR),
     _tvm_ffi("TVMFFIGetVersion", VOID, PTR),
     # The C library.
     _libc("malloc", PTR, I64),
@@ -103,6 +105,8 @@ C_FUNCTIONS: Mapping[str, CFunction] = _table(
     _libc("dlsym", PTR, PTR, PTR),
     _libc("dlerror", PTR),
     _libc("usleep", I32, I32),
+    _libc("getpid", I32),
+    _libc("clock_gettime", I32, I32, PTR),
 )
 
 

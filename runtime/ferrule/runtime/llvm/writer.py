@@ -99,6 +99,7 @@ class Writer:
         self._globals: list[str] = []
         self._functions: list[str] = []
         self._declared: dict[str, str] = {}
+        self._defined: set[str] = set()
         self._constants: dict[bytes, Value] = {}
         self._blocks: list[Block] = []
         self._entry: list[str] = []
@@ -108,7 +109,8 @@ class Writer:
 
     def text(self) -> str:
         """The module as LLVM assembly."""
-        return "\n".join([*self._globals, *self._declared.values(), *self._functions]) + "\n"
+        declared = (text for name, text in self._declared.items() if name not in self._defined)
+        return "\n".join([*self._globals, *declared, *self._functions]) + "\n"
 
     # ---- functions ----
 
@@ -131,6 +133,7 @@ class Writer:
             lines += self._entry if i == 0 else []
             lines += block.lines
         self._functions.append("\n".join([*lines, "}"]))
+        self._defined.add(name)
 
     def symbol(self, name: str, result: str, kinds: Sequence[str], attributes: str = "") -> None:
         """Declare a function that another module or object defines."""

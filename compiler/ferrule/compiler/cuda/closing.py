@@ -1,0 +1,72 @@
+"""The end: an image is unloaded with its code, and not after the driver has shut down.
+
+A library that is closed runs its finalisers, and so does a process that ends; but then the driver
+may have gone before.  Which of the two it is, code is told by a handler of `__cxa_atexit`, which
+the system calls before any finaliser.  It belongs to the state, and goes with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from llvmlite import ir
+
+from ferrule.compiler.cuda.cold import REGISTER, UNLOAD, cold, entry
+from ferrule.compiler.cuda.driver import Capture
+from ferrule.compiler.cuda.state import MAX_DEVICES, STATE, Phase, Status, call_driver, status
+from ferrule.runtime.llvm.emitter import Emitter
+from ferrule.runtime.llvm.layouts import I32, PTR, VOID
+
+_ENDING: Final = "ferrule_cuda_ending"
+_ENDING_TYPE: Final = ir.FunctionType(VOID, [PTR])
+_AT_EXIT: Final = ir.FunctionType(I32, [PTR, PTR, PTR])
+_FINALIZE: Final = ir.FunctionType(VOID, [PTR])
+
+
+def define_closing(emitter: Emitter) -> None:
+    """`REGISTER` and `UNLOAD`."""
+    closed = ir.Constant(I32, int(Phase.CLOSED))
+    with cold(emitter, _ENDING, _ENDING_TYPE) as (state,):
+        phase = emitter.field_ptr(state, STATE, "phase")
+        emitter.builder.atomic_rmw("xchg", phase, closed, "acq_rel")
+        emitter.ret()
+    with entry(emitter, REGISTER) as (state,):
+        with _found(emitter, "__cxa_atexit") as register:
+            ending = emitter.symbol(_ENDING, _ENDING_TYPE)
+            emitter.call_pointer(register, _AT_EXIT, [ending, state, state])
+        emitter.ret(status(Status.DONE))
+    with entry(emitter, UNLOAD) as (state,):
+        phase = emitter.field_ptr(state, STATE, "phase")
+        before = emitter.builder.atomic_rmw("xchg", phase, closed, "acq_rel")
+        loaded = emitter.icmp("eq", before, ir.Constant(I32, int(Phase.READY)))
+        # The driver's handles mean nothing in a child of a fork.
+        own = emitter.icmp("eq", emitter.call("getpid", []), emitter.load_field(state, STATE, "pid"))
+        with emitter.if_then(emitter.binary("and", loaded, own)):
+            _let_go(emitter, state)
+        with _found(emitter, "__cxa_finalize") as finalize:
+            emitter.call_pointer(finalize, _FINALIZE, [state])
+        emitter.ret(status(Status.DONE))
+
+
+@contextmanager
+def _found(emitter: Emitter, name: str) -> Iterator[ir.Value]:
+    """Emit code for where the C library has this function; yields its address."""
+    function = emitter.call("dlsym", [emitter.null(), emitter.cstring(name)])
+    with emitter.if_then(emitter.not_(emitter.is_null(function))):
+        yield function
+
+
+def _let_go(emitter: Emitter, state: ir.Value) -> None:
+    """Unload the library and release the contexts, also while somebody captures a stream."""
+    mode = emitter.alloca(I32, name="mode")
+    emitter.store(ir.Constant(I32, int(Capture.MODE_RELAXED)), mode)
+    call_driver(emitter, state, "cuThreadExchangeStreamCaptureMode", [mode])
+    call_driver(emitter, state, "cuLibraryUnload", [emitter.load_field(state, STATE, "library")])
+    contexts = emitter.field_ptr(state, STATE, "contexts")
+    with emitter.loop(emitter.const_i32(MAX_DEVICES)) as device:
+        context = emitter.load(emitter.index(contexts, PTR, device), PTR)
+        with emitter.if_then(emitter.not_(emitter.is_null(context))):
+            call_driver(emitter, state, "cuDevicePrimaryCtxRelease_v2", [device])
+    call_driver(emitter, state, "cuThreadExchangeStreamCaptureMode", [mode])

@@ -1,0 +1,197 @@
+"""Launches that the driver refuses, or would: what they may have, what to try, what to say."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from llvmlite import ir
+
+from ferrule.compiler.cuda.cold import (
+    ALLOW,
+    HINT_SLOT,
+    OPEN,
+    PROTOTYPES,
+    REFUSED,
+    attempt,
+    call,
+    cold,
+    end,
+    entry,
+    failed,
+    is_one_of,
+    put,
+    unless,
+)
+from ferrule.compiler.cuda.contexts import GONE
+from ferrule.compiler.cuda.driver import LAUNCH_CONFIG, Attribute, Result
+from ferrule.compiler.cuda.state import (
+    KERNEL,
+    MAX_DEVICES,
+    PROGRAM,
+    STATE,
+    Phase,
+    Status,
+    call_driver,
+    status,
+)
+from ferrule.runtime.llvm.emitter import Emitter
+from ferrule.runtime.llvm.layouts import I32, I64, PTR
+
+SIZES: Final = (
+    *(f"{size}Dim{axis}" for size in ("grid", "block") for axis in "XYZ"),
+    "sharedMemBytes",
+    "hStream",
+)
+"""What a message shows of a launch."""
+
+_AS_IT_WAS: Final = Status.PUSHED
+"""What `ferrule_cuda_renew` gives where there is nothing to renew."""
+
+_RENEW: Final = ir.FunctionType(I32, [PTR, PTR, PTR, PTR, PTR])
+_LIMITS: Final = ir.FunctionType(I32, [PTR, PTR, PTR, PTR])
+
+
+def define_refusing(emitter: Emitter) -> None:
+    """`ALLOW` and `REFUSED`, and what they call."""
+    _define_allow(emitter)
+    _define_renew(emitter)
+    _define_limits(emitter)
+    _define_refused(emitter)
+
+
+def _define_allow(emitter: Emitter) -> None:
+    """Always all that the device has, because other threads may launch it at the same time."""
+    with entry(emitter, ALLOW) as (state, kernel, device, smem, values):
+        build = emitter.builder
+        kept = emitter.icmp("ult", device, emitter.const_i32(MAX_DEVICES))
+        wide = build.zext(device, I64)
+        words = emitter.field_ptr(kernel, KERNEL, "allowed")
+        word = emitter.index(words, I64, build.lshr(wide, emitter.const_i64(6)))
+        bit = build.shl(emitter.const_i64(1), build.and_(wide, emitter.const_i64(63)))
+        with emitter.if_then(kept):
+            known = build.and_(build.load_atomic(word, "acquire", 8, typ=I64), bit)
+            with emitter.if_then(emitter.icmp("ne", known, emitter.const_i64(0))):
+                emitter.ret(status(Status.DONE))
+        handle = emitter.load_field(kernel, KERNEL, "handle")
+        place = emitter.alloca(I32, 2, name="asked")
+        most = _attribute(emitter, state, place, _SHARED, device, values=values)
+        static = _attribute(emitter, state, place, _STATIC, handle, device, values=values)
+        rest = emitter.binary("sub", most, static)
+        with emitter.if_then(emitter.icmp("sgt", smem, rest)):
+            end(emitter, Status.TOO_MUCH_SHARED, values, smem, device, rest)
+        kind = emitter.const_i32(Attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES)
+        attempt(emitter, state, values, "cuKernelSetAttribute", kind, rest, handle, device)
+        with emitter.if_then(kept):
+            build.atomic_rmw("or", word, bit, "release")
+        emitter.ret(status(Status.DONE))
+
+
+_SHARED: Final = ("cuDeviceGetAttribute", Attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
+_STATIC: Final = ("cuKernelGetAttribute", Attribute.SHARED_SIZE_BYTES)
+_THREADS: Final = ("cuKernelGetAttribute", Attribute.MAX_THREADS_PER_BLOCK)
+
+
+def _attribute(
+    emitter: Emitter,
+    state: ir.Value,
+    place: ir.Value,
+    asked: tuple[str, Attribute],
+    *of: ir.Value,
+    values: ir.Value,
+) -> ir.Value:
+    """An attribute of a device, or of a kernel on it; ends the function where that fails."""
+    name, attribute = asked
+    attempt(emitter, state, values, name, place, emitter.const_i32(attribute), *of)
+    return emitter.load(place, I32, name=attribute.name)
+
+
+def _define_renew(emitter: Emitter) -> None:
+    """`i32 ferrule_cuda_renew(ptr state, ptr program, ptr kernel, ptr used, ptr values)`: see to it
+    that a kernel's handle holds, of which `used` was refused."""
+    with cold(emitter, "ferrule_cuda_renew", _RENEW) as (state, program, kernel, used, values):
+        opening = [state, program, emitter.const_i32(-1), values]
+        opened = call(emitter, OPEN, PROTOTYPES[OPEN], *opening)
+        with unless(emitter, opened):
+            emitter.ret(opened)
+        handle = emitter.load_field(kernel, KERNEL, "handle")
+        with emitter.if_then(emitter.icmp("ne", handle, used)):
+            emitter.ret(status(Status.DONE))  # another thread was faster
+        place, library = emitter.alloca(PTR), emitter.load_field(state, STATE, "library")
+        asked = [place, library, emitter.load_field(program, PROGRAM, "names")]
+        result = call_driver(emitter, state, "cuLibraryGetKernel", asked)
+        with emitter.if_then(is_one_of(emitter, result, (Result.SUCCESS,))):
+            emitter.ret(status(_AS_IT_WAS))
+        phase = emitter.field_ptr(state, STATE, "phase")
+        phases = [ir.Constant(I32, int(each)) for each in (Phase.READY, Phase.UNLOADED)]
+        emitter.builder.cmpxchg(phase, *phases, "acq_rel", "acquire")
+        emitter.ret(call(emitter, OPEN, PROTOTYPES[OPEN], *opening))
+
+
+def _define_limits(emitter: Emitter) -> None:
+    """`i32 ferrule_cuda_limits(ptr state, ptr handle, ptr config, ptr values)`: which of the limits
+    of kernel and device a launch is beyond; 0 where that is not known."""
+    with cold(emitter, "ferrule_cuda_limits", _LIMITS) as (state, handle, config, values):
+        place, at = emitter.alloca(I32, 2, name="asked"), emitter.alloca(I32, name="device")
+        _ask(emitter, state, "cuCtxGetDevice", at)
+        device = emitter.load(at, I32)
+        found = []
+        for (name, attribute), of in (
+            (_THREADS, (handle, device)),
+            (_SHARED, (device,)),
+            (_STATIC, (handle, device)),
+        ):
+            number = emitter.const_i32(attribute)
+            _ask(emitter, state, name, place, number, *of)
+            found.append(emitter.load(place, I32, name=attribute.name))
+        threads = emitter.const_i32(1)
+        for size in SIZES[3:6]:
+            threads = emitter.binary("mul", threads, emitter.load_field(config, LAUNCH_CONFIG, size))
+        with emitter.if_then(emitter.icmp("sgt", threads, found[0])):
+            end(emitter, Status.TOO_MANY_THREADS, values, threads, device, found[0])
+        smem = emitter.load_field(config, LAUNCH_CONFIG, "sharedMemBytes")
+        rest = emitter.binary("sub", found[1], found[2])
+        with emitter.if_then(emitter.icmp("sgt", smem, rest)):
+            end(emitter, Status.TOO_MUCH_SHARED, values, smem, device, rest)
+        emitter.ret(status(Status.DONE))
+
+
+def _ask(
+    emitter: Emitter, state: ir.Value, name: str, *arguments: ir.Value
+) -> None:
+    """Call the driver; end the function well if that fails."""
+    with unless(emitter, call_driver(emitter, state, name, list(arguments))):
+        emitter.ret(status(Status.DONE))
+
+
+def _define_refused(emitter: Emitter) -> None:
+    """A launch whose kernel went with its context is made again; else its fault is found."""
+    with entry(emitter, REFUSED) as (
+        state, program, kernel, used, config, pointers, first, values,
+    ):  # fmt: skip
+        result = emitter.alloca(I32, name="result")
+        emitter.store(first, result)
+        with emitter.if_then(is_one_of(emitter, first, (*GONE, Result.INVALID_HANDLE))):
+            renewing = [state, program, kernel, used, values]
+            renewed = call(emitter, "ferrule_cuda_renew", _RENEW, *renewing)
+            with emitter.if_then(emitter.icmp("sgt", renewed, status(Status.DONE))):
+                emitter.ret(renewed)
+            with emitter.if_then(emitter.icmp("eq", renewed, status(Status.DONE))):
+                handle = emitter.load_field(kernel, KERNEL, "handle")
+                again = [config, handle, pointers, emitter.null()]
+                second = call_driver(emitter, state, "cuLaunchKernelEx", again)
+                emitter.store(second, result)
+                with emitter.if_then(is_one_of(emitter, second, (Result.SUCCESS,))):
+                    emitter.ret(status(Status.DONE))
+        last = emitter.load(result, I32)
+        beyond = (Result.INVALID_VALUE, Result.LAUNCH_OUT_OF_RESOURCES)
+        with emitter.if_then(is_one_of(emitter, last, beyond)):
+            handle = emitter.load_field(kernel, KERNEL, "handle")
+            limit = call(emitter, "ferrule_cuda_limits", _LIMITS, state, handle, config, values)
+            with unless(emitter, limit):
+                emitter.ret(limit)
+        failed(emitter, state, last, emitter.cstring("cuLaunchKernelEx"), values)
+        hint = emitter.load(emitter.index(values, I64, HINT_SLOT), I64)
+        for slot, size in enumerate(SIZES, HINT_SLOT):
+            put(emitter, values, slot, emitter.load_field(config, LAUNCH_CONFIG, size))
+        put(emitter, values, HINT_SLOT + len(SIZES), hint)
+        emitter.ret(status(Status.LAUNCH_FAILED))
