@@ -13,7 +13,8 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -32,7 +33,8 @@ CUDA = 2
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What came with a cuLaunchKernelEx; `parameters` are the bytes of each."""
+    """What came with a cuLaunchKernelEx: `parameters` are the bytes of each, `attributes` the
+    values, 64 bytes each, by their CUlaunchAttributeID."""
 
     kernel: str
     grid: tuple[int, ...]
@@ -40,6 +42,7 @@ class Launch:
     smem: int
     stream: int
     parameters: tuple[bytes, ...]
+    attributes: Mapping[int, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,7 @@ class FakeCuda:
         self.library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
         self.library.fake_call.restype = ctypes.POINTER(_CCall)
         self.library.fake_stream.restype = ctypes.c_void_p
+        self.library.fake_capture.restype = ctypes.c_bool
 
     def reset(self, devices: int = 2) -> None:
         """Forget everything: calls, contexts, libraries, failures to come."""
@@ -92,6 +96,26 @@ class FakeCuda:
         """Let cuLibraryLoadData take so long."""
         self.library.fake_delay_loads(int(seconds * 1e6))
 
+    def set_capability(self, device: int, capability: int) -> None:
+        """Let a device have a compute capability, ten times it: 90 at first."""
+        self.library.fake_capability(device, capability)
+
+    def limit_threads(self, most: int) -> None:
+        """Let the registers of every kernel be enough for so many threads a block."""
+        self.library.fake_limit_threads(most)
+
+    def reset_device(self, device: int) -> None:
+        """What cuDevicePrimaryCtxReset does: contexts and libraries go."""
+        self.library.fake_reset_device(device)
+
+    @contextmanager
+    def capturing(self, stream: int) -> Iterator[None]:
+        """Capture a stream into a graph; nothing may disturb that."""
+        self.library.fake_capture(ctypes.c_void_p(stream), True)
+        yield
+        whole = self.library.fake_capture(ctypes.c_void_p(stream), False)
+        assert whole, "the capture was disturbed"
+
     def set_current(self, device: int, *, primary: bool = False) -> None:
         """Let a context of somebody else be current on this thread; for -1, none."""
         self.library.fake_set_current(device, primary)
@@ -122,9 +146,15 @@ class FakeCuda:
         return int(self.library.fake_retained(device))
 
 
+class _CAttribute(ctypes.Structure):
+    """CUlaunchAttribute."""
+
+    _fields_ = [("id", ctypes.c_int), ("pad", ctypes.c_char * 4), ("value", ctypes.c_ubyte * 64)]
+
+
 class _CCall(ctypes.Structure):
     _fields_ = [
-        ("name", ctypes.c_char * 32),
+        ("name", ctypes.c_char * 40),
         ("kernel", ctypes.c_char * 512),
         ("result", ctypes.c_int),
         ("device", ctypes.c_int),
@@ -133,6 +163,8 @@ class _CCall(ctypes.Structure):
         ("numbers", ctypes.c_longlong * 8),
         ("sizes", ctypes.c_int * 32),
         ("bytes", ctypes.c_void_p),
+        ("num_attributes", ctypes.c_int),
+        ("attributes", _CAttribute * 8),
     ]
 
 
@@ -145,7 +177,9 @@ def _call(found: _CCall) -> Call:
         starts = [sum(sizes[:i]) for i in range(len(sizes))]
         parameters = tuple(data[at : at + size] for at, size in zip(starts, sizes, strict=True))
         kernel, (smem, stream) = found.kernel.decode(), numbers[6:]
-        launch = Launch(kernel, numbers[:3], numbers[3:6], smem, stream, parameters)
+        given = found.attributes[: found.num_attributes]
+        attributes = {each.id: bytes(each.value) for each in given}
+        launch = Launch(kernel, numbers[:3], numbers[3:6], smem, stream, parameters, attributes)
     return Call(name, found.result, found.device, numbers, launch)
 
 
@@ -267,6 +301,11 @@ def _release(address: int) -> None:
 _new_capsule = ctypes.pythonapi.PyCapsule_New
 _new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 _new_capsule.restype = ctypes.py_object
+
+
+def forge(array: np.ndarray[Any, Any], device_id: int = 0) -> _Forged:
+    """What speaks DLPack's protocol for the memory of an array, and says that it is on a GPU."""
+    return _Forged(array, device_id)
 
 
 def forged(array: np.ndarray[Any, Any], device_id: int = 0) -> Any:

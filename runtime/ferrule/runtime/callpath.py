@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ferrule import specs
+from ferrule.runtime.cupystream import on_current_stream
 from ferrule.runtime.values import Place, Refusal, convert
 
 _MISSING = object()
@@ -18,7 +19,10 @@ _MISSING = object()
 def prepare_call(
     function: Any, values: tuple[Any, ...], kwnames: tuple[str, ...] | None
 ) -> tuple[Any, ...]:
-    """The arguments for tvm-ffi's generic call; the last of `values` belong to `kwnames`."""
+    """The arguments for tvm-ffi's generic call; the last of `values` belong to `kwnames`.
+
+    They are let go of when the call has ended, not before: `OnStream` counts on it.
+    """
     if function.__chandle__() == 0:
         raise RuntimeError("the function object of this function was moved away")
     signature, plan = function.signature, function.call_plan
@@ -31,12 +35,11 @@ def prepare_call(
     params = signature.arguments
     bound = bind(signature.name, params, places, values, kwnames or ())
     try:
-        return tuple(
-            [
-                value if accepted.takes(value) else convert(Place(signature, i), params[i], value)
-                for i, (value, accepted) in enumerate(zip(bound, taken, strict=True))
-            ]
-        )
+        converted = [
+            value if accepted.takes(value) else convert(Place(signature, i), params[i], value)
+            for i, (value, accepted) in enumerate(zip(bound, taken, strict=True))
+        ]
+        return on_current_stream(tuple(converted))
     except Refusal as refusal:
         error = refusal.error
     # Out here the error has no context and one frame, and without its name there is no cycle.

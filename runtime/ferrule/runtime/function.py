@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import tvm_ffi
 
 from ferrule import specs
-from ferrule.runtime.artefacts import ObjectCode, Origin
+from ferrule.runtime.artefacts import DeviceOrigin, ObjectCode, Origin
 from ferrule.runtime.callpath import prepare_call
 from ferrule.runtime.engine import Engine
 from ferrule.runtime.entry.key import ANY_FUNCTION, CallTraits, entry_key
@@ -122,7 +122,8 @@ class _Members:
         the wrapper refuses is raised by each call.
         """
         state, gate = _state_of(self), _shared_gate()
-        values = prepare_call(self, (*args, *kwargs.values()), tuple(kwargs))
+        # A plain tuple: a stream that was current now is not one for later calls.
+        values = tuple(prepare_call(self, (*args, *kwargs.values()), tuple(kwargs)))
         unpacks = holds_containers(state.signature.result)
         if gate is not None:
             bound: Callable[[], Any] = gate.bind(self, state.plan, values, unpacks=unpacks)
@@ -141,9 +142,14 @@ class _Members:
         """The assembly of the code that runs on the CPU."""
         return _state_of(self).origin.text("asm")
 
-    def inspect_ptx(self) -> str:
-        """The PTX of the kernels. StageError where there are none for a GPU."""
-        return _state_of(self).origin.text("ptx")
+    def inspect_ptx(self) -> str | dict[str, str]:
+        """The PTX of the kernels; where it was compiled for several architectures, by architecture.
+
+        StageError where there are none for a GPU.
+        """
+        origin = _state_of(self).origin
+        texts = dict(origin.ptx()) if isinstance(origin, DeviceOrigin) else {}
+        return texts if len(texts) > 1 else origin.text("ptx")
 
     def export_to_c(
         self,
@@ -245,8 +251,8 @@ else:
     HEAP = make_heap_type("ferrule.Function", _DOC) if find_spec("llvmlite") else None
 
     def _call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        values = (*args, *kwargs.values())
-        result = tvm_ffi.Function.__call__(self, *prepare_call(self, values, tuple(kwargs)))
+        values = prepare_call(self, (*args, *kwargs.values()), tuple(kwargs))
+        result = tvm_ffi.Function.__call__(self, *values)
         return unpack(result) if holds_containers(self.signature.result) else result
 
     def _make_type() -> type[Any]:

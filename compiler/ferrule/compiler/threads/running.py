@@ -28,13 +28,15 @@ from ferrule.compiler.threads.state import (
     NO_FAULT,
     RUN,
     RUN_TYPE,
+    SIGNALS,
+    SIGNALS_TYPE,
     STATE,
     call_runtime,
 )
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import BYTE_ARRAY, I32, I64, PTR, VOID, Field, Layout
 
-ENTRIES: Final = (RUN,)
+ENTRIES: Final = (RUN, SIGNALS)
 
 WORTH_SHARING: Final = 40_000
 """Nanoseconds of work from which on it is shared: waking sleeping threads takes about as long."""
@@ -58,7 +60,6 @@ _SHARE: Final = ir.FunctionType(I32, [PTR, PTR, PTR, PTR, I64, I64, I64, I64])
 _TEAM: Final = ir.FunctionType(I32, [PTR, PTR])
 _WORK: Final = ir.FunctionType(VOID, [PTR])
 _FAIL: Final = ir.FunctionType(VOID, [PTR, I64, I32, PTR])
-_SIGNALS: Final = ir.FunctionType(I32, [PTR])
 _FLOAT: Final = ir.DoubleType()
 
 
@@ -120,7 +121,7 @@ def _define_team(emitter: Emitter) -> None:
 def _define_signals(emitter: Emitter) -> None:
     """`i32 ferrule_threads_signals(ptr state)`: the status `INTERRUPTED` where one is an error."""
     e = emitter
-    with e.define("ferrule_threads_signals", I32, [PTR], names=("state",)) as function:
+    with e.define(SIGNALS, I32, SIGNALS_TYPE.args, names=("state",)) as function:
         state = function.args[0]
         now = _own(e, "now", _NOW)
         since = e.builder.sub(now, e.load_field(state, STATE, "checked"))
@@ -206,7 +207,7 @@ def _define_work(emitter: Emitter) -> None:
             _own(e, "fail", _FAIL, job, piece, status, values)
             e.ret()
         with e.if_then(checks):
-            ended = _own(e, "signals", _SIGNALS, e.load_field(job, JOB, "state"))
+            ended = _own(e, "signals", SIGNALS_TYPE, e.load_field(job, JOB, "state"))
             with e.if_then(e.icmp("ne", ended, e.const_i32(DONE)), likely=False):
                 _own(e, "fail", _FAIL, job, e.const_i64(-1), ended, values)
                 e.ret()

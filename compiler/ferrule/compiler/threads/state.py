@@ -87,6 +87,10 @@ CODE: Final = ir.FunctionType(I32, [PTR, PTR, I64, I64])
 """`i32 (ptr frame, ptr values, i64 first, i64 last)`: runs the blocks first <= i < last one after
 the other; the status of the first that failed, with the values of its fault, else 0."""
 
+SIGNALS: Final = "ferrule_threads_signals"
+SIGNALS_TYPE: Final = ir.FunctionType(I32, [PTR])
+"""`i32 (ptr state)`: the status `INTERRUPTED` where a signal's handler raised, else `DONE`."""
+
 RUN: Final = "ferrule_run_blocks"
 RUN_TYPE: Final = ir.FunctionType(I32, [PTR, PTR, PTR, PTR, I64, I64, I64])
 

@@ -7,7 +7,7 @@ are internal.  The text is verified by LLVM, not optimised, and depends on the p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from llvmlite import ir
@@ -73,7 +73,7 @@ class _Module:
         e, (types, names) = self.emitter, host_types(self.program)
         if not needs_frame(self.program):
             with e.define(SYMBOL, I32, types, names=names, attributes=("nounwind",)) as f:
-                emit_host(self.program, e, self.faults, f.args, self.host_op)
+                self.emit_host(f.args)
             return
         inner = declare_inner(e, types, names)
         with e.define(SYMBOL, I32, types, names=names, attributes=("nounwind",)) as f:
@@ -81,7 +81,12 @@ class _Module:
         with e.body(inner):
             places = places_of(self.program, e, inner.args)
             self.allocator = Allocator(places, DeviceType.CPU, e.const_i32(0))
-            emit_host(self.program, e, self.faults, inner.args[1:], self.host_op)
+            self.emit_host(inner.args[1:])
+
+    def emit_host(self, arguments: Sequence[ir.Value]) -> None:
+        """The code of the host function."""
+        e = self.emitter
+        emit_host(self.program, e, self.faults, arguments, self.host_op, interruptible=True)
 
     def kernel(self, kernel: ops.Function, known: Launched) -> None:
         """What runs blocks of a kernel; what is constant in every launch is constant in it."""

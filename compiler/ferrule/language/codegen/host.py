@@ -18,6 +18,7 @@ from ferrule.compiler.artefacts import Body, DeviceCode
 from ferrule.language.codegen import hints
 from ferrule.language.codegen.allocation import keeps
 from ferrule.language.codegen.functions import Faults, FunctionLowering, HostOps
+from ferrule.language.codegen.interrupts import Interrupts, has_long_loops
 from ferrule.language.codegen.linking import device_code_of, links_of, parts_of
 from ferrule.language.codegen.scalars import memory_type, value_type
 from ferrule.language.ir import ops
@@ -47,12 +48,16 @@ def emit_host(
     faults: Faults,
     arguments: Sequence[ir.Value],
     host_op: HostOps,
+    *,
+    interruptible: bool = False,
 ) -> None:
     """The code of the host function, to the `ret`, at the beginning of a function with these
-    arguments."""
+    arguments.  `interruptible`: its loops ask for signals."""
     hints.prefer_wide_vectors(emitter.current)
     rest = iter(arguments)
     lowering = FunctionLowering(emitter, faults, host_op=host_op)
+    if interruptible and has_long_loops(program.host):
+        lowering.at_loop_end = Interrupts(lowering)
     lowering.fault_values = next(rest)
     lowering.results = None if program.result is None else next(rest)
     if keeps(program):

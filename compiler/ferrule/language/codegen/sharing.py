@@ -116,7 +116,7 @@ def emit_work(
 
     def shared() -> None:
         piece = _multiple(b, few, work.grain)
-        arguments = [_state(e), function, frame, values, work.count, piece, work.grain]
+        arguments = [threads_state(e), function, frame, values, work.count, piece, work.grain]
         status = e.call(e.symbol(RUN, RUN_TYPE), arguments, "status")
         is_setting = b.icmp_signed("==", status, ir.Constant(I32, BAD_SETTING))
         fault = ir.Constant(I32, lowering.faults.number(bad_setting()))
@@ -191,7 +191,7 @@ def _multiple(b: ir.IRBuilder, count: ir.Value, of: ir.Value) -> ir.Value:
     return b.select(b.icmp_signed(">", multiple, of), multiple, of)
 
 
-def _state(emitter: Emitter) -> ir.Value:
+def threads_state(emitter: Emitter) -> ir.Value:
     """Where the object keeps what it knows of the OpenMP runtime."""
     known = emitter.module.globals.get(_STATE)
     if known is None:
