@@ -19,15 +19,13 @@ from ferrule import arch
 
 THREADS = 256
 WARPS = THREADS // arch.WARP_SIZE
-EACH = 16  # elements a thread
+EACH = 64  # elements a thread
 
 
 def by_lanes(value, op, lanes):
     """`op` of the values of neighbouring lanes: this is arch.warp_reduction."""
-    step = lanes // 2
-    while step > 0:
-        value = op(value, arch.shuffle_sync_bfly(value, step))
-        step //= 2
+    for step in fe.range_constexpr(lanes.bit_length() - 1):
+        value = op(value, arch.shuffle_sync_bfly(value, 1 << step))
     return value
 
 

@@ -24,7 +24,8 @@ ROWS = TILE // FEW  # of threads
 def load_tile(tile, a, row, column):
     """Brings a tile of a, from that row and column on, into shared memory."""
     tx, ty, _ = arch.thread_idx()
-    for i in range(ty, TILE, ROWS):
+    for step in fe.range_constexpr(FEW):
+        i = step * ROWS + ty
         inside = row + i < a.shape[0] and column + tx < a.shape[1]
         tile[i, tx] = a[row + i, column + tx] if inside else 0.0
 

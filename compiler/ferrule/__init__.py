@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ferrule.language.containers import List as List
     from ferrule.language.containers import Map as Map
     from ferrule.language.containers import Object as Object
+    from ferrule.language.containers import as_type as as_type
     from ferrule.language.containers import make_object as make_object
     from ferrule.language.decorators import jit as jit
     from ferrule.language.decorators import kernel as kernel
@@ -117,6 +118,7 @@ if TYPE_CHECKING:
     from ferrule.language.views import recast_tensor as recast_tensor
     from ferrule.runtime import CudaError as CudaError
     from ferrule.runtime import DivergenceError as DivergenceError
+    from ferrule.runtime import RaceError as RaceError
     from ferrule.runtime import Function as Function
     from ferrule.runtime import LaunchError as LaunchError
     from ferrule.runtime import Module as Module
@@ -195,7 +197,7 @@ _VECTORS = (
 )
 _ALLOCATION = "empty empty_like zeros"
 _CALLS = "call extern_func import_func raise_error"
-_CONTAINERS = "Array Dict List Map Object make_object"
+_CONTAINERS = "Array Dict List Map Object as_type make_object"
 _VIEWS = "domain_offset elem_less make_tensor recast_ptr recast_tensor"
 _ATTRIBUTES = {
     "__version__": ("ferrule.specs._version", "__version__"),
@@ -206,6 +208,7 @@ _ATTRIBUTES = {
     "Function": ("ferrule.runtime", "Function"),
     "LaunchError": ("ferrule.runtime", "LaunchError"),
     "Module": ("ferrule.runtime", "Module"),
+    "RaceError": ("ferrule.runtime", "RaceError"),
     "export_library": ("ferrule.runtime", "export_library"),
     "from_dlpack": ("ferrule.runtime", "from_dlpack"),
     "get_global_func": ("ferrule.runtime", "get_global_func"),

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.skipif(
 
 HEAP = "a string of more than seven bytes \u4f60"
 CODE = """
+#include <csignal>
 #include <tvm/ffi/tvm_ffi.h>
 namespace ffi = tvm::ffi;
 
@@ -36,8 +37,15 @@ ffi::Optional<int64_t> half(int64_t i) {
 }
 ffi::Any call(ffi::Function f, int64_t x) { return f(x); }
 void fail(ffi::String s) { TVM_FFI_THROW(IndexError) << "no " << s; }
+void interrupted() {
+  std::raise(SIGINT);
+  if (TVMFFIEnvCheckSignals() != 0) throw ffi::EnvErrorAlreadySet();
+}
 """
-NAMES = ["join", "same_bytes", "first_size", "itself", "several", "half", "call", "fail"]
+NAMES = [
+    *("join", "same_bytes", "first_size", "itself", "several", "half", "call", "fail"),
+    "interrupted",
+]
 
 
 @pytest.fixture(scope="module")
@@ -124,3 +132,18 @@ def test_errors_and_calls_back(module: Any) -> None:
 
 def _odd(x: int) -> int:
     raise ValueError(f"odd {x}")
+
+
+def test_a_signal_that_the_callee_sees_is_the_error(module: Any) -> None:
+    def with_a_function(f):
+        called("interrupted")
+
+    def plain(n: fe.Int32):
+        called("interrupted")
+
+    for host, example, value in (
+        (with_a_function, params.Function("f"), print),
+        (plain, 1, 1),
+    ):
+        with pytest.raises(KeyboardInterrupt):
+            compiled(host, example)(value)

@@ -120,5 +120,5 @@ def test_architectures_must_agree() -> None:
         inner(a, a)
         nothing_kernel(a).launch(grid=1, block=1)
 
-    with pytest.raises(fe.CompileError, match="sm_80 and sm_90a: compile them for one GPU"):
+    with pytest.raises(fe.CompileError, match="sm_80 and sm_90a: compile them for the same GPU"):
         fe.compile(host, vector(), options="--target cuda --gpu-arch sm_80")

@@ -190,6 +190,24 @@ def test_an_exception_keeps_its_class_its_message_and_its_traceback(register: Re
     assert a.tolist() == [1, 0]
 
 
+class _Wordless(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("error", [_Wordless(), ValueError("\udcff")])
+def test_an_exception_that_tvm_ffi_cannot_read_is_an_error_too(error: Exception) -> None:
+    def raising(*_: Any) -> None:
+        raise error
+
+    def host(f):
+        f()
+
+    with pytest.raises(RuntimeError, match="tvm-ffi could not read its error"):
+        compiled(host, params.Function("f"))(raising)
+
+
 def test_a_missing_function_is_named_until_it_is_there(register: Register) -> None:
     name = "ferrule.test.calls.later"
 

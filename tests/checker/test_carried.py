@@ -17,7 +17,7 @@ from ferrule.compiler.messages.catalogue import body_fault
 from ferrule.compiler.messages.table import Table, phrases
 from ferrule.compiler.placement import Wanted, as_data
 from ferrule.compiler.precompiled import Piece, Precompiled, Reference, joined
-from ferrule.compiler.support import CHECKS, support_data
+from ferrule.compiler.support import CHECKS, Need, support_data
 from ferrule.specs import Float32, Int32, Param, Scalar, Signature, Tensor, sym_int
 from ferrule.specs.params import Map, String
 
@@ -47,7 +47,9 @@ def test_objects_are_small() -> None:
 
 def test_what_is_not_known_to_be_needed_is_all_there() -> None:
     triple = targets.host_triple()
-    few, all_of_it = (support_data(CHECKS, triple, part) for part in (frozenset[str](), None))
+    few, all_of_it = (
+        support_data((Need(CHECKS, part),), triple) for part in (frozenset[str](), None)
+    )
     assert len(few) < len(all_of_it) / 2
 
 

@@ -11,7 +11,9 @@ import pytest
 from ptxas import ARCHS, assemble
 
 from ferrule import specs
+from ferrule.compiler.artefacts import DeviceCode
 from ferrule.compiler.cuda import archs
+from ferrule.compiler.cuda.making import DeviceOptions
 from ferrule.compiler.errors import CompileError
 from ferrule.language.codegen.device import entry_names, lower_device
 from ferrule.language.codegen.errors import CodegenError
@@ -22,6 +24,18 @@ from ferrule.language.ir.types import TensorType
 from ferrule.language.ir.verifier import VerifierError, verify
 from ferrule.language.mathlib import expand_maths
 from ferrule.specs import Int32, Int64, sym_int, sym_int64
+
+
+def lowered_for(program: ops.Program, arch: str) -> DeviceCode:
+    """The kernels for one architecture."""
+    return lower_device(program, DeviceOptions((arch,)))
+
+
+def text_of(code: DeviceCode) -> str:
+    """The PTX of code for one architecture."""
+    (image,) = code.images
+    return image.ptx
+
 
 DTYPES = (
     *(specs.Boolean, specs.Int8, specs.Int16, specs.Int32, specs.Int64, specs.Uint8),
@@ -90,7 +104,7 @@ def _ops() -> Iterator[tuple[Make, specs.DType, specs.DType]]:
 
 def ptx_of_every_op(arch: str) -> str:
     """One module with all of them."""
-    return lower_device(expand_maths(program(*every_op())), arch).ptx
+    return text_of(lowered_for(expand_maths(program(*every_op())), arch))
 
 
 @cache
@@ -154,8 +168,8 @@ def test_a_symbol_of_no_tensor_follows_the_parameters() -> None:
         builder.store(tensor, (i,), builder.size(Int32, n + 1))
     function = ops.Function("k", "kernel", (tensor,), region.freeze())
     assert [str(p.type) for p in kernel_parameters(function)] == ["{ptr}", "i32"]
-    code = lower_device(ops.Program("p", (function,), program().host, {n: "n"}), "sm_80")
-    assert ".param .b32 k_param_1" in code.ptx or ".param .u32 k_param_1" in code.ptx
+    code = lowered_for(ops.Program("p", (function,), program().host, {n: "n"}), "sm_80")
+    assert ".param .b32 k_param_1" in text_of(code) or ".param .u32 k_param_1" in text_of(code)
 
 
 def launched(block: ops.Value | None, size: int) -> ops.Program:
@@ -173,12 +187,12 @@ def launched(block: ops.Value | None, size: int) -> ops.Program:
 
 
 def test_a_constant_block_is_required_of_the_launch() -> None:
-    assert ".reqntid 96, 1, 1" in lower_device(launched(None, 96), "sm_80").ptx
+    assert ".reqntid 96, 1, 1" in text_of(lowered_for(launched(None, 96), "sm_80"))
 
 
 def test_registers_suffice_for_the_largest_block_that_may_come() -> None:
     block = ops.Value(Int64, "block")
-    assert ".maxntid 1024" in lower_device(launched(block, 0), "sm_80").ptx
+    assert ".maxntid 1024" in text_of(lowered_for(launched(block, 0), "sm_80"))
 
 
 def copies(*names: str) -> ops.Program:
@@ -187,7 +201,7 @@ def copies(*names: str) -> ops.Program:
 
 
 def test_names_that_ptx_does_not_have_are_spelled_out() -> None:
-    code = lower_device(copies("_", "", "WARP_SZ", "größe"), "sm_80")
+    code = lowered_for(copies("_", "", "WARP_SZ", "größe"), "sm_80")
     assert code.kernels == ("kernel__", "kernel_", "kernel_WARP_SZ", "gr$uf6$udfe")
 
 
@@ -214,32 +228,23 @@ def wide(count: int) -> ops.Program:
 def test_many_parameters_need_a_newer_version_of_ptx(
     arch: str, count: int, version: str, tmp_path: Path
 ) -> None:
-    code = lower_device(wide(count), arch)
-    assert f".version {version}\n" in code.ptx
-    assert f".param .align 8 .b8 k_param_{count - 1}[40]" in code.ptx
-    assemble(code.ptx, arch, tmp_path)
+    code = lowered_for(wide(count), arch)
+    assert f".version {version}\n" in text_of(code)
+    assert f".param .align 8 .b8 k_param_{count - 1}[40]" in text_of(code)
+    assemble(text_of(code), arch, tmp_path)
 
 
 @pytest.mark.parametrize(("arch", "count", "limit"), [("sm_80", 820, 32764), ("sm_60", 103, 4096)])
 def test_parameters_beyond_the_limit_are_refused(arch: str, count: int, limit: int) -> None:
     message = f"kernel k take {40 * count} bytes, but the target has room for {limit}: pass fewer"
     with pytest.raises(CodegenError, match=message):
-        lower_device(wide(count), arch)
-
-
-def test_a_kernel_that_prints_is_refused() -> None:
-    builder = Builder()
-    with builder.region() as region:
-        builder.append(ops.Print("hello", ()))
-    speaking = ops.Function("k", "kernel", (), region.freeze())
-    with pytest.raises(CodegenError, match="printing in a kernel is not supported"):
-        lower_device(program(speaking), "sm_80")
+        lowered_for(wide(count), arch)
 
 
 @pytest.mark.parametrize("size", [0, 1025, 4096])
 def test_a_constant_block_that_no_launch_accepts_is_not_required(size: int) -> None:
     # The call raises LaunchError before there is a launch.
-    ptx = lower_device(launched(None, size), "sm_80").ptx
+    ptx = text_of(lowered_for(launched(None, size), "sm_80"))
     assert ".reqntid" not in ptx
 
 
@@ -247,7 +252,7 @@ def test_a_constant_block_that_no_launch_accepts_is_not_required(size: int) -> N
 def test_ptxas_takes_spelled_out_names(tmp_path: Path) -> None:
     names = ("_", "WARP_SZ", "größe", "add", "u32", "entry", "tid")
     made = (kernel(name, Int32, Int32, lambda _, x, __: x) for name in names)
-    assemble(lower_device(program(*made), "sm_80").ptx, "sm_80", tmp_path)
+    assemble(text_of(lowered_for(program(*made), "sm_80")), "sm_80", tmp_path)
 
 
 def test_an_unknown_architecture_is_refused() -> None:
@@ -307,10 +312,10 @@ def test_a_device_that_is_too_old_is_an_error() -> None:
 
 
 def test_the_architecture_comes_from_option_environment_or_device() -> None:
-    assert archs.choose_arch("sm_80", {"FERRULE_GPU_ARCH": "sm_90"}, list) == "sm_80"
-    assert archs.choose_arch(None, {"FERRULE_GPU_ARCH": "sm_90"}, list) == "sm_90"
-    assert archs.choose_arch(None, {}, lambda: [(8, 9), (9, 0)]) == "sm_89"
+    assert archs.choose_archs("sm_80", {"FERRULE_GPU_ARCH": "sm_90"}, list) == ("sm_80",)
+    assert archs.choose_archs(None, {"FERRULE_GPU_ARCH": "sm_90"}, list) == ("sm_90",)
+    assert archs.choose_archs(None, {}, lambda: [(8, 9), (9, 0)]) == ("sm_89",)
     with pytest.raises(CompileError, match="this machine has no GPU to take it from"):
-        archs.choose_arch(None, {}, list)
+        archs.choose_archs(None, {}, list)
     with pytest.raises(CompileError, match="variable FERRULE_GPU_ARCH is 'sm_1'"):
-        archs.choose_arch(None, {"FERRULE_GPU_ARCH": "sm_1"}, list)
+        archs.choose_archs(None, {"FERRULE_GPU_ARCH": "sm_1"}, list)

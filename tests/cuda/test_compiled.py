@@ -182,16 +182,18 @@ def test_a_kernel_is_allowed_the_shared_memory_that_a_launch_needs(fake_cuda: Fa
         kernel(b).launch(grid=1, block=32, smem=size)
 
     function, most = compiled(with_smem, vector(), fe.Int32), 232448 - 1024
-    fake_cuda.set_current(0)
+    for call in ("cuKernelSetAttribute", "cuKernelGetAttribute"):
+        fake_cuda.fail(call, 2)
+        with pytest.raises(fe.CudaError, match=rf"{call} failed with .* in the launch of kernel$"):
+            function(floats(8), most)
+    fake_cuda.clear()
     for size in (48128, 48129, most):
-        function(floats(8), size)
-    assert [launch.smem for launch in fake_cuda.launches()] == [48128, 48129, most]
-    fake_cuda.fail("cuKernelSetAttribute", 2)
-    with pytest.raises(fe.CudaError, match=r"cuKernelSetAttribute failed with .* in the launch"):
-        function(floats(8), most)
-    fake_cuda.fail("cuDeviceGetAttribute", 2)
-    with pytest.raises(fe.CudaError, match=r"cuDeviceGetAttribute failed with .* in the launch"):
-        function(floats(8), most)
+        for device in (0, 1):
+            function(floats(8, device=device), size)
+    sizes = [48128, 48128, 48129, 48129, most, most]
+    assert [launch.smem for launch in fake_cuda.launches()] == sizes
+    allowed = [c.numbers for c in fake_cuda.calls() if c.name == "cuKernelSetAttribute"]
+    assert allowed == [(8, most, 0), (8, most, 1)]  # once on each device
     with pytest.raises(fe.LaunchError, match=r"smem to be in \[0, 231424\], but got 231425"):
         function(floats(8), most + 1)
 

@@ -12,7 +12,17 @@ from pathlib import Path
 import pytest
 from cuda_device import FakeCuda, build
 
-from ferrule.compiler.cuda.driver import CALLS, LAUNCH_CONFIG, Result
+from ferrule.compiler.cuda.driver import (
+    ATTRIBUTE,
+    CALLS,
+    CLUSTER,
+    EVENT,
+    LAUNCH_CONFIG,
+    Attribute,
+    Capture,
+    LaunchAttribute,
+    Result,
+)
 from ferrule.runtime.llvm.layouts import I32, PTR
 
 HANDLES = ("CUcontext", "CUfunction", "CUkernel", "CUlibrary", "CUstream")
@@ -60,16 +70,32 @@ def test_functions_are_those_of_the_header(header: Path, name: str) -> None:
 
 def test_numbers_are_those_of_the_header(header: Path) -> None:
     text = header.read_text(encoding="utf-8")
-    for result in Result:
-        name = "CUDA_SUCCESS" if not result else f"CUDA_ERROR_{result.name}"
-        assert re.search(rf"\b{name}\s*=\s*{result.value}\b", text)
+    names = {result: f"CUDA_ERROR_{result.name}" for result in Result if result}
+    names[Result.SUCCESS] = "CUDA_SUCCESS"
+    names |= {each: f"CU_STREAM_CAPTURE_{each.name}" for each in Capture}
+    names |= {each: f"CU_LAUNCH_ATTRIBUTE_{each.name}" for each in LaunchAttribute}
+    for value, name in names.items():
+        assert re.search(rf"\b{name}\s*=\s*{value.value}\b", text), name
+    for each in Attribute:
+        kinds = rf"CU_(DEVICE|FUNC)_ATTRIBUTE_{each.name}"
+        assert re.search(rf"\b{kinds}\s*=\s*{each.value}\b", text), each
 
 
 @pytest.mark.needs_cc
 def test_the_config_lies_as_in_the_header(header: Path, tmp_path: Path) -> None:
-    checks = [f"sizeof(CUlaunchConfig) == {LAUNCH_CONFIG.size}"]
-    for name in LAUNCH_CONFIG.names:
-        checks.append(f"offsetof(CUlaunchConfig, {name}) == {LAUNCH_CONFIG.offset(name)}")
+    checks = []
+    for layout in (LAUNCH_CONFIG, ATTRIBUTE):
+        checks.append(f"sizeof({layout.name}) == {layout.size}")
+        for name in layout.names:
+            checks.append(f"offsetof({layout.name}, {name}) == {layout.offset(name)}")
+    value, last = ATTRIBUTE.offset("value"), "triggerAtBlockStart"
+    for layout in (CLUSTER, EVENT):
+        for name in layout.names:
+            place = f"offsetof(CUlaunchAttribute, value.{layout.name}.{name})"
+            checks.append(f"{place} == {value + layout.offset(name)}")
+    for name in (name for name in EVENT.names if name != last):
+        place = f"offsetof(CUlaunchAttribute, value.launchCompletionEvent.{name})"
+        checks.append(f"{place} == {value + EVENT.offset(name)}")
     lines = ["#include <stddef.h>", "#include <cuda.h>"]
     lines += [f'_Static_assert({check}, "{check}");' for check in checks]
     source = tmp_path / "config.c"

@@ -14,6 +14,7 @@ from cuda_device import FakeCuda, build, has_libcuda
 import ferrule as fe
 
 WHERE = "in the launch of {first}"
+SIZES = "grid (4, 1, 1), block (128, 1, 1), 0 bytes of shared memory a block, stream 0"
 OUT_OF_MEMORY = 2
 ON_THE_WAY = [
     "cuInit",
@@ -26,29 +27,73 @@ ON_THE_WAY = [
 ]
 
 
+CODES = {
+    2: ("CUDA_ERROR_OUT_OF_MEMORY", "out of memory", None),
+    3: ("CUDA_ERROR_NOT_INITIALIZED", "initialization error", "a process that was forked"),
+    4: ("CUDA_ERROR_DEINITIALIZED", "driver shutting down", None),
+    222: ("CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "unsupported PTX version", "update the NVIDIA"),
+    709: ("CUDA_ERROR_CONTEXT_IS_DESTROYED", "context is destroyed", None),
+    710: ("CUDA_ERROR_ASSERT", "device-side assert triggered", "an assertion failed in an earlier"),
+    719: ("CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure", "an earlier kernel failed"),
+    900: ("CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "not permitted in a capture", "call it once"),
+}
+"""What the driver says of an error, and a word of what to do."""
+RECOVERED = {("cuCtxGetDevice", 709), ("cuCtxPushCurrent_v2", 709)}
+"""What a destroyed context is made good for."""
+
+
+@pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize("name", ON_THE_WAY)
-def test_a_call_that_fails_is_named(fake_cuda: FakeCuda, launches: Launches, name: str) -> None:
-    fake_cuda.fail(name, OUT_OF_MEMORY)
-    assert launches.refused(device=1) == (
-        f"CudaError: {name} failed with CUDA_ERROR_OUT_OF_MEMORY (2: out of memory) {WHERE}"
-    )
+def test_a_call_that_fails_is_named(
+    fake_cuda: FakeCuda, launches: Launches, name: str, code: int
+) -> None:
+    words, text, hint = CODES[code]
+    fake_cuda.fail(name, code)
+    if (name, code) in RECOVERED:
+        launches.call_from_c(device=1)
+        return
+    error = launches.refused(device=1)
+    sizes = f": {SIZES}" if name == "cuLaunchKernelEx" else ""
+    said = f"CudaError: {name} failed with {words} ({code}: {text}) {WHERE}{sizes}"
+    assert error == said if hint is None else error.startswith(f"{said}; ") and hint in error
 
 
+@pytest.mark.parametrize("code", [2, 709, 719])
 @pytest.mark.parametrize("name", [*ON_THE_WAY, "cuLibraryGetKernel"])
 def test_a_failure_leaves_nothing_behind_and_the_next_call_works(
-    fake_cuda: FakeCuda, launches: Launches, name: str
+    fake_cuda: FakeCuda, launches: Launches, name: str, code: int
 ) -> None:
-    fake_cuda.fail(name, OUT_OF_MEMORY)
-    launches.refused(device=1)
+    fake_cuda.fail(name, code)
+    fake_cuda.set_current(0)
+    if (name, code) in RECOVERED:
+        launches.call_from_c(device=1)
+    else:
+        launches.refused(device=1)
     loaded = name not in ("cuInit", "cuLibraryLoadData", "cuLibraryGetKernel")
     assert fake_cuda.libraries == int(loaded)
     # A pop that fails pops nothing.
-    assert fake_cuda.depth == int(name == "cuCtxPopCurrent_v2")
+    popped = name != "cuCtxPopCurrent_v2"
+    assert (fake_cuda.depth, fake_cuda.device) == ((1, 0) if popped else (2, 1))
     fake_cuda.set_current(-1)
     fake_cuda.clear()
     launches.call_from_c(device=1)
     assert len(fake_cuda.launches()) == 1
     assert (fake_cuda.libraries, fake_cuda.retained(1), fake_cuda.depth) == (1, 1, 0)
+
+
+SHARED = ("cuDeviceGetAttribute", "cuKernelGetAttribute", "cuKernelSetAttribute")
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_shared_memory_that_cannot_be_had_is_an_error_and_tried_again(
+    fake_cuda: FakeCuda, launches: Launches, name: str
+) -> None:
+    launches.call_from_c(device=1)  # loading asks for attributes too
+    fake_cuda.fail(name, OUT_OF_MEMORY)
+    error = launches.refused(device=1, smem=100_000)
+    assert error.startswith(f"CudaError: {name} failed with CUDA_ERROR_OUT_OF_MEMORY")
+    assert fake_cuda.depth == 0
+    launches.call_from_c(device=1, smem=100_000)
 
 
 @pytest.mark.parametrize("after", [0, 1])
@@ -77,7 +122,7 @@ def test_an_error_that_the_driver_does_not_know(fake_cuda: FakeCuda, launches: L
     fake_cuda.fail("cuLaunchKernelEx", 12345)
     assert launches.refused() == (
         "CudaError: cuLaunchKernelEx failed with an unknown error "
-        f"(12345: the driver has no text for it) {WHERE}"
+        f"(12345: the driver has no text for it) {WHERE}: {SIZES}"
     )
 
 
@@ -92,8 +137,8 @@ def test_a_pop_that_fails_does_not_hide_what_failed_first(
 def test_a_device_that_is_not_there(fake_cuda: FakeCuda, launches: Launches) -> None:
     for device in (2, 127, 128, 2**31 - 1):
         assert launches.refused(device=device) == (
-            "CudaError: cuDevicePrimaryCtxRetain failed with CUDA_ERROR_INVALID_DEVICE "
-            f"(101: invalid device ordinal) {WHERE}"
+            f"CudaError: there is no GPU cuda:{device} {WHERE}: the CUDA driver has 2, counted "
+            "from cuda:0; CUDA_VISIBLE_DEVICES says which it shows"
         )
     launches.call_from_c(device=1)
 
@@ -164,7 +209,9 @@ def test_a_load_that_fails_fails_one_thread(fake_cuda: FakeCuda, launches: Launc
 
 def in_another_process(before: str) -> str:
     """The error of a launch in a process of its own."""
-    script = f"import ctypes\n{before}\nfrom cuda_body import Launches\nprint(Launches().refused())"
+    without_torch = "import ctypes, sys\nsys.modules['torch'] = None"
+    call = "from cuda_body import Launches\nprint(Launches().refused())"
+    script = f"{without_torch}\n{before}\n{call}"
     done = subprocess.run(
         [sys.executable, "-c", script],
         capture_output=True,
@@ -190,5 +237,6 @@ def test_with_an_old_driver(tmp_path: Path) -> None:
     error = in_another_process(f"ctypes.CDLL({str(path)!r}, ctypes.RTLD_GLOBAL)")
     assert error == (
         f"CudaError: the CUDA driver has no cuLaunchKernelEx, which is needed {WHERE}: "
-        "wanted the driver of CUDA 12.0 or later; update the NVIDIA driver"
+        "wanted the driver of CUDA 12.0 or later, but this is that of CUDA 11.8; update the NVIDIA "
+        "driver"
     )

@@ -30,8 +30,10 @@ def test_the_first_call_loads_and_later_calls_launch_alone(
 
 def test_each_object_loads_its_image(fake_cuda: FakeCuda) -> None:
     fake_cuda.set_current(0)
+    held = []
     for count in (1, 2):
-        Launches()()
+        held.append(Launches())
+        held[-1]()
         assert fake_cuda.libraries == count
 
 

@@ -12,7 +12,7 @@ from wrapper_calls import Wrapped, forge
 
 from ferrule.compiler import assemble, targets
 from ferrule.compiler.cuda.support import ENTRIES
-from ferrule.compiler.support import CHECKS, CUDA, support_data
+from ferrule.compiler.support import CHECKS, CUDA, Need, support_data
 from ferrule.runtime.llvm.capi import C_FUNCTIONS, Library
 from ferrule.runtime.objectfile import read_object
 
@@ -43,7 +43,7 @@ def test_the_same_body_gives_the_same_bytes() -> None:
 def test_the_cold_code_is_carried_as_bytes() -> None:
     """Assembly, which a compilation would have to parse again, is for other formats than ELF."""
     for support in (CHECKS, CUDA):
-        data = support_data(support, targets.host_triple())
+        data = support_data((Need(support),), targets.host_triple())
         assert ".ascii" in data and "call" not in data.replace(".Lferrule_", "")
         assert all(f".set {entry}," in data for entry in support.entries)
 

@@ -24,6 +24,7 @@ COMPILED = (
     "saxpy",
     "softmax",
     "swiglu",
+    "tensor_core_matmul",
 )
 # The quickstart compiles three functions; tests/cuda has them.
 EXAMPLES = ("quickstart", *COMPILED)

@@ -82,7 +82,7 @@ def changes_type_in_branch(a):
 def string_in_branch(a):
     name = "small"
     if a[0] > 1:
-        name = "large"
+        name = b"large"
     a[0] = len(name)
 
 

@@ -10,9 +10,6 @@ import pytest
 from lowered import lower, vector
 
 import ferrule as fe
-from ferrule.language.examples import bind_examples
-from ferrule.language.lowering.program import lower_program
-from ferrule.specs import Signature
 
 CPU = "--target cpu"
 
@@ -76,32 +73,6 @@ def test_an_assert_in_a_kernel_names_block_and_thread() -> None:
     a = np.arange(7, dtype=np.int32)
     f(a)
     assert a.tolist() == [100, 2, 3, 4, 5, 6, 7]
-
-
-def test_an_assert_in_a_kernel_for_a_gpu_is_refused() -> None:
-    def function(a):
-        checking(a).launch(grid=1, block=1)
-
-    params = bind_examples(function, (vector(fe.Int32),), {}).parameters
-    signature = Signature("function", params)
-    with pytest.raises(fe.CompileError, match="in a kernel for a GPU"):
-        lower_program(function, signature, {}, target="cuda")
-
-
-def printing_kernel_launch(a):
-    printing_kernel(a).launch(grid=1, block=1)
-
-
-@fe.kernel
-def printing_kernel(a):
-    fe.printf("{}", a[0])
-
-
-def test_printf_in_a_kernel_for_a_gpu_is_refused() -> None:
-    params = bind_examples(printing_kernel_launch, (vector(fe.Int32),), {}).parameters
-    signature = Signature("function", params)
-    with pytest.raises(fe.CompileError, match="printf is not supported in a kernel for a GPU"):
-        lower_program(printing_kernel_launch, signature, {}, target="cuda")
 
 
 def positive(x):

@@ -53,7 +53,7 @@ def helper(x):
 def loop_changes_a_string(a):
     name = "x"
     for _ in range(3):
-        name = "longer"
+        name = b"longer"
     a[0] = len(name)
 
 
@@ -61,7 +61,7 @@ def loop_changes_a_tensor(a, b):
     t = a
     for i in range(3):
         t[i] = 1.0
-        t = b
+        t = fe.empty((i,), fe.Float32)
 
 
 def loop_changes_a_constants_type(a):
@@ -196,7 +196,7 @@ def truth_of_whole(a):
 
 
 def tensor_chosen_at_run_time(a, b):
-    c = a if a[0] > 0 else b
+    c = a if a[0] > 0 else b.reshape(1, 8)
     c[0] = 1.0
 
 

@@ -143,7 +143,7 @@ def test_the_function_says_what_it_returns() -> None:
     assert str(inspect.signature(made)) == "() -> Tuple[int32, str]"
 
 
-@pytest.mark.parametrize("kind", [P.Stream, P.AnyValue])
+@pytest.mark.parametrize("kind", [P.Stream, P.EnvStream])
 def test_what_nobody_can_own_is_no_result(kind: type) -> None:
     with pytest.raises(ValueError, match=rf"f: a function cannot return a {kind.__name__}"):
         Signature("f", (), P.Tuple("result", [kind("0")]))

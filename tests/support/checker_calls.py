@@ -19,7 +19,7 @@ from ferrule.compiler.artefacts import Location, Relation
 from ferrule.compiler.checker.program import Program, build_program
 from ferrule.compiler.messages.support import CHECK
 from ferrule.compiler.messages.table import Table
-from ferrule.compiler.support import CHECKS, support_data
+from ferrule.compiler.support import CHECKS, Need, support_data
 from ferrule.runtime.artefacts import ObjectCode
 from ferrule.runtime.engine import Engine
 from ferrule.runtime.llvm.emitter import Emitter
@@ -38,7 +38,7 @@ def checker() -> tuple[Engine, Any]:
         emitter.ret(emitter.call(check, list(function.args)))
     here = targets.host()
     machine = targets.machine(here)
-    text = emitter.text() + support_data(CHECKS, here.triple)
+    text = emitter.text() + support_data((Need(CHECKS),), here.triple)
     module = llvm.parse_assembly(text, llvm.create_context())
     module.triple = here.triple
     module.verify()

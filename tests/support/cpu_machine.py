@@ -18,9 +18,8 @@ from llvmlite import binding as llvm
 
 from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Body
 from ferrule.compiler.natives import with_instructions
-from ferrule.compiler.support import THREADS, support_text
+from ferrule.compiler.support import CHECKS, THREADS, support_text
 from ferrule.compiler.targets import HostTarget
-from ferrule.compiler.threads.state import RUN
 from ferrule.language.codegen import lower_cpu
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
@@ -111,12 +110,15 @@ def compile_program(program: ops.Program, cpu: str | None = None) -> Compiled:
 
 def _support(text: str) -> list[tuple[str, int]]:
     """What the body calls of the code that every object with kernels has."""
-    return [(RUN, _threads().address(RUN))] if f'@"{RUN}"' in text else []
+    called = [name for name in THREADS.entries if f'@"{name}"' in text]
+    return [(name, _threads().address(name)) for name in called]
 
 
 @cache
 def _threads() -> Engine:
-    _, data = optimise(support_text(THREADS), BASELINE)
+    with llvm.parse_assembly(support_text(THREADS)) as module:
+        module.link_in(llvm.parse_assembly(support_text(CHECKS)))
+        _, data = optimise(str(module), BASELINE)
     return Engine.load(ObjectCode("threads", data, llvm.get_process_triple(), BASELINE))
 
 

@@ -17,7 +17,8 @@ from wrapper_calls import Refused, _raised, forge
 
 from ferrule.compiler import targets
 from ferrule.compiler.artefacts import Body, Location
-from ferrule.compiler.cuda.launch import Launcher, failures
+from ferrule.compiler.cuda.faults import failures
+from ferrule.compiler.cuda.launch import Large, Launcher
 from ferrule.compiler.origin import CompiledOrigin, host_module
 from ferrule.runtime import Function, ObjectCode, load_function
 from ferrule.runtime.engine import Engine
@@ -76,7 +77,7 @@ def body(image: bytes = IMAGE, kernels: Sequence[str] = KERNELS) -> Body:
         e.store(e.builder.inttoptr(given["stream"], PTR), stream)
         with e.if_then(e.icmp("eq", given["stream"], e.const_i64(ENV_STREAM))):
             e.store(launcher.current_stream(device), stream)
-        status = _launch(e, launcher, given, e.load(stream, PTR))
+        status = _launch(e, launcher, given, e.load(stream, PTR), Large(device))
         with e.if_then(e.icmp("ne", status, e.const_i32(0)), likely=False):
             launcher.leave(token)
             e.ret(status)
@@ -85,7 +86,7 @@ def body(image: bytes = IMAGE, kernels: Sequence[str] = KERNELS) -> Body:
 
 
 def _launch(
-    e: Emitter, launcher: Launcher, given: dict[str, ir.Value], stream: ir.Value
+    e: Emitter, launcher: Launcher, given: dict[str, ir.Value], stream: ir.Value, large: Large
 ) -> ir.Value:
     """One of the kernels: `first(a, b)`, `second({a, b})`."""
     sizes = [given[name] for name in _SIZES]
@@ -100,7 +101,7 @@ def _launch(
     with e.builder.if_else(first) as (then, otherwise):
         for name, way, parameters in (("first", then, [a, b]), ("second", otherwise, [both])):
             with way:
-                rest = given["smem"], stream, parameters, given["values"]
+                rest = given["smem"], stream, parameters, given["values"], large
                 e.store(launcher.launch(name, sizes[:3], sizes[3:], *rest), place)
     return e.load(place, I32)
 

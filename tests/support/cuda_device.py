@@ -8,6 +8,7 @@ it has devices only while such a test runs, so that every other test meets a dri
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import shlex
 import shutil
@@ -64,6 +65,7 @@ class FakeCuda:
         self.library.fake_call.restype = ctypes.POINTER(_CCall)
         self.library.fake_stream.restype = ctypes.c_void_p
         self.library.fake_capture.restype = ctypes.c_bool
+        self.library.fake_target.restype = ctypes.c_char_p
 
     def reset(self, devices: int = 2) -> None:
         """Forget everything: calls, contexts, libraries, failures to come."""
@@ -96,6 +98,11 @@ class FakeCuda:
         """Let cuLibraryLoadData take so long."""
         self.library.fake_delay_loads(int(seconds * 1e6))
 
+    @property
+    def target(self) -> str:
+        """The architecture of the PTX that was loaded last; "" if there is none."""
+        return str(self.library.fake_target().decode())
+
     def set_capability(self, device: int, capability: int) -> None:
         """Let a device have a compute capability, ten times it: 90 at first."""
         self.library.fake_capability(device, capability)
@@ -103,6 +110,10 @@ class FakeCuda:
     def limit_threads(self, most: int) -> None:
         """Let the registers of every kernel be enough for so many threads a block."""
         self.library.fake_limit_threads(most)
+
+    def limit_shared(self, most: int) -> None:
+        """Let the devices have so many bytes of shared memory for a block."""
+        self.library.fake_limit_shared(most)
 
     def reset_device(self, device: int) -> None:
         """What cuDevicePrimaryCtxReset does: contexts and libraries go."""
@@ -223,7 +234,12 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 @cache
 def _stand_in() -> FakeCuda | None:
-    return None if has_libcuda() else FakeCuda(build(Path(_folder().name)))
+    if has_libcuda():
+        return None
+    # What is there by now stays: collections between the tests need not look at it.
+    gc.collect()
+    gc.freeze()
+    return FakeCuda(build(Path(_folder().name)))
 
 
 @pytest.fixture
@@ -234,6 +250,9 @@ def fake_cuda() -> Iterator[FakeCuda]:
         pytest.skip("this machine has a real libcuda.so.1")
     stand_in.reset()
     yield stand_in
+    if stand_in.libraries:
+        # Functions that an error's frames hold unload their kernels now, in no other test.
+        gc.collect()
     stand_in.reset(devices=0)
 
 

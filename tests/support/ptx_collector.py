@@ -33,7 +33,8 @@ WITHOUT_KERNELS = ("layouts", "project", "specs")
 HEADER = (".version", ".target", ".address_size")
 
 UNWANTED = re.compile(
-    r"\.extern\b|\.approx\b|\.ftz\b|\bfma\.|(?<![.\w])(?:add|sub|mul)\.(?:bf16|f16|f32|f64)(?:x2)?\b"
+    r"\.extern\b(?! +\.func[^;]*?\b(?:vprintf|__assertfail)\b)|"
+    r"\.approx\b|\.ftz\b|\bfma\.|(?<![.\w])(?:add|sub|mul)\.(?:bf16|f16|f32|f64)(?:x2)?\b"
 )
 """Calls out, and what rounds otherwise than the kernel says: ptxas itself may make one operation of
 a multiplication and an addition that do not say how they round."""
@@ -111,7 +112,9 @@ class Merged:
         lines: list[str] = []
         origins: list[str] = []
         for number, (module, test) in enumerate(zip(modules, tests, strict=True)):
-            own = re.sub(r"\bentry(?=\d)", f"k{number}_entry", module).splitlines()
+            own = re.sub(
+                r"\bentry(?=\d)|_\$_bytes_(?=\$)", f"k{number}_\\g<0>", module
+            ).splitlines()
             own = own if number == 0 else [line for line in own if not line.startswith(HEADER)]
             lines += own
             origins += [test] * len(own)

@@ -6,7 +6,8 @@ wrapper; `runtime.ObjectCode` is what both become for one export name and CPU.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ferrule.runtime.links import Link
@@ -30,7 +31,7 @@ class Fault:
     """A way in which a body can fail: class of the error and its message.
 
     Each placeholder of the message stands for the next of the int64 values that come with it, at
-    most `MAX_FAULT_VALUES`: `{}` for the number, `{text}` for the NUL-terminated UTF-8 text at that
+    most `FAULT_ROOM`: `{}` for the number, `{text}` for the NUL-terminated UTF-8 text at that
     address, nothing for a null pointer.  Others show `{unsigned}` a number without a sign,
     `{bool}` one as True or False, `{float}` the bits of a float64 as C's `%g`, `{dtype}` and
     `{device}` the bits of one, `{type}` the name of a type index, and `{bytes}` the text at an
@@ -44,6 +45,10 @@ class Fault:
 
 
 MAX_FAULT_VALUES = 8
+"""Values that a fault of a kernel language may show."""
+
+FAULT_ROOM = 16
+"""Values that there is room for, which code of the generators may use."""
 
 RAISED = -(1 << 30)
 """What a body returns that has set the error itself."""
@@ -66,12 +71,58 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceCode:
-    """The kernels of a body for one GPU architecture: PTX text, and the names of its entries."""
+class KernelImage:
+    """Kernels for one GPU architecture: PTX modules, and the cubins that were assembled from them.
+
+    There are no cubins unless they were asked for.  A function has one module, what calls others
+    has theirs too.
+    """
 
     arch: str
-    ptx: str
+    modules: tuple[str, ...]
+    cubins: tuple[bytes, ...] = field(default=(), repr=False)
+
+    @property
+    def ptx(self) -> str:
+        """The text of all modules."""
+        return "\n".join(self.modules)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceCode:
+    """The kernels of a body: an image for each GPU architecture, and the names of its entries.
+
+    `ptxas_options` are those that its modules are assembled with.
+    """
+
+    images: tuple[KernelImage, ...]
     kernels: tuple[str, ...]
+    ptxas_options: tuple[str, ...] = ()
+
+    @property
+    def archs(self) -> tuple[str, ...]:
+        """The architectures, in the order in which they were named."""
+        return tuple(image.arch for image in self.images)
+
+    @property
+    def ptx(self) -> dict[str, str]:
+        """The PTX by architecture."""
+        return {image.arch: image.ptx for image in self.images}
+
+
+def joined_code(codes: Sequence[DeviceCode]) -> DeviceCode | None:
+    """The kernels of several bodies, by architecture; None where there are none."""
+    if len(codes) < 2:
+        return codes[0] if codes else None
+    archs = dict.fromkeys(arch for code in codes for arch in code.archs)
+    images = []
+    for arch in archs:
+        parts = [image for code in codes for image in code.images if image.arch == arch]
+        cubins = tuple(cubin for image in parts for cubin in image.cubins)
+        modules = tuple(module for image in parts for module in image.modules)
+        images.append(KernelImage(arch, modules, cubins))
+    kernels = dict.fromkeys(kernel for code in codes for kernel in code.kernels)
+    return DeviceCode(tuple(images), tuple(kernels), codes[0].ptxas_options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +167,7 @@ class Body:
     in them, and the caller releases them when it has made the result.
 
     It returns 0, or i + 1 after it wrote the values of `faults[i]` to `values` (room for
-    `MAX_FAULT_VALUES`), or, if it has any fault, `RAISED` where it has set the error itself.  Where
+    `FAULT_ROOM`), or, if it has any fault, `RAISED` where it has set the error itself.  Where
     it does not return 0 it has given nothing away.
     """
 

@@ -8,7 +8,7 @@ compilation has an LLVM context of its own.  The same input gives the same bytes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
@@ -28,7 +28,7 @@ from ferrule.compiler.support import (
     REFUSALS,
     THREADS,
     VALUES,
-    Support,
+    Need,
     support_assembly,
     support_data,
     support_text,
@@ -37,7 +37,10 @@ from ferrule.compiler.targets import HostTarget
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.artefacts import ExportForm, ObjectCode
 
-_Form: TypeAlias = "Callable[[Support, str, frozenset[str] | None], str]"
+_Form: TypeAlias = "Callable[[tuple[Need, ...], str], str]"
+
+_NAMELESS: Final = 'source_filename = ""\n'
+"""Else objects say that they come from a file with the name that LLVM has for texts."""
 
 _VISIBLE: Final = (SYMBOL_PREFIX, "llvm.")
 """What symbols begin with that keep their linkage: tvm-ffi's, and what means something to LLVM."""
@@ -58,13 +61,16 @@ def assembly_text(module: HostModule, cpu: str, triple: str) -> str:
         return str(machine.emit_assembly(linked))
 
 
-def export(module: HostModule, target: HostTarget, description: str, form: ExportForm) -> bytes:
+def export(
+    module: HostModule, target: HostTarget, description: str, form: ExportForm, more: str = ""
+) -> bytes:
     """The bytes of a file: what `assemble` makes, with the functions that describe it.
 
-    `description` is the LLVM text of these.
+    `description` is the LLVM text of these, `more` what stands behind that of the wrapper.
     """
     module, machine = _for_target(module, target)
     carried = support_assembly if form == ".s" else support_data
+    module = replace(module, wrapper=module.wrapper + more)
     with _linked(module, target.triple, machine, carried, description) as linked:
         match form:
             case ".o":
@@ -118,14 +124,13 @@ def _linked(
             return opened.enter_context(_parse(text, triple, machine, context))
 
         body = _whole(module.body.part, parsed)
-        supports = _support_of(module, body)
+        needs = _support_of(module, body)
         if targets.has_assembler(triple):
-            carried = "".join(form(each, triple, part) for each, part in supports.items())
-            wrapper = parsed(module.wrapper + carried)
+            wrapper = parsed(_NAMELESS + module.wrapper + form(needs, triple))
         else:
-            wrapper = parsed(module.wrapper)
-            for each in supports:
-                wrapper.link_in(_internal(parsed(support_text(each)), each.entries))
+            wrapper = parsed(_NAMELESS + module.wrapper)
+            for need in needs:
+                wrapper.link_in(parsed(support_text(need.support)))
         _optimise(body, machine, module.opt_level)
         wrapper.link_in(body)
         if description:
@@ -145,28 +150,33 @@ def _whole(part: Part, parsed: Callable[[str], Any]) -> Any:
     return module
 
 
-def _internal(module: Any, entries: Sequence[str] = ()) -> Any:
-    """The module, verified, with these symbols and tvm-ffi's visible alone."""
+def _internal(module: Any) -> Any:
+    """The module, verified, with tvm-ffi's symbols visible alone.
+
+    No exception goes through its functions, so that they need no tables for that.
+    """
     for symbol in (*module.functions, *module.global_variables):
+        if symbol.is_declaration:
+            continue
+        if symbol.is_function:
+            symbol.add_function_attribute("nounwind")
+        is_local = symbol.linkage in (llvm.Linkage.internal, llvm.Linkage.private)
         name = symbol.name
-        if not (symbol.is_declaration or name.startswith(_VISIBLE) or name in entries):
+        if not (is_local or name.startswith(_VISIBLE)):
             symbol.linkage = llvm.Linkage.internal
     module.verify()
     return module
 
 
-def _support_of(module: HostModule, body: Any) -> dict[Support, frozenset[str] | None]:
-    """The support code that a module needs: what its wrapper and its body call.
-
-    With it are the handlers that are needed of it, None for all.
-    """
+def _support_of(module: HostModule, body: Any) -> tuple[Need, ...]:
+    """The support code that a module needs: what its wrapper and its body call."""
     called = {function.name for function in body.functions if function.is_declaration}
     handlers = _handlers(module) if called.isdisjoint(CHECKS.entries) else None
     by_wrapper = (*VALUES.entries, *OBJECTS.entries, *REFUSALS.entries)
     called.update(name for name in by_wrapper if f"@{name}(" in module.wrapper)
     known = (CUDA, ALLOCATION, VALUES, CALLING, OBJECTS, THREADS, REFUSALS)
-    others = (each for each in known if not called.isdisjoint(each.entries))
-    return {CHECKS: handlers, **dict.fromkeys(others)}
+    others = (Need(each, frozenset(called.intersection(each.entries))) for each in known)
+    return (Need(CHECKS, handlers), *(need for need in others if need.symbols))
 
 
 def _handlers(module: HostModule) -> frozenset[str] | None:

@@ -72,6 +72,9 @@ _NO_IMPORTS: Final = (
     "function before this call, ferrule.register_global_func(name, f)"
 )
 _NOT_CALLABLE: Final = "a function that is null cannot be called"
+_PYTHONS_ERROR: Final = -2
+"""How a function of tvm-ffi ends where Python has an error set, of a signal for example."""
+_NO_ERROR: Final = "a function that was called failed, and tvm-ffi could not read its error"
 
 
 class Status(IntEnum):
@@ -268,8 +271,30 @@ def _define_invoke(emitter: Emitter) -> None:
     with emitter.define(INVOKE, I32, TYPES[INVOKE].args, names=names) as function:
         with emitter.if_then(emitter.is_null(function.args[0]), likely=False):
             _raise(emitter, "TypeError", emitter.cstring(_NOT_CALLABLE))
-        _end_if_failed(emitter, emitter.call("TVMFFIFunctionCall", list(function.args)))
+        status = emitter.call("TVMFFIFunctionCall", list(function.args))
+        with emitter.if_then(emitter.icmp("ne", status, emitter.const_i32(0)), likely=False):
+            _end_with_error(emitter, status)
         emitter.ret(_status(Status.DONE))
+
+
+def _end_with_error(emitter: Emitter, status: ir.Value) -> None:
+    """End the function with the error of a callee; callers crash where none is set.
+
+    Python's callbacks set none where tvm-ffi cannot read the exception: its text is no UTF-8 or
+    cannot be made, or the recursion is too deep.  Functions in C++ set none where Python has one.
+    """
+    place = emitter.alloca(PTR, name="error")
+    emitter.store(emitter.null(), place)
+    emitter.call("TVMFFIErrorMoveFromRaised", [place])
+    error = emitter.load(place, PTR)
+    with emitter.if_then(emitter.is_null(error), likely=False):
+        pythons = emitter.icmp("eq", status, ir.Constant(I32, _PYTHONS_ERROR))
+        with emitter.if_then(pythons):
+            _raise(emitter, "EnvErrorAlreadySet", emitter.cstring("an error of Python"))
+        _raise(emitter, "RuntimeError", emitter.cstring(_NO_ERROR))
+    emitter.call("TVMFFIErrorSetRaised", [error])
+    emitter.call("TVMFFIObjectDecRef", [error])
+    emitter.ret(_status(Status.RAISED))
 
 
 def _define_take(emitter: Emitter) -> None:

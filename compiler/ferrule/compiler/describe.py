@@ -13,6 +13,11 @@ from ferrule.runtime.abi import SYMBOL_PREFIX, system_lib_symbol
 from ferrule.runtime.llvm.writer import symbol_name
 from ferrule.runtime.metadata import NOTE_OWNER, NOTE_SECTION, NOTE_TYPE
 
+NOTE_ALIGN: Final = 4
+NOTE_SIZE: Final = 4
+NOTE_TEXT: Final = 20
+"""Where in a note the size of its text is, and the text."""
+
 _MACHO_SECTION: Final = "__TEXT,__ferrule"
 _STRING: Final = """
 define i32 {function}(ptr %handle, ptr %args, i32 %num_args, ptr %result) noinline optnone {{
@@ -33,14 +38,11 @@ def describe(
 
     `system_lib` is the prefix to register the symbols under.
     """
-    text = metadata.encode()
-    header = _note_header(len(text))
-    padding = bytes(-len(text) % 4)
-    section = _MACHO_SECTION if "-apple-" in triple else NOTE_SECTION
+    size = len(metadata.encode())
     parts = [
         "declare i32 @TVMFFIStringFromByteArray(ptr, ptr)\n",
-        _constant("@.metadata", header + text + padding, f'section "{section}", align 4'),
-        _function(f"__tvm_ffi__metadata_{name}", "@.metadata", len(header), len(text)),
+        constant_of(metadata, triple),
+        _function(f"__tvm_ffi__metadata_{name}", "@.metadata", NOTE_TEXT, size),
     ]
     symbols = [SYMBOL_PREFIX + name, f"__tvm_ffi__metadata_{name}"]
     if doc:
@@ -58,16 +60,24 @@ def describe(
     return "".join(parts)
 
 
-def _note_header(size: int) -> bytes:
-    """The sizes of owner and text, the type, and the owner."""
+def constant_of(metadata: str, triple: str) -> str:
+    """The constant `@.metadata`, as LLVM text."""
+    section = _MACHO_SECTION if "-apple-" in triple else NOTE_SECTION
+    data = note(metadata.encode())
+    return _constant("@.metadata", data, f'section "{section}", align {NOTE_ALIGN}')
+
+
+def note(text: bytes) -> bytes:
+    """The sizes of owner and text, the type, the owner, and the text."""
     owner = NOTE_OWNER.encode() + b"\0"
-    words = b"".join(number.to_bytes(4, "little") for number in (len(owner), size, NOTE_TYPE))
-    return words + owner + bytes(-len(owner) % 4)
+    numbers = (len(owner), len(text), NOTE_TYPE)
+    words = b"".join(number.to_bytes(4, "little") for number in numbers)
+    return words + owner + bytes(-len(owner) % NOTE_ALIGN) + text + bytes(-len(text) % NOTE_ALIGN)
 
 
 def _constant(name: str, data: bytes, attributes: str) -> str:
     text = "".join(f"\\{byte:02X}" for byte in data)
-    return f'{name} = internal constant [{len(data)} x i8] c"{text}", {attributes}\n'
+    return f'{name} = private constant [{len(data)} x i8] c"{text}", {attributes}\n'
 
 
 def _function(symbol: str, constant: str, offset: int, length: int) -> str:

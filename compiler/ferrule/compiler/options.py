@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 import os
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 
@@ -23,41 +23,84 @@ class Options:
     """How to compile.
 
     `target`: "cpu" or "cuda"; None chooses (see `choose_target`).  `gpu_arch`: the architecture of
-    CUDA kernels, such as "sm_90a"; None takes `FERRULE_GPU_ARCH`, or that of the first GPU.
-    `opt_level`: LLVM's, 0 to 3, for the body.  `strip_paths` leaves paths of source files out of
-    the object, and so out of the tracebacks of its errors.  `host_cpu` and `host_target` are what
-    is exported for: "baseline", "native" or "x86-64-v2" to "x86-64-v4", and a triple.
+    CUDA kernels, such as "sm_90a", or several, as a list or with commas between them; None takes
+    `FERRULE_GPU_ARCH`, or that of the first GPU.
+    `opt_level`: LLVM's, 0 to 3, for the body and for kernels.  `strip_paths` leaves paths of source
+    files out of the object, and so out of the tracebacks of its errors.  `host_cpu` and
+    `host_target` are what is exported for: "baseline", "native" or "x86-64-v2" to "x86-64-v4", and
+    a triple.
     `release_gil`: whether calls from Python release the GIL; "auto" where the body can be long.
-    `enable_tvm_ffi` is accepted for CuTe's
+    `enable_checks`: whether indices, divisions, alignment and shared memory are checked while a
+    function runs (CPU only).  `enable_tvm_ffi` is accepted for CuTe's
     sake: every function is a TVM-FFI function.
+
+    The others are for CUDA kernels, and mean nothing on the CPU.  `cubin`: assemble them here, with
+    ptxas or nvJitLink, instead of in the driver; `ptxas_options` are words for that.  `keep_ptx`
+    and `keep_cubin` write files into the folder `dump_dir`, the current one by default; that alone
+    writes the PTX.  `generate_line_info`: profilers show the lines of the source.  `fast_math`:
+    what `fast=True` means, for everything, and a multiplication and an addition may become one
+    operation.  `libdevice`: NVIDIA's functions instead of ferrule's own.  `noalias` promises that
+    no tensor that a kernel writes overlaps with another of its tensors.
     """
 
     target: Target | None = None
-    gpu_arch: str | None = None
+    gpu_arch: str | Sequence[str] | None = None
     opt_level: int = 3
     enable_tvm_ffi: bool = True
     strip_paths: bool = False
     host_cpu: str | None = None
     host_target: str | None = None
     release_gil: GilPolicy = "auto"
+    enable_checks: bool = False
+    cubin: bool = False
+    ptxas_options: str = ""
+    keep_ptx: bool = False
+    keep_cubin: bool = False
+    dump_dir: str | None = None
+    generate_line_info: bool = False
+    fast_math: bool = False
+    libdevice: bool = False
+    noalias: bool = False
 
     def __post_init__(self) -> None:
         if self.target is not None and self.target not in TARGETS:
             raise CompileError(_unknown_target(self.target, "the option target"))
-        if not isinstance(self.gpu_arch, str | None):
-            raise CompileError(
-                f"gpu_arch must be a str such as 'sm_90a', but got {self.gpu_arch!r}"
-            )
-        for name in ("host_cpu", "host_target"):
+        object.__setattr__(self, "gpu_arch", _joined(self.gpu_arch))
+        for name in ("host_cpu", "host_target", "dump_dir"):
             value = getattr(self, name)
             if not isinstance(value, str | None):
                 raise CompileError(f"{name} must be a str, but got {value!r}")
+        if not isinstance(self.ptxas_options, str):
+            raise CompileError(f"ptxas_options must be a str, but got {self.ptxas_options!r}")
+        for name in _SWITCHES:
+            if not isinstance(getattr(self, name), bool):
+                raise CompileError(f"{name} must be a bool, but got {getattr(self, name)!r}")
         if self.release_gil != "auto" and not isinstance(self.release_gil, bool):
             raise CompileError(
                 f"release_gil must be True, False or 'auto', but got {self.release_gil!r}"
             )
         if self.opt_level not in (0, 1, 2, 3) or isinstance(self.opt_level, bool):
             raise CompileError(f"opt_level must be 0, 1, 2 or 3, but got {self.opt_level!r}")
+
+
+_SWITCHES: Final = (
+    *("cubin", "keep_ptx", "keep_cubin", "generate_line_info", "fast_math", "libdevice"),
+    "noalias",
+)
+"""Options that are on or off, for CUDA kernels."""
+
+
+def _joined(gpu_arch: object) -> str | None:
+    """The architectures with commas between them."""
+    if isinstance(gpu_arch, str | None):
+        return gpu_arch
+    if isinstance(gpu_arch, list | tuple) and gpu_arch:
+        archs = [arch for arch in gpu_arch if isinstance(arch, str)]
+        if len(archs) == len(gpu_arch):
+            return ",".join(archs)
+    raise CompileError(
+        f"gpu_arch must be a str such as 'sm_90a', but got {gpu_arch!r}"
+    )
 
 
 def _unknown_target(value: object, where: str) -> Diagnostic:
@@ -95,9 +138,25 @@ def _set_host_target(options: Options, value: str) -> Options:
     return replace(options, host_target=value)
 
 
+def _switch(name: str) -> Callable[[Options], Options]:
+    changed: dict[str, Any] = {name: True}
+    return lambda options: replace(options, **changed)
+
+
+def _text(name: str) -> Callable[[Options, str], Options]:
+    def set_text(options: Options, value: str) -> Options:
+        changed: dict[str, Any] = {name: value}
+        return replace(options, **changed)
+
+    return set_text
+
+
 _FLAGS: Final[Mapping[str, Callable[[Options], Options]]] = {
+    **{"--" + name.replace("_", "-"): _switch(name) for name in _SWITCHES},
     "--enable-tvm-ffi": lambda options: replace(options, enable_tvm_ffi=True),
     "--strip-paths": lambda options: replace(options, strip_paths=True),
+    "--enable-checks": lambda options: replace(options, enable_checks=True),
+    "--enable-assertions": lambda options: replace(options, enable_checks=True),
 }
 _SETTINGS: Final[Mapping[str, Callable[[Options, str], Options]]] = {
     "--target": _set_target,
@@ -106,6 +165,8 @@ _SETTINGS: Final[Mapping[str, Callable[[Options, str], Options]]] = {
     "--host-target": _set_host_target,
     "--release-gil": _set_release_gil,
     "--opt-level": _set_opt_level,
+    "--ptxas-options": _text("ptxas_options"),
+    "--dump-dir": _text("dump_dir"),
 }
 
 

@@ -6,20 +6,22 @@ generated again, because its symbol and its messages carry the name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from ferrule.compiler import assemble, targets
-from ferrule.compiler.artefacts import Body, HostModule
+from ferrule.compiler.artefacts import Body, DeviceCode, HostModule
 from ferrule.compiler.conventions import BodyCall, CallingConvention
+from ferrule.compiler.cuda.images import best_first, images_of
 from ferrule.compiler.describe import describe
+from ferrule.compiler.describing import described_data
 from ferrule.compiler.exports import ExportTarget, export_target
 from ferrule.compiler.overloading import overload_module
 from ferrule.compiler.wrapper.builder import wrapper_parts
 from ferrule.runtime.abi import SYMBOL_PREFIX
-from ferrule.runtime.artefacts import ExportForm, ObjectCode, Stage
+from ferrule.runtime.artefacts import ExportForm, KernelInfo, ObjectCode, Stage
 from ferrule.runtime.entry.key import ANY_FUNCTION, CallTraits
 from ferrule.runtime.errors import StageError
 from ferrule.runtime.metadata import DeviceImage, Metadata
@@ -47,6 +49,12 @@ def host_module(
     wrapper = wrapper_parts(signature, chosen, body.relations, faults, body.location)
     text = wrapper.text()
     return HostModule(signature, text, body, opt_level, convention, needed=wrapper.needed)
+
+
+def _device_images(code: DeviceCode) -> Iterator[DeviceImage]:
+    for image in best_first(images_of(code)):
+        assert image.arch is not None
+        yield DeviceImage("cubin" if image.is_cubin else "ptx", image.arch, code.kernels)
 
 
 class CompiledOrigin:
@@ -143,7 +151,7 @@ class CompiledOrigin:
         module, target = self._named(name), chosen.target
         links = module.body.links
         code = module.body.device_code
-        images = () if code is None else (DeviceImage("ptx", code.arch, code.kernels),)
+        images = () if code is None else tuple(dict.fromkeys(_device_images(code)))
         metadata = Metadata(
             module.signature,
             target.triple,
@@ -153,8 +161,12 @@ class CompiledOrigin:
             traits=self._traits,
             links=links,
         )
-        text = describe(name, metadata.text(), self._doc, target.triple, system_lib)
-        return assemble.export(module, target, text, form)
+        said, more = (name, metadata.text(), self._doc, target.triple), None
+        if form == ".o" and system_lib is None and targets.has_assembler(target.triple):
+            more = described_data(*said)
+        if more is not None:
+            return assemble.export(module, target, "", form, more)
+        return assemble.export(module, target, describe(*said, system_lib), form)
 
     def text(self, stage: Stage) -> str:
         """The kernel IR; the LLVM modules as they are kept; the assembly for this machine."""
@@ -167,11 +179,27 @@ class CompiledOrigin:
                 here = targets.host()
                 return assemble.assembly_text(self._module, here.cpu, here.triple)
             case "ptx":
-                code = self._module.body.device_code
-                if code is None:
-                    why = "it has no kernels for a GPU (--target cuda makes them)"
-                    raise StageError(stage, ("ir", "llvm", "asm"), why)
-                return code.ptx
+                return "\n".join(self.ptx().values())
+
+    def ptx(self) -> Mapping[str, str]:
+        """The PTX of the kernels by architecture.  StageError where there are none for a GPU."""
+        return self._device_code().ptx
+
+    def kernel_info(self) -> Mapping[str, Mapping[str, KernelInfo]]:
+        """What each kernel takes of a GPU, by architecture and name.
+
+        StageError where there are none for a GPU, CompileError where there is no assembler.
+        """
+        from ferrule.compiler.cuda.assembling import kernel_info
+
+        return kernel_info(self._device_code())
+
+    def _device_code(self) -> DeviceCode:
+        code = self._module.body.device_code
+        if code is None:
+            why = "it has no kernels for a GPU (--target cuda makes them)"
+            raise StageError("ptx", ("ir", "llvm", "asm"), why)
+        return code
 
     def _named(self, name: str) -> HostModule:
         if name == self._module.signature.name:

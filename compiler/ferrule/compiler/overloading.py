@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ferrule.compiler.artefacts import Body, DeviceCode, HostModule
+from ferrule.compiler.artefacts import Body, DeviceCode, HostModule, joined_code
 from ferrule.compiler.wrapper.overloads import build_overloads
 from ferrule.specs.overloads import Overloads
 
@@ -57,9 +57,6 @@ def _numbered(position: int, module: HostModule) -> HostModule:
 
 
 def _device_code(modules: Sequence[HostModule]) -> DeviceCode | None:
-    """The kernels of all candidates, for one GPU architecture."""
-    codes = [code for module in modules if (code := module.body.device_code) is not None]
-    if not codes:
-        return None
-    kernels = dict.fromkeys(kernel for code in codes for kernel in code.kernels)
-    return DeviceCode(codes[0].arch, "\n".join(code.ptx for code in codes), tuple(kernels))
+    """The kernels of all candidates."""
+    found = [code for module in modules if (code := module.body.device_code) is not None]
+    return joined_code(found)

@@ -44,7 +44,7 @@ class Wanted:
 
 
 def as_data(code: Precompiled, name: str, entries: Sequence[str], wanted: Wanted) -> str:
-    """Assembly for what is wanted; those of `entries` that are there get their names.
+    """Assembly for what is wanted; those of `entries` that are get their names.
 
     `name` tells the labels from those of other code in one object.
     """
@@ -59,7 +59,7 @@ def as_data(code: Precompiled, name: str, entries: Sequence[str], wanted: Wanted
     lines = [*layout.sections(), *layout.relocations()]
     for entry in entries:
         number, offset = code.symbols[entry]
-        if number in reached:
+        if entry in wanted.symbols:
             lines += [f".set {entry}, {layout.place(number, offset)}", f".type {entry},@function"]
     return "\n".join([*lines, ".text"])
 

@@ -111,6 +111,8 @@ THREADS: Final = Support("threads", THREADS_ENTRIES, define_threads)
 VALUES: Final = Support("values", VALUE_ENTRIES, define_values)
 """What wrappers of functions call that return something."""
 
+_LABELS: Final = "support"
+
 _DROPPED: Final = re.compile(
     r'^\s*\.(globl|file|ident|addrsig|addrsig_sym|section\s+"?\.note\.GNU-stack)\b.*\n', re.M
 )
@@ -147,28 +149,43 @@ def _set_apart(symbol: ir.GlobalValue) -> None:
             symbol.section = f".rodata.{symbol.name}"
 
 
-@cache
-def support_assembly(support: Support, triple: str, needed: frozenset[str] | None = None) -> str:
-    """LLVM directives with the assembly of the code, all of it, to read."""
-    return _as_module_assembly(_assembly(support, triple))
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What an object needs of a piece of support code.
+
+    `symbols` are those of its entries that are called, all for None; of `CHECKS`, which objects
+    have both entries of, the handlers.
+    """
+
+    support: Support
+    symbols: frozenset[str] | None = None
+
+    @property
+    def wanted(self) -> frozenset[str]:
+        """The symbols, of entries and handlers."""
+        if self.support is not CHECKS:
+            return frozenset(self.support.entries) if self.symbols is None else self.symbols
+        handlers = needed_by(Op, HANDLED) if self.symbols is None else self.symbols
+        return handlers.union(self.support.entries)
 
 
 @lru_cache(maxsize=256)
-def support_data(support: Support, triple: str, needed: frozenset[str] | None = None) -> str:
-    """LLVM directives with the bytes of the code, which is what objects get.
+def support_assembly(needs: tuple[Need, ...], triple: str) -> str:
+    """LLVM directives with the assembly of the code, all of it, to read."""
+    return "".join(as_module_assembly(_assembly(each.support, triple)) for each in needs)
 
-    Of `CHECKS` that is what its entries and these handlers reach, of handlers all for None.
-    """
-    handlers = _handlers(needed) if support is CHECKS else frozenset()
-    code = _precompiled(support, triple, not handlers.isdisjoint(_RARE))
+
+@lru_cache(maxsize=256)
+def support_data(needs: tuple[Need, ...], triple: str) -> str:
+    """LLVM directives with the bytes of the code, which is what objects get."""
+    symbols = frozenset[str]().union(*(each.wanted for each in needs))
+    supports = tuple(each.support for each in needs)
+    code = _precompiled(supports, triple, not symbols.isdisjoint(_RARE))
     if code is None:
-        return support_assembly(support, triple)
-    wanted = Wanted(handlers.union(support.entries), _implied, (TABLE, PARTS))
-    return _as_module_assembly(as_data(code, support.name, support.entries, wanted))
-
-
-def _handlers(needed: frozenset[str] | None) -> frozenset[str]:
-    return needed_by(Op, HANDLED) if needed is None else needed
+        return support_assembly(needs, triple)
+    entries = [entry for each in supports for entry in each.entries]
+    wanted = Wanted(symbols, _implied, (TABLE, PARTS))
+    return as_module_assembly(as_data(code, _LABELS, entries, wanted))
 
 
 def _implied(symbol: str) -> Iterable[str]:
@@ -176,20 +193,25 @@ def _implied(symbol: str) -> Iterable[str]:
     return map(part_symbol, shown_by().get(symbol, ()))
 
 
+@lru_cache(maxsize=64)
+def _precompiled(supports: tuple[Support, ...], triple: str, with_rare: bool) -> Precompiled | None:
+    """The code of all, with the rare halves or without."""
+    halves = [(each, Half.COMMON) for each in supports]
+    halves += [(each, Half.RARE) for each in supports if with_rare and each.rare is not None]
+    found = None
+    for support, half in halves:
+        code = precompiled(support, triple, half)
+        if code is None:
+            return None
+        found = code if found is None else joined(found, code)
+    return found
+
+
 @cache
-def _precompiled(support: Support, triple: str, with_rare: bool) -> Precompiled | None:
-    """The code, with its rare half or without."""
+def precompiled(support: Support, triple: str, half: Half) -> Precompiled | None:
+    """The code of one module, taken apart; None where that is not known."""
     if "-apple-" in triple:
         return None
-    common = _half(support, triple, Half.COMMON)
-    if common is None or not with_rare:
-        return common
-    rare = _half(support, triple, Half.RARE)
-    return None if rare is None else joined(common, rare)
-
-
-@cache
-def _half(support: Support, triple: str, half: Half) -> Precompiled | None:
     with _parsed(support, triple, half) as (machine, module):
         return read(bytes(machine.emit_object(module)))
 
@@ -222,7 +244,8 @@ def _tidy(module: Any, machine: Any) -> None:
     passes.run(module, builder)
 
 
-def _as_module_assembly(text: str) -> str:
+def as_module_assembly(text: str) -> str:
+    """LLVM directives with this assembly."""
     escaped = (_escape(line) for line in text.splitlines() if line.strip())
     return "".join(f'module asm "{line}"\n' for line in escaped)
 

@@ -3,9 +3,10 @@
 * `i32 ferrule_construct(ptr known, ptr name, ptr items, i32 count, ptr out)`: call the registered
   function of this name; `known` is where its handle is kept from the first call on.
 * `i32 ferrule_unsigned(i64 value, ptr out, ptr signature)`: the BigInt of an unsigned number.
+* `i32 ferrule_own(ptr value, ptr out)`: a value that somebody else owns as one of the caller's own.
 * `void ferrule_release_values(ptr values, i64 count)`: release every object of an array of values.
 
-The first two return 0, or -1 and the error is set.
+The first three return 0, or -1 and the error is set.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from ferrule.runtime.llvm.layouts import ANY, BYTE_ARRAY, I8, I32, I64, PTR, VOI
 
 CONSTRUCT: Final = "ferrule_construct"
 UNSIGNED: Final = "ferrule_unsigned"
+OWN: Final = "ferrule_own"
 RELEASE: Final = "ferrule_release_values"
-ENTRIES: Final = (CONSTRUCT, UNSIGNED, RELEASE)
+ENTRIES: Final = (CONSTRUCT, UNSIGNED, OWN, RELEASE)
 
 _MAKE_BIG: Final = ir.FunctionType(I32, [PTR, PTR])
 _ROOM: Final = 32
@@ -32,6 +34,7 @@ def define_values(emitter: Emitter) -> None:
     """All functions of the module."""
     _define_construct(emitter)
     _define_unsigned(emitter)
+    _define_own(emitter)
     _define_release(emitter)
 
 
@@ -109,6 +112,19 @@ def _define_unsigned(emitter: Emitter) -> None:
         emitter.store_field(bytes_, BYTE_ARRAY, "data", words)
         emitter.store_field(bytes_, BYTE_ARRAY, "size", emitter.const_i64(16))
         emitter.ret(emitter.call_pointer(make, _MAKE_BIG, [bytes_, out]))
+
+
+def _define_own(emitter: Emitter) -> None:
+    """A DLTensor is the caller's, who lends it for the time of the call."""
+    with emitter.define(OWN, I32, [PTR, PTR], names=("value", "out")) as function:
+        value, out = function.args
+        index = emitter.load_field(value, ANY, "type_index")
+        lent = emitter.icmp("eq", index, emitter.const_i32(TypeIndex.DLTENSOR_PTR))
+        with emitter.if_then(lent, likely=False):
+            kind = emitter.cstring("TypeError")
+            text = "a tensor that the caller lends for a call, a DLTensor*, cannot be returned"
+            _raise(emitter, kind, emitter.cstring(text))
+        emitter.ret(emitter.call("TVMFFIAnyViewToOwnedAny", [value, out]))
 
 
 def _define_release(emitter: Emitter) -> None:

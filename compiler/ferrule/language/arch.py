@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from ferrule.language.asynchronous import (
+    cp_async,
+    cp_async_commit_group,
+    cp_async_wait_group,
+    griddepcontrol_launch_dependents,
+    griddepcontrol_wait,
+    setmaxregister_decrease,
+    setmaxregister_increase,
+)
 from ferrule.language.collectives import (
     block_reduction,
     block_scan,
@@ -12,6 +21,17 @@ from ferrule.language.collectives import (
     warp_reduction_sum,
     warp_scan,
 )
+from ferrule.language.mbarriers import (
+    cp_async_bulk,
+    fence_proxy,
+    mbarrier_arrive,
+    mbarrier_arrive_and_expect_tx,
+    mbarrier_expect_tx,
+    mbarrier_init,
+    mbarrier_init_fence,
+    mbarrier_wait,
+)
+from ferrule.language.tensor_cores import ldmatrix, mma
 from ferrule.language.threads import (
     FULL_MASK,
     WARP_SIZE,
@@ -76,17 +96,34 @@ __all__ = [
     "block_scan",
     "block_scan_exclusive",
     "cluster_idx",
+    "cp_async",
+    "cp_async_bulk",
+    "cp_async_commit_group",
+    "cp_async_wait_group",
     "elect_one",
     "fence_acq_rel_cluster",
     "fence_acq_rel_cta",
     "fence_acq_rel_gpu",
     "fence_acq_rel_sys",
+    "fence_proxy",
     "get_dyn_smem",
     "grid_dim",
+    "griddepcontrol_launch_dependents",
+    "griddepcontrol_wait",
     "lane_idx",
+    "ldmatrix",
     "make_warp_uniform",
     "match_all_sync",
     "match_any_sync",
+    "mbarrier_arrive",
+    "mbarrier_arrive_and_expect_tx",
+    "mbarrier_expect_tx",
+    "mbarrier_init",
+    "mbarrier_init_fence",
+    "mbarrier_wait",
+    "mma",
+    "setmaxregister_decrease",
+    "setmaxregister_increase",
     "shuffle_sync",
     "shuffle_sync_bfly",
     "shuffle_sync_down",

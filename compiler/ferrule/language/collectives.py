@@ -16,13 +16,13 @@ from ferrule.language.threads import (
     alloc_smem,
     block_dim,
     lane_idx,
-    shuffle_sync,
     shuffle_sync_bfly,
+    shuffle_sync_down,
     shuffle_sync_up,
     sync_threads,
     warp_idx,
 )
-from ferrule.language.vectors import ReductionOp, where
+from ferrule.language.vectors import ReductionOp
 
 _WARPS: Final = 32
 """Of a block, at most."""
@@ -81,10 +81,8 @@ def _first_of_warp(val: Any, op: Any, lane: Any, warp: Any) -> Any:
     """`op` of the values of all lanes that are there, in lane 0; what others get means nothing."""
     lanes = _lanes(warp)
     for step in range_constexpr(5):
-        above = lane + (16 >> step)
-        there = above < lanes
-        other = shuffle_sync(val, where(there, above, lane))
-        val = _combined(op, val, other) if there else val
+        other = shuffle_sync_down(val, 16 >> step)
+        val = _combined(op, val, other) if lane + (16 >> step) < lanes else val
     return val
 
 

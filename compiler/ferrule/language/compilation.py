@@ -20,7 +20,7 @@ from ferrule.specs import Signature, params
 if TYPE_CHECKING:
     from ferrule.compiler.artefacts import Body
     from ferrule.compiler.origin import CompiledOrigin
-    from ferrule.language.ir.ops import Program
+    from ferrule.language.ir.ops import Op, Program
     from ferrule.runtime import Function
     from ferrule.runtime.links import Resolved
 
@@ -139,10 +139,18 @@ def _job(function: Callable[..., Any], examples: Examples, options: Options) -> 
     environ = default_environment()
     target = choose_target(options, devices, environ, cuda_devices)
     arch = None
+    if target == "cuda" and options.enable_checks:
+        raise CompileError(
+            Diagnostic(
+                "--enable-checks is for the CPU: code for a GPU has no checks",
+                hint='compile for the CPU, options="--target cpu --enable-checks"',
+            )
+        )
     if target == "cuda":
-        from ferrule.compiler.cuda.archs import choose_arch
+        from ferrule.compiler.cuda.archs import choose_archs
 
-        arch = choose_arch(options.gpu_arch, environ, cuda_devices)
+        assert isinstance(options.gpu_arch, str | None), "Options joins a list"
+        arch = ",".join(choose_archs(options.gpu_arch, environ, cuda_devices))
     placed = tuple(_placed(param, target) for param in examples.parameters)
     try:
         signature = Signature(function.__name__, placed)
@@ -205,12 +213,15 @@ def _with_read_only(signature: Signature, program: Program) -> Signature:
     )
 
 
-def _lowered(program: Program, options: Options) -> Body:
+def _lowered(program: Program, options: Options, origins: dict[Op, object] | None) -> Body:
     """The body for the target."""
     if options.gpu_arch is not None:
+        from ferrule.compiler.cuda.making import device_options
+        from ferrule.language.checks.places import Places
         from ferrule.language.codegen.cuda import lower_cuda
 
-        return lower_cuda(program, options.gpu_arch)
+        places = None if origins is None else Places.of(origins)
+        return lower_cuda(program, device_options(options), places)
     from ferrule.language.codegen import lower_cpu
     from ferrule.language.mathlib import expand_maths
 
@@ -264,7 +275,9 @@ def compiled(job: Job) -> CompiledOrigin:
     from ferrule.language.lowering.program import lower_program
     from ferrule.language.traits import traits_of
 
-    examples = job.examples
+    examples, on_gpu = job.examples, job.options.gpu_arch is not None
+    wants_places = job.options.enable_checks or (on_gpu and job.options.generate_line_info)
+    origins: dict[Op, object] | None = {} if wants_places else None
     program = lower_program(
         job.function,
         job.signature,
@@ -272,19 +285,29 @@ def compiled(job: Job) -> CompiledOrigin:
         examples.classes,
         examples.variadic,
         job.options.target or "cpu",
+        origins,
     )
     verify(program)
     signature = _with_read_only(job.signature, program)
+    if origins is not None and job.options.enable_checks:
+        from ferrule.language.checks.instrument import instrument
+        from ferrule.language.checks.places import Places
+
+        program = instrument(program, Places.of(origins))
+        verify(program)
     try:
-        body = _lowered(collapse(program), job.options)
+        body = _lowered(collapse(program), job.options, origins)
     except CodegenError as error:
         raise CompileError(f"{signature.name}: {error}") from None
+    if body.device_code is not None:
+        from ferrule.compiler.cuda.keeping import keep
+
+        keep(signature.name, body.device_code, job.options)
     place = None if job.options.strip_paths else definition_of(job.function)
     body = body.placed(place)
     module = host_module(signature, body, opt_level=job.options.opt_level)
     doc = inspect.getdoc(job.function)
     exported = export_target(job.options.host_target, job.options.host_cpu)
-    on_gpu = job.options.gpu_arch is not None
     traits = traits_of(program, signature, on_gpu=on_gpu, release_gil=job.options.release_gil)
     text = print_program(program)
     sources = sources_of(program)

@@ -120,6 +120,15 @@ def make_object(type_key: str, *arguments: Any, **fields: Any) -> Any:
     outside("make_object")
 
 
+def as_type(value: Any, kind: Any) -> Any:
+    """A value of any kind as what it must be, in a host function: `as_type(x, str)`.
+
+    `kind` is what the `result=` of `call` takes: a dtype, `str`, a fake tensor, the class of an
+    object.  The call is a TypeError or ValueError where the value is something else.
+    """
+    outside("as_type")
+
+
 def type_key_of(cls: object) -> str | None:
     """The key of a class that is registered with tvm-ffi; None for any other object."""
     info = cls.__dict__.get("__tvm_ffi_type_info__") if isinstance(cls, type) else None

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         DivergenceError,
         LaunchError,
         LinkError,
+        RaceError,
         StageError,
     )
     from ferrule.runtime.export import export_library
@@ -59,6 +60,7 @@ __all__ = [
     "ObjectCode",
     "ObjectFileError",
     "Origin",
+    "RaceError",
     "Stage",
     "StageError",
     "TypeInfo",
@@ -86,6 +88,7 @@ _HOMES = MappingProxyType(
         "CudaError": "ferrule.runtime.errors",
         "DLPackTensor": "ferrule.runtime.dlpack",
         "DivergenceError": "ferrule.runtime.errors",
+        "RaceError": "ferrule.runtime.errors",
         "Engine": "ferrule.runtime.engine",
         "Function": "ferrule.runtime.function",
         "LaunchError": "ferrule.runtime.errors",

@@ -6,8 +6,9 @@ implements, and asks it for another object or for a text.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from ferrule.runtime.abi import SYMBOL_PREFIX
 
@@ -51,4 +52,29 @@ class Origin(Protocol):
 
     def text(self, stage: Stage) -> str:
         """The function at this stage; `StageError` where there is no such text."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class KernelInfo:
+    """What a kernel takes of a GPU: registers of a thread, bytes that a thread writes and reads
+    because they are too few, bytes of its stack, and static shared memory of a block in bytes."""
+
+    registers: int
+    spill_stores: int
+    spill_loads: int
+    stack: int
+    shared: int
+
+
+@runtime_checkable
+class DeviceOrigin(Protocol):
+    """An origin that knows which GPU architectures its kernels were compiled for."""
+
+    def ptx(self) -> Mapping[str, str]:
+        """The PTX of the kernels by architecture; `StageError` where there are none for a GPU."""
+        ...
+
+    def kernel_info(self) -> Mapping[str, Mapping[str, KernelInfo]]:
+        """What each kernel takes of a GPU, by architecture and name."""
         ...

@@ -14,9 +14,11 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
+from weakref import finalize
 
 from ferrule.runtime import openmp
 from ferrule.runtime.artefacts import ObjectCode
+from ferrule.runtime.finalizers import finalizers, run
 from ferrule.runtime.objectfile import Machine, ObjectFile, ObjectFileError, read_object
 
 _MACHINES: Final[Mapping[str, Machine]] = MappingProxyType(
@@ -39,7 +41,8 @@ _NO_SYMBOLS: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 class Engine:
-    """The loaded code of one object. Made by `load`; the memory is freed with the engine."""
+    """The loaded code of one object. Made by `load`; the memory is freed with the engine, after
+    the object's finalisers ran. At the end of the process they do not run."""
 
     __slots__ = ("__weakref__", "_addresses", "_lljit", "_owners", "_tracker", "code")
 
@@ -49,6 +52,9 @@ class Engine:
         self._lljit = lljit
         self._owners: tuple[object, ...] = ()
         self._addresses = {name: int(tracker[name]) for name in names}
+        ending = finalizers(code.data, self._addresses)
+        if ending:
+            finalize(self, run, ending, lljit, tracker).atexit = False
 
     @classmethod
     def load(

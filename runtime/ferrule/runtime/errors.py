@@ -21,6 +21,11 @@ class DivergenceError(RuntimeError):
     """Threads of a block wait for others that cannot come any more; says where, and for whom."""
 
 
+class RaceError(RuntimeError):
+    """Two threads of a block use one piece of shared memory and no barrier lies between, one of them
+    to write; says which, and where.  Only what is compiled with `--enable-checks` finds them."""
+
+
 class CudaError(RuntimeError):
     """The CUDA driver is missing or refused a call; says which call, and the driver's words."""
 
@@ -42,6 +47,7 @@ class LinkError(RuntimeError):
 ERROR_KINDS: tuple[type[Exception], ...] = (
     LaunchError,
     DivergenceError,
+    RaceError,
     CudaError,
     ZeroDivisionError,
     OverflowError,

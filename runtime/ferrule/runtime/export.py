@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
 
 from ferrule import specs
 from ferrule.runtime.archive import write_archive
-from ferrule.runtime.artefacts import ExportForm, Origin
+from ferrule.runtime.artefacts import DeviceOrigin, ExportForm, Origin
 from ferrule.runtime.dataobject import data_object, flags_of
 from ferrule.runtime.engine import host_machine
 from ferrule.runtime.headers import Described, c_header, cpp_header
@@ -40,17 +40,22 @@ def export_code(origin: Origin, name: str, path: StrPath, system_lib: str | None
     """Write the code that defines `__tvm_ffi_<name>` in the form that the suffix names.
 
     `.o` is an object, `.s` its assembly, `.ll` and `.bc` are LLVM's text and bitcode of it, and
-    `.ptx` is the PTX of the kernels alone. With the prefix `system_lib` the code registers itself.
+    `.ptx` is the PTX of the kernels alone; of several architectures there is a file each, whose
+    name has the architecture before the suffix: PTX is for one. With the prefix `system_lib` the
+    code registers itself.
     """
     check_export_name(name)
     if system_lib is not None and not re.fullmatch(r"\w*", system_lib, re.ASCII):
         raise ValueError(f"system_lib must be letters, digits and _, but got {system_lib!r}")
     target = _target(path, (*_FORMS, ".ptx"), "export_to_c")
-    if target.suffix == ".ptx":
-        data = origin.text("ptx").encode()
-    else:
-        data = origin.export(name, _FORMS[target.suffix], system_lib)
-    write_file(target, data)
+    if target.suffix != ".ptx":
+        write_file(target, origin.export(name, _FORMS[target.suffix], system_lib))
+        return
+    texts = origin.ptx() if isinstance(origin, DeviceOrigin) else {}
+    if len(texts) < 2:
+        write_file(target, origin.text("ptx").encode())
+    for arch, text in texts.items() if len(texts) > 1 else ():
+        write_file(target.with_suffix(f".{arch}.ptx"), text.encode())
 
 
 def export_library(path: StrPath, functions: Iterable[Function] | Mapping[str, Function]) -> None:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import tvm_ffi
 
 from ferrule import specs
-from ferrule.runtime.artefacts import DeviceOrigin, ObjectCode, Origin
+from ferrule.runtime.artefacts import DeviceOrigin, KernelInfo, ObjectCode, Origin
 from ferrule.runtime.callpath import prepare_call
 from ferrule.runtime.engine import Engine
 from ferrule.runtime.entry.key import ANY_FUNCTION, CallTraits, entry_key
@@ -150,6 +150,18 @@ class _Members:
         origin = _state_of(self).origin
         texts = dict(origin.ptx()) if isinstance(origin, DeviceOrigin) else {}
         return texts if len(texts) > 1 else origin.text("ptx")
+
+    def kernel_info(self) -> dict[str, KernelInfo] | dict[str, dict[str, KernelInfo]]:
+        """What each kernel takes of a GPU, by its name, as ptxas or nvJitLink says; where it was
+        compiled for several architectures, by architecture and name.
+
+        StageError where there are no kernels for a GPU, CompileError without an assembler.
+        """
+        origin = _state_of(self).origin
+        if not isinstance(origin, DeviceOrigin):
+            raise StageError("ptx", (), "what it was made from says nothing of its kernels")
+        found = {arch: dict(kernels) for arch, kernels in origin.kernel_info().items()}
+        return found if len(found) > 1 else next(iter(found.values()))
 
     def export_to_c(
         self,

@@ -14,7 +14,7 @@ import tvm_ffi
 from ferrule import specs
 from ferrule.specs import params
 
-_CONTAINERS: Final = (params.Tuple, params.Array, params.List)
+_CONTAINERS: Final = (params.Tuple, params.Array, params.List, params.AnyValue)
 
 ARRAY: Final[type[Any]] = tvm_ffi.Array
 """What a tuple is to tvm-ffi."""

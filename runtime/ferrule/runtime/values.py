@@ -98,7 +98,18 @@ def convert(place: Place, param: specs.Param, value: Any) -> Any:
     if isinstance(value, numbers.Real) and foreign.number(value) is OTHER:
         # Such as a Fraction or a NumPy time span: tvm-ffi would make a plain number of it.
         place.refuse_type(param, type(value).__qualname__)
+    _must_end(value)
     return value
+
+
+def _must_end(value: Any) -> None:
+    """RecursionError for a list that holds itself: tvm-ffi would go on until the stack ends."""
+    if isinstance(value, (tuple, list)):
+        for item in value:
+            _must_end(item)
+    elif isinstance(value, dict):
+        for pair in value.items():
+            _must_end(pair)
 
 
 def _convert(place: Place, param: specs.Param, value: Any) -> Any:
@@ -178,7 +189,10 @@ def _shape(place: Place, value: Any) -> Any:
 
 def _element(place: Place, value: Any) -> Any:
     found = _number(place, value)
-    return value if found is OTHER else found
+    if found is not OTHER:
+        return found
+    _must_end(value)
+    return value
 
 
 def _tuple(place: Place, param: specs.Tuple, value: Any) -> Any:
@@ -188,6 +202,7 @@ def _tuple(place: Place, param: specs.Tuple, value: Any) -> Any:
     if param.fields:
         _check_fields(place, param, value)
     if len(values) != len(param.items):
+        _must_end(values)
         return tuple(values)
     pairs = enumerate(zip(param.items, values, strict=True))
     return tuple([convert(place.item(i), item, inner) for i, (item, inner) in pairs])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ferrule.specs.params import (
+    AnyValue,
     Array,
     Bytes,
     DataType,
@@ -41,6 +42,7 @@ _KINDS = (
     | Dict
     | Object
     | Module
+    | AnyValue
 )
 
 

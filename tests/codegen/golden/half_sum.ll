@@ -2,7 +2,7 @@
 target triple = ""
 target datalayout = ""
 
-define i32 @"ferrule_body"(ptr %"values", ptr %"in0", ptr %"in1", ptr %"out", i32 %"n") "prefer-vector-width"="512" nounwind
+define i32 @"ferrule_body"(ptr %"values", ptr %"in0", ptr %"in1", ptr %"out", i32 %"n") "prefer-vector-width"="512" noinline nounwind optnone
 {
 entry:
   %".7" = sext i32 %"n" to i64
@@ -125,7 +125,7 @@ entry:
   ret i16 %".26"
 }
 
-@"ferrule.threads" = internal global [9 x i64] zeroinitializer, align 8
+@"ferrule.threads" = private global [16 x i64] zeroinitializer, align 8
 declare i32 @"ferrule_run_blocks"(ptr %".1", ptr %".2", ptr %".3", ptr %".4", i64 %".5", i64 %".6", i64 %".7")
 
 !0 = distinct !{  }

@@ -19,9 +19,12 @@ for.body:
   %"load" = load float, ptr %".10", align 4
   %".11" = fadd float %"s", %"load"
   %".12" = add nsw i64 %"i", 1
-  br label %"for.head"
+  br label %"for.head", !llvm.loop !0
 for.end:
   %".14" = getelementptr float, ptr %"out", i64 0
   store float %"s", ptr %".14", align 4
   ret i32 0
 }
+
+!0 = distinct !{ !0, !1 }
+!1 = !{ !"llvm.loop.unroll.count", i32 4 }

@@ -2,15 +2,38 @@
 target triple = ""
 target datalayout = ""
 
-@".bytes.0" = private unnamed_addr constant [13 x i8] c"first\00second\00", align 1
-@".bytes.1" = private unnamed_addr constant [228 x i8] c".version 7.8\0a.target sm_80\0a.address_size 64\0a\0a.visible .entry first(\0a    .param .u64 .ptr .global .align 4 first_a,\0a    .param .f32 first_b\0a)\0a{\0a    ret;\0a}\0a.visible .entry second(.param .align 8 .b8 second_both[16])\0a{\0a    ret;\0a}\0a\00", align 16
-@"cuda.state" = internal global [1168 x i8] zeroinitializer, align 8
+@".bytes.0" = private unnamed_addr constant [228 x i8] c".version 7.8\0a.target sm_80\0a.address_size 64\0a\0a.visible .entry first(\0a    .param .u64 .ptr .global .align 4 first_a,\0a    .param .f32 first_b\0a)\0a{\0a    ret;\0a}\0a.visible .entry second(.param .align 8 .b8 second_both[16])\0a{\0a    ret;\0a}\0a\00", align 16
+@"cuda.images" = private unnamed_addr constant [1 x {i32, i32, ptr}] [{i32, i32, ptr} {i32 0, i32 0, ptr @".bytes.0"}], align 8
+@".bytes.1" = private unnamed_addr constant [30 x i8] c"an unknown architecture (PTX)\00", align 1
+@".bytes.2" = private unnamed_addr constant [13 x i8] c"first\00second\00", align 1
+@"cuda.program" = private unnamed_addr constant {ptr, i64, ptr, ptr, i64} {ptr @"cuda.images", i64 1, ptr @".bytes.1", ptr @".bytes.2", i64 2}, align 8
+@"cuda.state" = internal global [1240 x i8] zeroinitializer, align 8
+define internal void @"cuda.register"()
+{
+entry:
+  %".2" = call i32 @"ferrule_cuda_register"(ptr @"cuda.state")
+  ret void
+}
+
+declare i32 @"ferrule_cuda_register"(ptr %".1")
+
+@"llvm.global_ctors" = appending global [1 x {i32, ptr, ptr}] [{i32, ptr, ptr} {i32 65535, ptr @"cuda.register", ptr null}]
+define internal void @"cuda.unload"()
+{
+entry:
+  %".2" = call i32 @"ferrule_cuda_unload"(ptr @"cuda.state")
+  ret void
+}
+
+declare i32 @"ferrule_cuda_unload"(ptr %".1")
+
+@"llvm.global_dtors" = appending global [1 x {i32, ptr, ptr}] [{i32, ptr, ptr} {i32 65535, ptr @"cuda.unload", ptr null}]
 define i32 @"ferrule_body"(ptr %"values", i32 %"device", i32 %"kernel", i64 %"grid_x", i64 %"grid_y", i64 %"grid_z", i64 %"block_x", i64 %"block_y", i64 %"block_z", i32 %"smem", i64 %"stream", i64 %"a", i32 %"b")
 {
 entry:
   %"current" = alloca i32, align 4
   %"phase" = load atomic i32, ptr @"cuda.state" acquire, align 4
-  %".15" = icmp eq i32 %"phase", 2
+  %".15" = icmp eq i32 %"phase", 1
   %"stream.1" = alloca ptr, align 8
   %"a.1" = alloca i64, align 8
   %"both" = alloca [2 x i64], align 8
@@ -20,14 +43,14 @@ entry:
   %"parameters" = alloca [2 x ptr], align 8
   %"config.1" = alloca [56 x i8], align 8
   %"parameters.1" = alloca ptr, align 8
-  %"unread" = alloca [4 x i64], align 8
+  %"unread" = alloca [16 x i64], align 8
   br i1 %".15", label %"cuda.ask", label %"cuda.open", !prof !0
 cuda.open:
-  %".17" = call i32 @"ferrule_cuda_open"(ptr @"cuda.state", ptr @".bytes.1", ptr @".bytes.0", i64 2, ptr %"values")
+  %".17" = call i32 @"ferrule_cuda_open"(ptr @"cuda.state", ptr @"cuda.program", i32 %"device", ptr %"values")
   %".18" = icmp eq i32 %".17", 0
   br i1 %".18", label %"cuda.ask", label %"cuda.entered", !prof !0
 cuda.ask:
-  %"cuCtxGetDevice.at" = getelementptr inbounds i8, ptr @"cuda.state", i64 72
+  %"cuCtxGetDevice.at" = getelementptr inbounds i8, ptr @"cuda.state", i64 80
   %"cuCtxGetDevice" = load ptr, ptr %"cuCtxGetDevice.at"
   %"cuCtxGetDevice.result" = call i32 %"cuCtxGetDevice"(ptr %"current")
   %".20" = icmp eq i32 %"cuCtxGetDevice.result", 0
@@ -105,23 +128,23 @@ cuda.entered.endif.endif.if:
   %".72" = or i1 %".71", %".70"
   br i1 %".72", label %"cuda.launched", label %"cuda.launch", !prof !1
 cuda.entered.endif.endif.else:
-  %".81" = trunc i64 %"grid_x" to i32
-  store i32 %".81", ptr %"config.1"
-  %".83" = trunc i64 %"grid_y" to i32
+  %".86" = trunc i64 %"grid_x" to i32
+  store i32 %".86", ptr %"config.1"
+  %".88" = trunc i64 %"grid_y" to i32
   %"gridDimY.at.1" = getelementptr inbounds i8, ptr %"config.1", i64 4
-  store i32 %".83", ptr %"gridDimY.at.1"
-  %".85" = trunc i64 %"grid_z" to i32
+  store i32 %".88", ptr %"gridDimY.at.1"
+  %".90" = trunc i64 %"grid_z" to i32
   %"gridDimZ.at.1" = getelementptr inbounds i8, ptr %"config.1", i64 8
-  store i32 %".85", ptr %"gridDimZ.at.1"
-  %".87" = trunc i64 %"block_x" to i32
+  store i32 %".90", ptr %"gridDimZ.at.1"
+  %".92" = trunc i64 %"block_x" to i32
   %"blockDimX.at.1" = getelementptr inbounds i8, ptr %"config.1", i64 12
-  store i32 %".87", ptr %"blockDimX.at.1"
-  %".89" = trunc i64 %"block_y" to i32
+  store i32 %".92", ptr %"blockDimX.at.1"
+  %".94" = trunc i64 %"block_y" to i32
   %"blockDimY.at.1" = getelementptr inbounds i8, ptr %"config.1", i64 16
-  store i32 %".89", ptr %"blockDimY.at.1"
-  %".91" = trunc i64 %"block_z" to i32
+  store i32 %".94", ptr %"blockDimY.at.1"
+  %".96" = trunc i64 %"block_z" to i32
   %"blockDimZ.at.1" = getelementptr inbounds i8, ptr %"config.1", i64 20
-  store i32 %".91", ptr %"blockDimZ.at.1"
+  store i32 %".96", ptr %"blockDimZ.at.1"
   %"sharedMemBytes.at.1" = getelementptr inbounds i8, ptr %"config.1", i64 24
   store i32 %"smem", ptr %"sharedMemBytes.at.1"
   %"hStream.at.1" = getelementptr inbounds i8, ptr %"config.1", i64 32
@@ -131,71 +154,86 @@ cuda.entered.endif.endif.else:
   %"numAttrs.at.1" = getelementptr inbounds i8, ptr %"config.1", i64 48
   store i32 0, ptr %"numAttrs.at.1"
   store ptr %"both", ptr %"parameters.1"
-  %".98" = icmp eq i64 %"grid_x", 0
-  %".99" = icmp eq i64 %"grid_y", 0
-  %".100" = icmp eq i64 %"grid_z", 0
-  %".101" = or i1 %".98", %".99"
-  %".102" = or i1 %".101", %".100"
-  br i1 %".102", label %"cuda.launched.1", label %"cuda.launch.1", !prof !1
+  %".103" = icmp eq i64 %"grid_x", 0
+  %".104" = icmp eq i64 %"grid_y", 0
+  %".105" = icmp eq i64 %"grid_z", 0
+  %".106" = or i1 %".103", %".104"
+  %".107" = or i1 %".106", %".105"
+  br i1 %".107", label %"cuda.launched.1", label %"cuda.launch.1", !prof !1
 cuda.entered.endif.endif.endif:
-  %".111" = load i32, ptr %"status"
-  %".112" = icmp ne i32 %".111", 0
-  br i1 %".112", label %"cuda.entered.endif.endif.endif.if", label %"cuda.entered.endif.endif.endif.endif", !prof !1
+  %".121" = load i32, ptr %"status"
+  %".122" = icmp ne i32 %".121", 0
+  br i1 %".122", label %"cuda.entered.endif.endif.endif.if", label %"cuda.entered.endif.endif.endif.endif", !prof !1
 cuda.launch:
-  %".74" = getelementptr inbounds i8, ptr @"cuda.state", i64 1152
-  %"first" = load ptr, ptr %".74"
-  %"cuLaunchKernelEx.at" = getelementptr inbounds i8, ptr @"cuda.state", i64 96
-  %"cuLaunchKernelEx" = load ptr, ptr %"cuLaunchKernelEx.at"
-  %"cuLaunchKernelEx.result" = call i32 %"cuLaunchKernelEx"(ptr %"config", ptr %"first", ptr %"parameters", ptr null)
-  %".75" = icmp eq i32 %"cuLaunchKernelEx.result", 0
-  br i1 %".75", label %"cuda.launched", label %"cuda.failed", !prof !0
+  %".74" = getelementptr inbounds i8, ptr @"cuda.state", i64 1192
+  %".75" = icmp ule i32 %"smem", 49152
+  br i1 %".75", label %"cuda.allowed", label %"cuda.allow"
 cuda.failed:
-  %".77" = call i32 @"ferrule_cuda_failed"(ptr @"cuda.state", i32 %"cuLaunchKernelEx.result", ptr @".bytes.2", ptr %"values")
+  %".82" = call i32 @"ferrule_cuda_refused"(ptr @"cuda.state", ptr @"cuda.program", ptr %".74", ptr %"first", ptr %"config", ptr %"parameters", i32 %"cuLaunchKernelEx.result", ptr %"values")
   br label %"cuda.launched"
 cuda.launched:
-  %"launched" = phi  i32 [0, %"cuda.entered.endif.endif.if"], [0, %"cuda.launch"], [%".77", %"cuda.failed"]
+  %"launched" = phi  i32 [0, %"cuda.entered.endif.endif.if"], [0, %"cuda.allowed"], [%".82", %"cuda.failed"], [%".77", %"cuda.allow"]
   store i32 %"launched", ptr %"status"
   br label %"cuda.entered.endif.endif.endif"
+cuda.allow:
+  %".77" = call i32 @"ferrule_cuda_allow"(ptr @"cuda.state", ptr %".74", i32 %"used", i32 %"smem", ptr %"values")
+  %".78" = icmp eq i32 %".77", 0
+  br i1 %".78", label %"cuda.allowed", label %"cuda.launched", !prof !0
+cuda.allowed:
+  %"first" = load ptr, ptr %".74"
+  %"cuLaunchKernelEx.at" = getelementptr inbounds i8, ptr @"cuda.state", i64 104
+  %"cuLaunchKernelEx" = load ptr, ptr %"cuLaunchKernelEx.at"
+  %"cuLaunchKernelEx.result" = call i32 %"cuLaunchKernelEx"(ptr %"config", ptr %"first", ptr %"parameters", ptr null)
+  %".80" = icmp eq i32 %"cuLaunchKernelEx.result", 0
+  br i1 %".80", label %"cuda.launched", label %"cuda.failed", !prof !0
 cuda.launch.1:
-  %".104" = getelementptr inbounds i8, ptr @"cuda.state", i64 1160
-  %"second" = load ptr, ptr %".104"
-  %"cuLaunchKernelEx.at.1" = getelementptr inbounds i8, ptr @"cuda.state", i64 96
-  %"cuLaunchKernelEx.1" = load ptr, ptr %"cuLaunchKernelEx.at.1"
-  %"cuLaunchKernelEx.result.1" = call i32 %"cuLaunchKernelEx.1"(ptr %"config.1", ptr %"second", ptr %"parameters.1", ptr null)
-  %".105" = icmp eq i32 %"cuLaunchKernelEx.result.1", 0
-  br i1 %".105", label %"cuda.launched.1", label %"cuda.failed.1", !prof !0
+  %".109" = getelementptr inbounds i8, ptr @"cuda.state", i64 1216
+  %".110" = icmp ule i32 %"smem", 49152
+  br i1 %".110", label %"cuda.allowed.1", label %"cuda.allow.1"
 cuda.failed.1:
-  %".107" = call i32 @"ferrule_cuda_failed"(ptr @"cuda.state", i32 %"cuLaunchKernelEx.result.1", ptr @".bytes.2", ptr %"values")
+  %".117" = call i32 @"ferrule_cuda_refused"(ptr @"cuda.state", ptr @"cuda.program", ptr %".109", ptr %"second", ptr %"config.1", ptr %"parameters.1", i32 %"cuLaunchKernelEx.result.1", ptr %"values")
   br label %"cuda.launched.1"
 cuda.launched.1:
-  %"launched.1" = phi  i32 [0, %"cuda.entered.endif.endif.else"], [0, %"cuda.launch.1"], [%".107", %"cuda.failed.1"]
+  %"launched.1" = phi  i32 [0, %"cuda.entered.endif.endif.else"], [0, %"cuda.allowed.1"], [%".117", %"cuda.failed.1"], [%".112", %"cuda.allow.1"]
   store i32 %"launched.1", ptr %"status"
   br label %"cuda.entered.endif.endif.endif"
+cuda.allow.1:
+  %".112" = call i32 @"ferrule_cuda_allow"(ptr @"cuda.state", ptr %".109", i32 %"used", i32 %"smem", ptr %"values")
+  %".113" = icmp eq i32 %".112", 0
+  br i1 %".113", label %"cuda.allowed.1", label %"cuda.launched.1", !prof !0
+cuda.allowed.1:
+  %"second" = load ptr, ptr %".109"
+  %"cuLaunchKernelEx.at.1" = getelementptr inbounds i8, ptr @"cuda.state", i64 104
+  %"cuLaunchKernelEx.1" = load ptr, ptr %"cuLaunchKernelEx.at.1"
+  %"cuLaunchKernelEx.result.1" = call i32 %"cuLaunchKernelEx.1"(ptr %"config.1", ptr %"second", ptr %"parameters.1", ptr null)
+  %".115" = icmp eq i32 %"cuLaunchKernelEx.result.1", 0
+  br i1 %".115", label %"cuda.launched.1", label %"cuda.failed.1", !prof !0
 cuda.entered.endif.endif.endif.if:
   br i1 %".29", label %"cuda.pop", label %"cuda.left", !prof !1
 cuda.entered.endif.endif.endif.endif:
   br i1 %".29", label %"cuda.pop.1", label %"cuda.left.1", !prof !1
 cuda.pop:
-  %".115" = call i32 @"ferrule_cuda_pop"(ptr @"cuda.state", ptr %"unread")
+  %".125" = call i32 @"ferrule_cuda_pop"(ptr @"cuda.state", ptr %"unread")
   br label %"cuda.left"
 cuda.left:
-  ret i32 %".111"
+  ret i32 %".121"
 cuda.pop.1:
-  %".119" = call i32 @"ferrule_cuda_pop"(ptr @"cuda.state", ptr %"values")
+  %".129" = call i32 @"ferrule_cuda_pop"(ptr @"cuda.state", ptr %"values")
   br label %"cuda.left.1"
 cuda.left.1:
-  %"left" = phi  i32 [0, %"cuda.entered.endif.endif.endif.endif"], [%".119", %"cuda.pop.1"]
+  %"left" = phi  i32 [0, %"cuda.entered.endif.endif.endif.endif"], [%".129", %"cuda.pop.1"]
   ret i32 %"left"
 }
 
-declare i32 @"ferrule_cuda_open"(ptr %".1", ptr %".2", ptr %".3", i64 %".4", ptr %".5") cold nounwind
+declare i32 @"ferrule_cuda_open"(ptr %".1", ptr %".2", i32 %".3", ptr %".4") cold nounwind
 
 declare i32 @"ferrule_cuda_push"(ptr %".1", i32 %".2", i32 %".3", ptr %".4") cold nounwind
 
 declare ptr @"TVMFFIEnvGetStream"(i32 %".1", i32 %".2")
 
-@".bytes.2" = private unnamed_addr constant [17 x i8] c"cuLaunchKernelEx\00", align 1
-declare i32 @"ferrule_cuda_failed"(ptr %".1", i32 %".2", ptr %".3", ptr %".4") cold nounwind
+declare i32 @"ferrule_cuda_allow"(ptr %".1", ptr %".2", i32 %".3", i32 %".4", ptr %".5") cold nounwind
+
+declare i32 @"ferrule_cuda_refused"(ptr %".1", ptr %".2", ptr %".3", ptr %".4", ptr %".5", ptr %".6", i32 %".7", ptr %".8") cold nounwind
 
 declare i32 @"ferrule_cuda_pop"(ptr %".1", ptr %".2") cold nounwind
 

@@ -8,7 +8,7 @@ declare i32 @ferrule_body.1(ptr, ptr)
 declare void @ferrule_refuse(ptr, i64, ptr, ptr, i32, ptr) cold
 define i32 @f.candidate0(ptr %args, i32 %num_args, ptr %result, i32 %way) noinline optnone {
 entry:
-  %values.1 = alloca [8 x i64], align 8
+  %values.1 = alloca [16 x i64], align 8
   %out.2 = alloca [2 x i64], align 8
   %c.12 = icmp eq i32 %way, 0
   br i1 %c.12, label %hot.11, label %check.8
@@ -100,7 +100,7 @@ check.8:
 }
 define i32 @f.candidate1(ptr %args, i32 %num_args, ptr %result, i32 %way) noinline optnone {
 entry:
-  %values.1 = alloca [8 x i64], align 8
+  %values.1 = alloca [16 x i64], align 8
   %out.2 = alloca [2 x i64], align 8
   %c.12 = icmp eq i32 %way, 0
   br i1 %c.12, label %hot.11, label %check.8

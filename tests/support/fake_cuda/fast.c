@@ -18,6 +18,16 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
     return *value = 232448, attribute != 97 || device;
 }
 
+int cuDriverGetVersion(int *version) { return *version = 13000, 0; }
+int cuDeviceGetCount(int *count) { return *count = 1, 0; }
+int cuStreamIsCapturing(void *stream, int *status) { return *status = 0, stream == 0; }
+int cuThreadExchangeStreamCaptureMode(int *mode) { return *mode = 0; }
+
+int cuKernelGetAttribute(int *value, int attribute, void *kernel, int device)
+{
+    return *value = attribute ? 0 : 1024, !kernel || device;
+}
+
 int cuKernelSetAttribute(int attribute, int value, void *kernel, int device)
 {
     return attribute != 8 || value < 0 || !kernel || device;

@@ -17,13 +17,21 @@ static const struct { CUresult code; const char *name, *text; } errors[] = {
     {INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
     {OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
     {NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
+    {DEINITIALIZED, "CUDA_ERROR_DEINITIALIZED", "driver shutting down"},
     {NO_DEVICE, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
     {INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
     {INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
     {INVALID_PTX, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"},
     {INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
     {NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
+    {OUT_OF_RESOURCES, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "too many resources requested"},
+    {CONTEXT_IS_DESTROYED, "CUDA_ERROR_CONTEXT_IS_DESTROYED", "context is destroyed"},
+    {710, "CUDA_ERROR_ASSERT", "device-side assert triggered"},
     {719, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
+    {COOPERATIVE_TOO_LARGE, "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE", "too many blocks"},
+    {222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "unsupported PTX version"},
+    {CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "not permitted in a capture"},
+    {INVALID_CLUSTER_SIZE, "CUDA_ERROR_INVALID_CLUSTER_SIZE", "cluster misconfiguration"},
 };
 
 #pragma GCC visibility push(default)
@@ -33,15 +41,23 @@ CUresult cuInit(unsigned flags)
     CUresult result = begin(__func__, 1, NUMBER(flags));
     if (!result)
         result = flags ? INVALID_VALUE : num_devices ? SUCCESS : NO_DEVICE;
-    initialised = initialised || !result;
+    if (!result && !initialised) {
+        initialised = getpid();
+        register_exit();
+    }
     return end(result);
 }
 
 CUresult cuDriverGetVersion(int *version)
 {
     CUresult result = begin(__func__, 0);
+#ifdef OLD
+    const int known = 11080;
+#else
+    const int known = 12040;
+#endif
     if (!result)
-        *version = 12040;
+        *version = known;
     return end(result);
 }
 
@@ -85,8 +101,10 @@ CUresult cuDeviceGet(CUdevice *device, int ordinal)
 
 CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
 {
-    static const struct { int attribute, value; } known[] = {
-        {1, 1024}, {8, 49152}, {10, 32}, {16, 132}, {75, 9}, {76, 0}, {97, 232448},
+    const struct { int attribute, value; } known[] = {
+        {1, 1024}, {8, 49152}, {10, 32}, {16, 132}, {97, most_shared},
+        {75, is_device(device) ? capabilities[device] / 10 : 0},
+        {76, is_device(device) ? capabilities[device] % 10 : 0},
     };
     CUresult result = begin(__func__, 2, NUMBER(attribute), NUMBER(device));
     if (result || !is_device(device))
@@ -106,6 +124,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
         result = is_device(device) ? SUCCESS : INVALID_DEVICE;
     if (!result) {
         *context = &primaries[device];
+        primaries[device].dead = primaries[device].dead && primaries[device].retained;
         primaries[device].retained++;
     }
     return end(result);
@@ -136,6 +155,8 @@ CUresult cuCtxGetDevice(CUdevice *device)
     CUresult result = begin(__func__, 0);
     if (!result)
         result = current() ? SUCCESS : INVALID_CONTEXT;
+    if (!result && current()->dead)
+        result = CONTEXT_IS_DESTROYED;
     if (!result)
         *device = current()->device;
     return end(result);
@@ -146,6 +167,8 @@ CUresult cuCtxPushCurrent_v2(CUcontext context)
     CUresult result = begin(__func__, 1, NUMBER(context ? context->device : -1));
     if (!result)
         result = is_context(context) && stack.depth < MAX_DEPTH ? SUCCESS : INVALID_CONTEXT;
+    if (!result && context->dead)
+        result = CONTEXT_IS_DESTROYED;
     if (!result)
         stack.contexts[stack.depth++] = context;
     return end(result);
@@ -167,15 +190,18 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, void *options, 
 {
     usleep(load_delay);
     CUresult result = begin(__func__, 2, NUMBER(num_options), NUMBER(num_library_options));
-    struct library *place = libraries;
-    while (place < libraries + MAX_LIBRARIES - 1 && place->live)
-        place++;
+    int number = 0;
+    while (number < MAX_LIBRARIES - 1 && libraries[number] && libraries[number]->live)
+        number++;
     bool odd = (num_options && !(options && values))
                || (num_library_options && !(library_options && library_values));
+    if (!result && disturbs_a_capture())
+        result = CAPTURE_UNSUPPORTED;
     if (!result)
-        result = place->live ? OUT_OF_MEMORY : !library || !code || odd ? INVALID_VALUE : SUCCESS;
+        result = !library || !code || odd ? INVALID_VALUE : SUCCESS;
     if (!result) {
-        *place = (struct library){.live = true};
+        /* Never freed, so that no handle is ever that of another library. */
+        struct library *place = libraries[number] = calloc(1, sizeof *place);
         place->live = read_ptx(place, code);
         result = place->live ? SUCCESS : INVALID_PTX;
         *library = place;
@@ -188,6 +214,8 @@ CUresult cuLibraryUnload(CUlibrary library)
     CUresult result = begin(__func__, 0);
     if (!result)
         result = is_library(library) ? SUCCESS : INVALID_HANDLE;
+    if (!result && disturbs_a_capture())
+        result = CAPTURE_UNSUPPORTED;
     if (!result)
         library->live = false;
     return end(result);
@@ -215,10 +243,67 @@ CUresult cuKernelSetAttribute(int attribute, int value, CUkernel kernel, CUdevic
     if (!result)
         result = !is_kernel(kernel) ? INVALID_HANDLE : !is_device(device) ? INVALID_DEVICE : SUCCESS;
     if (!result)
-        result = attribute != 8 || value < 0 || value > 232448 ? INVALID_VALUE : SUCCESS;
+        result = attribute != 8 || value < 0 || value > most_shared ? INVALID_VALUE : SUCCESS;
     if (!result)
-        kernel->smem = value;
+        kernel->smem[device] = value;
     return end(result);
+}
+
+CUresult cuKernelGetAttribute(int *value, int attribute, CUkernel kernel, CUdevice device)
+{
+    CUresult result = begin(__func__, 2, NUMBER(attribute), NUMBER(device));
+    if (!result)
+        result = !is_kernel(kernel) ? INVALID_HANDLE : !is_device(device) ? INVALID_DEVICE : SUCCESS;
+    if (!result)
+        result = attribute < 0 || attribute > 1 ? INVALID_VALUE : SUCCESS;
+    if (!result)
+        *value = attribute ? kernel->fixed : most_registered;
+    return end(result);
+}
+
+CUresult cuStreamIsCapturing(CUstream stream, int *status)
+{
+    CUresult result = begin(__func__, 0);
+    if (!result)
+        result = stream >= streams && stream < streams + MAX_STREAMS ? SUCCESS : INVALID_HANDLE;
+    if (!result)
+        *status = stream->capture;
+    return end(result);
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(int *mode)
+{
+    CUresult result = begin(__func__, 1, NUMBER(*mode));
+    if (!result) {
+        int before = capture_mode;
+        capture_mode = *mode;
+        *mode = before;
+    }
+    return end(result);
+}
+
+/* Write the attributes down; blocks must be whole clusters of at most 8. */
+static CUresult check_attributes(const CUlaunchConfig *config)
+{
+    if (config->num_attributes > MAX_ATTRIBUTES || (config->num_attributes && !config->attributes))
+        return INVALID_VALUE;
+    begun->num_attributes = config->num_attributes;
+    for (unsigned i = 0; i < config->num_attributes; i++) {
+        const CUlaunchAttribute *each = &config->attributes[i];
+        begun->attributes[i] = *each;
+        unsigned sizes[3], blocks = 1;
+        memcpy(sizes, each->value, sizeof sizes);
+        for (int axis = 0; each->id == 4 && axis < 3; axis++) {
+            if (!sizes[axis] || config->grid[axis] % sizes[axis])
+                return INVALID_VALUE;
+            blocks *= sizes[axis];
+        }
+        if (blocks > 8)
+            return INVALID_CLUSTER_SIZE;
+        if (each->id == 2 && config->grid[0] > 132 * 8)
+            return COOPERATIVE_TOO_LARGE;
+    }
+    return SUCCESS;
 }
 
 static CUresult check_config(const CUlaunchConfig *config, unsigned smem)
@@ -233,9 +318,10 @@ static CUresult check_config(const CUlaunchConfig *config, unsigned smem)
     }
     if (threads > 1024 || config->smem > smem)
         return INVALID_VALUE;
-    if (config->num_attributes && !config->attributes)
-        return INVALID_VALUE;
-    return is_stream(config->stream) ? SUCCESS : INVALID_HANDLE;
+    if (threads > (unsigned long)most_registered)
+        return OUT_OF_RESOURCES;
+    CUresult result = check_attributes(config);
+    return result ? result : is_stream(config->stream) ? SUCCESS : INVALID_HANDLE;
 }
 
 /* Write down the bytes of all parameters, one behind the other. */
@@ -267,9 +353,12 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUkernel kernel, void **
                             NUMBER(c->block[2]), NUMBER(c->smem), NUMBER(c->stream));
     if (!result)
         result = !current() ? INVALID_CONTEXT : !is_kernel(kernel) ? INVALID_HANDLE : SUCCESS;
+    if (!result && current()->dead)
+        result = CONTEXT_IS_DESTROYED;
+    unsigned smem = result || !kernel->smem[current()->device] ? 49152
+                                                                : kernel->smem[current()->device];
     if (!result)
-        result = !config || extra ? INVALID_VALUE
-                                  : check_config(config, kernel->smem ? kernel->smem : 49152);
+        result = !config || extra ? INVALID_VALUE : check_config(config, smem);
     if (!result)
         result = copy_parameters(kernel, parameters);
     if (!result)

@@ -37,13 +37,28 @@ static const char *read_parameters(struct kernel *kernel, const char *text)
     return stop;
 }
 
+/* The bytes of all `.visible .shared .align 16 .b8 name[1024];`, but those that are `.extern`. */
+static int shared_size(const char *text)
+{
+    int total = 0;
+    for (const char *at = text; (at = strstr(at, ".shared .align")); at += 7) {
+        const char *stop = strchr(at, ';');
+        bool other = at - text > 8 && strncmp(at - 8, ".extern ", 8) == 0;
+        total += stop && !other ? parameter_size(at + 7, stop) : 0;
+    }
+    return total;
+}
+
 bool read_ptx(struct library *library, const char *text)
 {
     if (!strstr(text, ".version") || !strstr(text, ".target"))
         return false;
+    int fixed = shared_size(text);
+    sscanf(strstr(text, ".target"), ".target %15[a-z0-9_]", library->target);
     while (text && (text = strstr(text, ".entry")) && library->num_kernels < MAX_KERNELS) {
         struct kernel *kernel = &library->kernels[library->num_kernels++];
         int length = 0;
+        kernel->fixed = fixed;
         sscanf(text + 6, " %511[A-Za-z0-9_$]%n", kernel->name, &length);
         const char *behind = text + 6 + length + strspn(text + 6 + length, " \t\n");
         text = *behind == '(' ? read_parameters(kernel, behind) : behind;

@@ -3,21 +3,25 @@
 
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct context primaries[MAX_DEVICES], others[MAX_DEVICES];
 struct stream streams[MAX_STREAMS];
-struct library libraries[MAX_LIBRARIES];
-int num_devices, load_delay;
-bool initialised;
+struct library *libraries[MAX_LIBRARIES];
+int num_devices, load_delay, most_registered = 1024, most_shared = 232448, initialised;
+int capabilities[MAX_DEVICES];
+_Thread_local int capture_mode;
 _Thread_local struct stack stack;
 struct call *begun;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct call calls[MAX_CALLS];
-static struct { char name[32]; CUresult code; int after; } failures[MAX_FAILURES];
+static struct { char name[40]; CUresult code; int after; } failures[MAX_FAILURES];
 static int num_calls, num_failures, epoch;
+static bool shut_down;
 
 CUcontext current(void)
 {
@@ -59,8 +63,12 @@ CUresult begin(const char *name, int count, ...)
         begun->numbers[i] = va_arg(numbers, long long);
     va_end(numbers);
     CUresult asked = asked_to_fail(name);
-    bool always = strncmp(name, "cuGetError", 10) == 0 || strcmp(name, "cuInit") == 0
-                  || strcmp(name, "cuDriverGetVersion") == 0;
+    if (shut_down)
+        fprintf(stderr, "%s was called after the driver had shut down\n", name);
+    bool texts = strncmp(name, "cuGetError", 10) == 0 || strcmp(name, "cuDriverGetVersion") == 0;
+    if (shut_down || (initialised && initialised != getpid() && !texts))
+        return shut_down ? DEINITIALIZED : NOT_INITIALIZED;
+    bool always = texts || strcmp(name, "cuInit") == 0;
     return asked ? asked : initialised || always ? SUCCESS : NOT_INITIALIZED;
 }
 
@@ -73,15 +81,42 @@ CUresult end(CUresult result)
 
 bool is_library(CUlibrary library)
 {
-    return library >= libraries && library < libraries + MAX_LIBRARIES && library->live;
+    for (int i = 0; i < MAX_LIBRARIES; i++)
+        if (library && library == libraries[i])
+            return library->live;
+    return false;
 }
 
 bool is_kernel(CUkernel kernel)
 {
-    for (struct library *each = libraries; each < libraries + MAX_LIBRARIES; each++)
-        if (each->live && kernel >= each->kernels && kernel < each->kernels + each->num_kernels)
+    for (int i = 0; i < MAX_LIBRARIES; i++) {
+        struct library *each = libraries[i];
+        if (each && each->live && kernel >= each->kernels
+            && kernel < each->kernels + each->num_kernels)
             return true;
+    }
     return false;
+}
+
+bool disturbs_a_capture(void)
+{
+    bool found = false;
+    for (int i = 0; i < MAX_STREAMS && capture_mode != 2; i++)
+        if (streams[i].capture == 1) {
+            streams[i].capture = 2;
+            found = true;
+        }
+    return found;
+}
+
+static void on_exit_of_process(void) { shut_down = true; }
+
+void register_exit(void)
+{
+    static bool known;
+    if (!known)
+        atexit(on_exit_of_process);
+    known = true;
 }
 
 bool is_stream(CUstream stream)
@@ -109,14 +144,17 @@ void fake_reset(int devices)
 {
     fake_clear();
     pthread_mutex_lock(&lock);
-    num_failures = load_delay = 0;
-    initialised = false;
+    num_failures = load_delay = initialised = 0;
+    most_registered = 1024;
+    most_shared = 232448;
     num_devices = devices;
     epoch++;
     memset(streams, 0, sizeof streams);
     memset(libraries, 0, sizeof libraries);
     for (int i = 0; i < MAX_DEVICES; i++)
         primaries[i] = others[i] = (struct context){.device = i};
+    for (int i = 0; i < MAX_DEVICES; i++)
+        capabilities[i] = 90;
     pthread_mutex_unlock(&lock);
 }
 
@@ -144,9 +182,35 @@ void fake_set_current(CUdevice device, bool primary)
     if (is_device(device)) {
         stack.contexts[stack.depth++] = primary ? &primaries[device] : &others[device];
         stack.contexts[0]->retained++;
-        initialised = true;
+        initialised = getpid();
     }
     pthread_mutex_unlock(&lock);
+}
+
+/* Let a device have a compute capability, ten times it: 90 at first. */
+void fake_capability(CUdevice device, int capability) { capabilities[device] = capability; }
+
+/* Let kernels have so few threads a block. */
+void fake_limit_threads(int most) { most_registered = most; }
+
+/* Let devices have so much shared memory for a block. */
+void fake_limit_shared(int most) { most_shared = most; }
+
+/* Reset a device, as cuDevicePrimaryCtxReset does: libraries go with their contexts. */
+void fake_reset_device(CUdevice device)
+{
+    pthread_mutex_lock(&lock);
+    primaries[device].dead = true;
+    memset(libraries, 0, sizeof libraries);
+    pthread_mutex_unlock(&lock);
+}
+
+/* Begin to capture a stream, or end it; whether the capture was whole till then. */
+bool fake_capture(CUstream stream, bool on)
+{
+    bool whole = stream->capture == 1;
+    stream->capture = on;
+    return whole;
 }
 
 /* A new stream of a device. */
@@ -154,7 +218,7 @@ CUstream fake_stream(CUdevice device)
 {
     for (int i = 0; i < MAX_STREAMS; i++)
         if (!streams[i].live) {
-            streams[i] = (struct stream){device, true};
+            streams[i] = (struct stream){device, true, 0};
             return &streams[i];
         }
     return NULL;
@@ -166,10 +230,19 @@ int fake_retained(CUdevice device) { return primaries[device].retained; }
 int fake_num_calls(void) { return num_calls; }
 const struct call *fake_call(int number) { return &calls[number]; }
 
+/* The architecture of the PTX that was loaded last, "" if there is none. */
+const char *fake_target(void)
+{
+    const char *found = "";
+    for (int i = 0; i < MAX_LIBRARIES; i++)
+        found = libraries[i] && libraries[i]->live ? libraries[i]->target : found;
+    return found;
+}
+
 int fake_num_libraries(void)
 {
     int live = 0;
     for (int i = 0; i < MAX_LIBRARIES; i++)
-        live += libraries[i].live;
+        live += libraries[i] && libraries[i]->live;
     return live;
 }

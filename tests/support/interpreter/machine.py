@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ferrule.compiler.artefacts import Fault
-from ferrule.language.ir import ops
+from ferrule.language.ir import divergence, ops
 from ferrule.language.ir.walk import all_ops
 from ferrule.specs import DEVICE_CODES, Dim, DType, Sym, evaluate, symbols_of
 from interpreter import atomics, scalars
@@ -130,12 +130,14 @@ class Machine:
             case ops.View(result, tensor, indices):
                 offset = self.offset(tensor, indices, values) if indices else 0
                 values[result] = values[tensor].at(offset)
-            case ops.Fragment(result):
-                values[result] = self.fragment(result)
+            case ops.Fragment() | ops.Shared() | ops.DynamicShared():
+                values[op.result] = self.room(op, thread.block)
             case ops.Special(result, register, axis):
                 values[result] = thread.registers[register][axis]
-            case ops.Shared() | ops.DynamicShared() | ops.Atomic() | ops.Fence():
-                self.shared(op, values, thread.block)
+            case ops.Atomic() | ops.AsyncCopy() | ops.MBarrier() | ops.BulkCopy():
+                self.shared(op, values, thread)
+            case ops.Fence() | ops.Control():
+                thread.copies.run(op, values)
             case ops.Alloc():
                 self.alloc(op, values)
             case ops.Item() | ops.Field() | ops.Peek() | ops.IsInstance():
@@ -153,20 +155,30 @@ class Machine:
 
     def shared(
         self,
-        op: ops.Shared | ops.DynamicShared | ops.Atomic | ops.Fence,
+        op: ops.Atomic | ops.AsyncCopy | ops.MBarrier | ops.BulkCopy,
         values: Values,
-        block: Block,
+        thread: Thread,
     ) -> None:
-        """Runs an op on memory that threads share; one runs at a time, so a fence does nothing."""
+        """Runs an op on memory that threads share."""
         match op:
+            case ops.Atomic():
+                self.atomic(op, values)
+            case ops.AsyncCopy():
+                thread.copies.run(op, values)
+            case ops.MBarrier() | ops.BulkCopy():
+                thread.block.barriers.run(op, values)
+
+    def room(self, op: ops.Fragment | ops.Shared | ops.DynamicShared, block: Block) -> Memory:
+        """The memory of a tensor of the thread or of its block."""
+        match op:
+            case ops.Fragment(result):
+                return self.fragment(result)
             case ops.Shared(result):
                 if result not in block.static:
                     block.static[result] = self.fragment(result)
-                values[result] = block.static[result]
-            case ops.DynamicShared(result, offset):
-                values[result] = block.dynamic.at(offset)
-            case ops.Atomic():
-                self.atomic(op, values)
+                return block.static[result]
+            case ops.DynamicShared(_, offset):
+                return block.dynamic.at(offset)
 
     def atomic(self, op: ops.Atomic, values: Values) -> None:
         """Changes an element; the result is what it was."""
@@ -266,7 +278,11 @@ class Machine:
         grid, block = (tuple(values[v] for v in sizes) for sizes in (op.grid, op.block))
         given = dict(zip(kernel.params, (values[value] for value in op.arguments), strict=True))
         dynamic = 0 if op.smem is None else values[op.smem]
+        whole = math.prod(block) % ops.WARP_SIZE == 0
+        multiplies = any(isinstance(op, ops.Mma | ops.LoadMatrix) for op in all_ops(kernel.body))
         for block_idx in self.order(product(*map(range, grid))):
+            if multiplies and not whole:
+                raise Stopped(divergence.partial_warps(kernel.name), [math.prod(block)])
             shared = Block(Memory.undefined(dynamic))
             runs: dict[int, Run] = {}
             for at in self.order(product(*map(range, block))):
@@ -300,6 +316,13 @@ class Machine:
                     yield waits_for(op, values)
                 case ops.Shuffle() | ops.Vote() | ops.Match():
                     values[op.result] = yield waits_for(op, values)
+                case ops.Mma(d=target) | ops.LoadMatrix(target=target):
+                    found = yield waits_for(op, values, thread.number % ops.WARP_SIZE)
+                    for position, value in enumerate(found):
+                        offset = position * target.tensor.dtype.itemsize
+                        values[target].write(target.tensor.dtype, offset, value)
+                case ops.MBarrierWait(barrier, phase):
+                    yield op, (thread.block.barriers.at(values[barrier]), values[phase])
                 case ops.If() if self.waits(op.then) or self.waits(op.otherwise):
                     taken = op.then if values[op.condition] else op.otherwise
                     found = yield from self.walk(taken, values, thread)

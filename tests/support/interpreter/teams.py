@@ -13,7 +13,9 @@ from typing import Any, TypeAlias
 
 from ferrule.language.ir import divergence, ops
 from ferrule.specs import DType
-from interpreter import scalars
+from interpreter import matrices, scalars
+from interpreter.copies import Copies
+from interpreter.mbarriers import Barriers
 from interpreter.memory import Memory
 from interpreter.stops import Stopped, Undefined
 
@@ -29,6 +31,7 @@ class Block:
 
     dynamic: Memory
     static: dict[ops.Value, Memory] = field(default_factory=dict)
+    barriers: Barriers = field(default_factory=Barriers)
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,13 @@ class Thread:
 
     registers: Mapping[str, tuple[int, ...]]
     block: Block
+    copies: Copies = field(default_factory=Copies)
+
+    @property
+    def number(self) -> int:
+        """Of the thread in its block, x fastest."""
+        (x, y, z), (width, height, _) = (self.registers[r] for r in ("thread_idx", "block_dim"))
+        return x + width * (y + height * z)
 
 
 @dataclass
@@ -79,6 +89,10 @@ class Team:
             op, operands = self.waits[number]
             if isinstance(op, ops.Barrier):
                 self.pass_barrier(op, operands)
+            elif isinstance(op, ops.MBarrierWait):
+                barrier, phase = operands
+                if barrier.phase != phase:
+                    self.answers[number] = None
             elif number not in self.answers:
                 together = self.named(number)
                 if number in together and all(self.is_with(number, other) for other in together):
@@ -136,6 +150,10 @@ class Team:
             there = self.at_barrier(_barrier(op, operands)[0])
             wanted = self.wanted(_barrier(op, operands)[1])
             candidates = list(self.runs)
+        elif isinstance(op, ops.MBarrierWait):
+            waits = sum(other is op for other, _ in self.waits.values())
+            values = (waits, len(self.runs), *self.block, *self.coordinates(number))
+            return Stopped(divergence.absent(self.kernel, op), values)
         else:
             candidates = self.named(number)
             if number not in candidates:
@@ -185,6 +203,8 @@ def given(wait: Wait, lane: int, values: Mapping[int, Any]) -> Any:
             if name == "all":
                 return operands[-1] if len(alike) == len(words) else 0
             return sum(1 << each for each in alike)
+        case ops.Mma() | ops.LoadMatrix():
+            return matrices.given(op, lane, values)
     raise NotImplementedError(type(op).__name__)
 
 
@@ -217,14 +237,16 @@ def _vote(name: str, values: Mapping[int, bool]) -> Any:
     return sum(1 << lane for lane, holds in values.items() if holds)
 
 
-def waits_for(op: ops.Synchronising, values: Mapping[ops.Value, Any]) -> Wait:
+def waits_for(op: ops.Synchronising, values: Mapping[ops.Value, Any], lane: int = 0) -> Wait:
     """The wait of a thread: the mask of a warp op is the last operand."""
     match op:
         case ops.Barrier(number, count):
             return op, tuple(values[v] for v in (number, count) if v is not None)
         case ops.WarpBarrier(mask):
             return op, (None, values[mask])
-        case ops.Shuffle(_, _, value, lane, mask, clamp):
-            return op, (values[value], values[lane], values[clamp], values[mask])
+        case ops.Mma(mask=mask) | ops.LoadMatrix(mask=mask):
+            return op, (matrices.brought(op, lane, values), values[mask])
+        case ops.Shuffle(_, _, value, by, mask, clamp):
+            return op, (values[value], values[by], values[clamp], values[mask])
         case ops.Vote(_, _, value, mask) | ops.Match(_, _, value, mask):
             return op, (values[value], values[mask])

@@ -4,7 +4,7 @@ declare i32 @ferrule_body(ptr, i8)
 declare i32 @ferrule_check(ptr, ptr, ptr, i32, ptr, ptr) cold
 define i32 @__tvm_ffi_f(ptr %handle, ptr %args, i32 %num_args, ptr %result) noinline optnone {
 entry:
-  %values.1 = alloca [8 x i64], align 8
+  %values.1 = alloca [16 x i64], align 8
   %out.2 = alloca [1 x i64], align 8
   %c.10 = icmp eq i32 %num_args, 1
   br i1 %c.10, label %ok.11, label %slow.6

@@ -4,7 +4,7 @@ declare i32 @ferrule_body(ptr, ptr, i32, i32)
 declare i32 @ferrule_check(ptr, ptr, ptr, i32, ptr, ptr) cold
 define i32 @__tvm_ffi_f(ptr %handle, ptr %args, i32 %num_args, ptr %result) noinline optnone {
 entry:
-  %values.1 = alloca [8 x i64], align 8
+  %values.1 = alloca [16 x i64], align 8
   %out.2 = alloca [3 x i64], align 8
   %c.16 = icmp eq i32 %num_args, 1
   br i1 %c.16, label %ok.17, label %slow.12

@@ -5,7 +5,7 @@ declare i32 @ferrule_check(ptr, ptr, ptr, i32, ptr, ptr) cold
 declare { i64, i1 } @llvm.sadd.with.overflow.i64(i64, i64)
 define i32 @__tvm_ffi_f(ptr %handle, ptr %args, i32 %num_args, ptr %result) noinline optnone {
 entry:
-  %values.1 = alloca [8 x i64], align 8
+  %values.1 = alloca [16 x i64], align 8
   %out.2 = alloca [4 x i64], align 8
   %c.18 = icmp eq i32 %num_args, 2
   br i1 %c.18, label %ok.19, label %slow.14

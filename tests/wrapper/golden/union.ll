@@ -5,7 +5,7 @@ declare i32 @ferrule_body(ptr, i32, i32, ptr, i64, ptr, ptr, i32)
 declare i32 @ferrule_check(ptr, ptr, ptr, i32, ptr, ptr) cold
 define i32 @__tvm_ffi_f(ptr %handle, ptr %args, i32 %num_args, ptr %result) noinline optnone {
 entry:
-  %values.1 = alloca [8 x i64], align 8
+  %values.1 = alloca [16 x i64], align 8
   %out.2 = alloca [7 x i64], align 8
   %device.4 = alloca [1 x i32], align 8
   %device.index.5 = alloca [1 x i32], align 8

@@ -84,18 +84,19 @@ def _advice(arch: str) -> str | None:
     return f"did you mean {same if same in known else older[-1]}?"
 
 
-def choose_arch(
+def choose_archs(
     named: str | None, environ: Mapping[str, str], gpus: Callable[[], Sequence[tuple[int, int]]]
-) -> str:
-    """The architecture: the option; else `FERRULE_GPU_ARCH`; else that of the first GPU.
+) -> tuple[str, ...]:
+    """The architectures: those of the option, with commas between them; else those of
+    `FERRULE_GPU_ARCH`; else that of the first GPU.
 
     Raises CompileError for one that LLVM makes no PTX for, and where there is none to choose.
     """
     if named is not None:
-        return check_arch(named, "--gpu-arch")
+        return _listed(named, "--gpu-arch")
     variable = environ.get("FERRULE_GPU_ARCH")
     if variable:
-        return check_arch(variable, "the environment variable FERRULE_GPU_ARCH")
+        return _listed(variable, "the environment variable FERRULE_GPU_ARCH")
     found = gpus()
     if not found:
         raise CompileError(
@@ -105,7 +106,15 @@ def choose_arch(
                 hint='pass options="--target cuda --gpu-arch sm_90a", or set FERRULE_GPU_ARCH',
             )
         )
-    return arch_of(*found[0])
+    return (arch_of(*found[0]),)
+
+
+def _listed(text: str, where: str) -> tuple[str, ...]:
+    """The architectures of a list, each once."""
+    if "," not in text:
+        return (check_arch(text, where),)
+    archs = [each.strip() for each in text.split(",")]
+    return tuple(dict.fromkeys(check_arch(arch, f"one of {where}") for arch in archs))
 
 
 def arch_of(major: int, minor: int) -> str:
@@ -134,14 +143,17 @@ def features(arch: str, parameter_bytes: int = 0) -> str:
     """What the machine needs beyond the architecture for kernels with so many bytes of parameters.
 
     More than `SMALL_PARAMETERS` came with version 8.1 of PTX (CUDA 12.1); LLVM writes the oldest
-    version that knows the architecture, and for those since sm_100 that is newer.
+    version that knows the architecture, and for those since sm_100 that is newer.  Version 8.0
+    (CUDA 12.0) has all instructions of sm_90, of which the oldest that knows it lacks some.
     """
-    is_old = _order(arch)[0] < 100
-    return "+ptx81" if is_old and parameter_bytes > SMALL_PARAMETERS else ""
+    number = _order(arch)[0]
+    if number < 100 and parameter_bytes > SMALL_PARAMETERS:
+        return "+ptx81"
+    return "+ptx80" if number == 90 else ""
 
 
 @cache
-def machine(arch: str, features: str = "") -> Any:
+def machine(arch: str, features: str = "", opt_level: int = 3) -> Any:
     """LLVM's machine for an architecture that `known_archs` has.
 
     One serves all compilations: it holds nothing but facts of its target.
@@ -149,4 +161,4 @@ def machine(arch: str, features: str = "") -> Any:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     target = llvm.Target.from_triple(TRIPLE)
-    return target.create_target_machine(cpu=arch, features=features, opt=3)
+    return target.create_target_machine(cpu=arch, features=features, opt=opt_level)

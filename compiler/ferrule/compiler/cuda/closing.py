@@ -29,6 +29,8 @@ def define_closing(emitter: Emitter) -> None:
     """`REGISTER` and `UNLOAD`."""
     closed = ir.Constant(I32, int(Phase.CLOSED))
     with cold(emitter, _ENDING, _ENDING_TYPE) as (state,):
+        # Else its address would come from a table of the library's, which support code has not.
+        emitter.current.linkage = "internal"
         phase = emitter.field_ptr(state, STATE, "phase")
         emitter.builder.atomic_rmw("xchg", phase, closed, "acq_rel")
         emitter.ret()
@@ -42,7 +44,9 @@ def define_closing(emitter: Emitter) -> None:
         before = emitter.builder.atomic_rmw("xchg", phase, closed, "acq_rel")
         loaded = emitter.icmp("eq", before, ir.Constant(I32, int(Phase.READY)))
         # The driver's handles mean nothing in a child of a fork.
-        own = emitter.icmp("eq", emitter.call("getpid", []), emitter.load_field(state, STATE, "pid"))
+        own = emitter.icmp(
+            "eq", emitter.call("getpid", []), emitter.load_field(state, STATE, "pid")
+        )
         with emitter.if_then(emitter.binary("and", loaded, own)):
             _let_go(emitter, state)
         with _found(emitter, "__cxa_finalize") as finalize:

@@ -1,4 +1,4 @@
-"""What the cold functions share: their names and types, how they call, and how they say what failed.
+"""What the cold functions share: names and types, how they call, how they say what failed.
 
 Each returns a `Status` and leaves the values of its fault in `values`.
 """
@@ -53,8 +53,8 @@ _LOST: Final = (
     "with CUDA_LAUNCH_BLOCKING=1 to find which"
 )
 _ASSERTED: Final = (
-    "; an assertion failed in an earlier kernel, and the context of its device is lost: its message "
-    "is in the process's output; start the process again"
+    "; an assertion failed in an earlier kernel, and the context of its device is lost: its "
+    "message is in the process's output; start the process again"
 )
 _OLD: Final = "; the PTX is newer than the driver: update the NVIDIA driver"
 

@@ -1,4 +1,4 @@
-"""Contexts: the primary one of a device is made current for a call, and what was before after it."""
+"""Contexts: the primary one of a device is made current for a call, then what was before."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ LIBRARY: Final = "libcuda.so.1"
 SINCE: Final = "12.0"
 """The first version of CUDA whose driver has all of `CALLS`."""
 VERSION: Final = "cuDriverGetVersion"
-"""The function that every driver has, and that says which one it is: 12040 for that of CUDA 12.4."""
+"""What every driver has, and says which one it is: 12040 is that of CUDA 12.4."""
 SHARED_BY_DEFAULT: Final = 48 << 10
 """Bytes of shared memory that a block may have, unless its kernel was allowed more."""
 
@@ -49,10 +49,20 @@ class Attribute(IntEnum):
     """Of a kernel: the threads that its registers leave to a block."""
     SHARED_SIZE_BYTES = 1
     """Of a kernel: the static shared memory of a block."""
+    COMPUTE_CAPABILITY_MAJOR = 75
+    """Of a device."""
+    COMPUTE_CAPABILITY_MINOR = 76
     MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
     """Of a kernel: the dynamic shared memory that a launch may ask for; 48 KiB at first."""
     MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97
     """Of a device: how much that may be, together with the static one."""
+
+
+class JitOption(IntEnum):
+    """`CUjit_option`: how the driver assembles PTX."""
+
+    OPTIMIZATION_LEVEL = 7
+    GENERATE_LINE_INFO = 13
 
 
 class Capture(IntEnum):

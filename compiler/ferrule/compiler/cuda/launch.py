@@ -7,9 +7,9 @@
     left = launcher.leave(token, values)
 
 On its way to a launch on the device that is current already it makes two calls, both of the
-driver: cuCtxGetDevice and cuLaunchKernelEx; two more where blocks have more than 48 KiB of shared
-memory.  Every operation gives an i32: 0, or the number of the
-fault, from 1 on, in what `failures` gives; the fault's values are in `values` then.
+driver: cuCtxGetDevice and cuLaunchKernelEx.  Every operation gives an i32: 0, or the number of the
+fault, from 1 on, in what `faults.failures` gives; the fault's values are in `values` then, which
+has room for `FAULT_ROOM`.
 """
 
 from __future__ import annotations
@@ -21,24 +21,32 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.compiler.artefacts import Fault, Location, literal
-from ferrule.compiler.cuda.driver import (
-    LAUNCH_CONFIG,
-    LIBRARY,
-    SHARED_BY_DEFAULT,
-    SINCE,
-    Attribute,
-    Result,
+from ferrule.compiler.artefacts import FAULT_ROOM
+from ferrule.compiler.cuda.attributes import Asked, store_attributes
+from ferrule.compiler.cuda.cold import (
+    ALLOW,
+    OPEN,
+    POP,
+    PROTOTYPES,
+    PUSH,
+    REFUSED,
+    REGISTER,
+    UNLOAD,
 )
-from ferrule.compiler.cuda.state import STATE, Phase, Status, call_driver, status
-from ferrule.compiler.cuda.support import FAILED, OPEN, POP, PROTOTYPES, PUSH
+from ferrule.compiler.cuda.driver import LAUNCH_CONFIG, SHARED_BY_DEFAULT, Result
+from ferrule.compiler.cuda.images import Image, image_table
+from ferrule.compiler.cuda.state import (
+    KERNEL,
+    PROGRAM,
+    STATE,
+    Phase,
+    Status,
+    call_driver,
+    status,
+)
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.emitter import LIKELY, UNLIKELY, Emitter
-from ferrule.runtime.llvm.layouts import I1, I8, I32, I64, PTR, size_of
-
-_KIND: Final = "CudaError"
-_SLOT: Final = size_of(PTR)
-"""Bytes that a kernel takes behind the state."""
+from ferrule.runtime.llvm.layouts import I1, I8, I32, I64, PTR, VOID
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,40 +60,28 @@ class Large:
     static: int = 0
 
 
-def failures(doing: str, location: Location | None) -> tuple[Fault, ...]:
-    """The faults behind the statuses 1, 2, …; `doing` ends their messages: `in the launch of f`."""
-    where = literal(doing)
-    messages = {
-        Status.CALL_FAILED: f"{{text}} failed with {{text}} ({{}}: {{text}}) {where}",
-        Status.NO_KERNEL: "cuLibraryGetKernel of the kernel {text} failed with {text} ({}: {text}) "
-        + where,
-        Status.NO_LIBRARY: f"the CUDA driver cannot be loaded {where}: {{text}}; "
-        f"{LIBRARY} comes with the NVIDIA driver: install that",
-        Status.NO_FUNCTION: f"the CUDA driver has no {{text}}, which is needed {where}: "
-        f"wanted the driver of CUDA {SINCE} or later; update the NVIDIA driver",
-    }
-    return tuple(Fault(_KIND, messages[Status(i + 1)], location) for i in range(len(messages)))
-
-
 class Launcher:
-    """Launches the kernels of one image from the module under construction.
+    """Launches the kernels of images from the module under construction.
 
-    The image goes into the module as a constant, with what the object keeps about it: once it is
-    loaded it stays so until the process ends.
+    The images go into the module as constants, with what the object keeps about them: once one is
+    loaded it stays so until the object goes, by a finaliser of the module.
     """
 
-    def __init__(self, emitter: Emitter, image: bytes, kernels: Sequence[str]) -> None:
-        """`image` is PTX text, which gets its NUL here, or a cubin; `kernels` are names in it."""
+    def __init__(
+        self, emitter: Emitter, images: bytes | Sequence[Image], kernels: Sequence[str]
+    ) -> None:
+        """`images` are those for several architectures, or the PTX text or cubin of one that is for
+        every GPU; `kernels` are names in each of them."""
         if not kernels or len(set(kernels)) != len(kernels):
             raise ValueError(f"wanted the names of kernels, each once, but got {list(kernels)!r}")
         self._emitter: Final = emitter
         self._places: Final = {
-            name: STATE.size + _SLOT * number for number, name in enumerate(kernels)
+            name: STATE.size + KERNEL.size * number for number, name in enumerate(kernels)
         }
-        names = b"".join(name.encode() + b"\0" for name in kernels)
-        self._names: Final = emitter.bytes_constant(names)
-        self._image: Final = emitter.bytes_constant(image + b"\0", align=16)
-        self._state: Final = _state(emitter, STATE.size + _SLOT * len(kernels))
+        table = [Image(images)] if isinstance(images, bytes) else images
+        self._program: Final = _program(emitter, table, kernels)
+        self._state: Final = _state(emitter, STATE.size + KERNEL.size * len(kernels))
+        _with_library(emitter, self._state)
 
     def enter(self, device: ir.Value, values: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
         """Make a device current: status, token, and the ordinal of the device.
@@ -104,8 +100,7 @@ class Launcher:
         e.cond_branch(ready, asking, opening, LIKELY)
 
         e.at(opening)
-        count = e.const_i64(len(self._places))
-        opened = self._cold(OPEN, self._state, self._image, self._names, count, values)
+        opened = self._cold(OPEN, self._state, self._program, device, values)
         e.cond_branch(e.icmp("eq", opened, status(Status.DONE)), asking, entered, LIKELY)
 
         e.at(asking)
@@ -142,7 +137,7 @@ class Launcher:
         start, popping, left = e.builder.block, e.block("cuda.pop"), e.block("cuda.left")
         e.cond_branch(token, popping, left, UNLIKELY)
         e.at(popping)
-        room = e.alloca(I64, 4, name="unread") if values is None else values
+        room = e.alloca(I64, FAULT_ROOM, name="unread") if values is None else values
         popped = self._cold(POP, self._state, room)
         e.branch(left)
         e.at(left)
@@ -168,32 +163,37 @@ class Launcher:
         parameters: Sequence[ir.Value],
         values: ir.Value,
         large: Large | None = None,
+        asked: Asked | None = None,
     ) -> ir.Value:
         """Launch a kernel behind `enter`: a status.
 
         `grid` and `block` are three i64 each, within CUDA's limits; an empty grid launches nothing.
         `smem` is the dynamic shared memory of a block in bytes, an i32, `stream` an address.  Each
         of `parameters` is the address of a kernel parameter's value.  `large`: where a block may
-        have more than 48 KiB of shared memory, which a kernel must be allowed to.
+        have more than 48 KiB of shared memory, which a kernel must be allowed to.  `asked`: its
+        attributes.
         """
         e = self._emitter
-        config = self._config(grid, block, smem, stream)
+        config = self._config(grid, block, smem, stream, asked or Asked())
         pointers = self._pointers(parameters)
         start, calling = e.builder.block, e.block("cuda.launch")
         failing, launched = e.block("cuda.failed"), e.block("cuda.launched")
         e.cond_branch(self._is_empty(grid), launched, calling, UNLIKELY)
 
         e.at(calling)
-        function = e.load(e.index(self._state, I8, self._places[kernel]), PTR, name=kernel)
-        refused = None if large is None else self._allow(function, smem, large, values, launched)
+        kernel_at = e.index(self._state, I8, self._places[kernel])
+        not_allowed = (
+            None if large is None else self._allow(kernel_at, smem, large, values, launched)
+        )
+        function = e.load_field(kernel_at, KERNEL, "handle", name=kernel)
         operands = [config, function, pointers, e.null()]
         calling, result = e.builder.block, call_driver(e, self._state, "cuLaunchKernelEx", operands)
         went_well = e.icmp("eq", result, e.const_i32(Result.SUCCESS))
         e.cond_branch(went_well, launched, failing, LIKELY)
 
         e.at(failing)
-        call = e.cstring("cuLaunchKernelEx")
-        failed = self._cold(FAILED, self._state, result, call, values)
+        given = (self._program, kernel_at, function, config, pointers, result, values)
+        failed = self._cold(REFUSED, self._state, *given)
         e.branch(launched)
 
         e.at(launched)
@@ -201,50 +201,31 @@ class Launcher:
         came.add_incoming(status(Status.DONE), start)
         came.add_incoming(status(Status.DONE), calling)
         came.add_incoming(failed, failing)
-        if refused is not None:
-            came.add_incoming(*refused)
+        if not_allowed is not None:
+            came.add_incoming(*not_allowed)
         return came
 
     def _allow(
         self,
-        function: ir.Value,
+        kernel: ir.Value,
         smem: ir.Value,
         large: Large,
         values: ir.Value,
         launched: ir.Block,
     ) -> tuple[ir.Value, ir.Block]:
-        """Allow a kernel all the shared memory that the device has, if a launch needs that.
+        """Allow a kernel the shared memory of a launch that needs more than it has unasked.
 
-        Always all, because other threads may launch it at the same time.  Gives the status where
-        that fails, and the block from which it goes to `launched`.
+        Gives the status where that fails, and the block from which it goes to `launched`.
         """
         e = self._emitter
-        asking, allowing = e.block("cuda.ask"), e.block("cuda.allow")
-        refused, allowed = e.block("cuda.refused"), e.block("cuda.allowed")
-        most = e.alloca(I32, name="most")
+        allowing, allowed = e.block("cuda.allow"), e.block("cuda.allowed")
         fits = e.icmp("ule", smem, e.const_i32(SHARED_BY_DEFAULT - large.static))
-        e.cond_branch(fits, allowed, asking)
-        results = []
-        e.at(asking)
-        asked = [most, e.const_i32(Attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN), large.device]
-        results.append(call_driver(e, self._state, "cuDeviceGetAttribute", asked))
-        e.cond_branch(e.icmp("eq", results[-1], e.const_i32(0)), allowing, refused, LIKELY)
+        e.cond_branch(fits, allowed, allowing)
         e.at(allowing)
-        rest = e.binary("sub", e.load(most, I32), e.const_i32(large.static))
-        kind = e.const_i32(Attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES)
-        given = [kind, rest, function, large.device]
-        results.append(call_driver(e, self._state, "cuKernelSetAttribute", given))
-        e.cond_branch(e.icmp("eq", results[-1], e.const_i32(0)), allowed, refused, LIKELY)
-        e.at(refused)
-        result, call = e.builder.phi(I32, name="result"), e.builder.phi(PTR, name="call")
-        names = ("cuDeviceGetAttribute", "cuKernelSetAttribute")
-        for each, name, block in zip(results, names, (asking, allowing), strict=True):
-            result.add_incoming(each, block)
-            call.add_incoming(e.cstring(name), block)
-        failed = self._cold(FAILED, self._state, result, call, values)
-        e.branch(launched)
+        went = self._cold(ALLOW, self._state, kernel, large.device, smem, values)
+        e.cond_branch(e.icmp("eq", went, status(Status.DONE)), allowed, launched, LIKELY)
         e.at(allowed)
-        return failed, refused
+        return went, allowing
 
     def _cold(self, name: str, *arguments: ir.Value) -> ir.Value:
         function = self._emitter.symbol(name, PROTOTYPES[name])
@@ -258,16 +239,18 @@ class Launcher:
         block: Sequence[ir.Value],
         smem: ir.Value,
         stream: ir.Value,
+        asked: Asked,
     ) -> ir.Value:
         e = self._emitter
+        attributes, count = store_attributes(e, asked)
         config = e.alloca(LAUNCH_CONFIG, name="config")
         for size, dims in (("grid", grid), ("block", block)):
             for axis, dim in zip("XYZ", dims, strict=True):
                 e.store_field(config, LAUNCH_CONFIG, f"{size}Dim{axis}", self._narrow(dim))
         e.store_field(config, LAUNCH_CONFIG, "sharedMemBytes", smem)
         e.store_field(config, LAUNCH_CONFIG, "hStream", stream)
-        e.store_field(config, LAUNCH_CONFIG, "attrs", e.null())
-        e.store_field(config, LAUNCH_CONFIG, "numAttrs", e.const_i32(0))
+        e.store_field(config, LAUNCH_CONFIG, "attrs", attributes)
+        e.store_field(config, LAUNCH_CONFIG, "numAttrs", e.const_i32(count))
         return config
 
     def _pointers(self, parameters: Sequence[ir.Value]) -> ir.Value:
@@ -303,3 +286,44 @@ def _state(emitter: Emitter, size: int) -> ir.Value:
     state.align = STATE.align
     state.type = PTR
     return state
+
+
+def _program(emitter: Emitter, images: Sequence[Image], kernels: Sequence[str]) -> ir.Value:
+    """The constant `PROGRAM`."""
+    names = b"".join(name.encode() + b"\0" for name in kernels)
+    table, count, listed = image_table(emitter, images)
+    fields = [table, emitter.const_i64(count), listed]
+    fields += [emitter.bytes_constant(names), emitter.const_i64(len(kernels))]
+    value = ir.Constant.literal_struct(fields)
+    name = emitter.module.get_unique_name("cuda.program")
+    program = emitter.global_constant(name, value)
+    program.align = PROGRAM.align
+    return program
+
+
+def _with_library(emitter: Emitter, state: ir.Value) -> None:
+    """See to it that the state is unloaded with the code."""
+    for when, entry in (("llvm.global_ctors", REGISTER), ("llvm.global_dtors", UNLOAD)):
+        name = emitter.module.get_unique_name(entry.replace("ferrule_cuda_", "cuda."))
+        with emitter.define(name, VOID, [], linkage="internal") as function:
+            emitter.call(emitter.symbol(entry, PROTOTYPES[entry]), [state])
+            emitter.ret()
+        _append(emitter.module, when, function)
+
+
+def _append(module: ir.Module, name: str, function: ir.Function) -> None:
+    """Have a function run when the code is loaded, or unloaded (LLVM's language reference)."""
+    address = ir.FormattedConstant(PTR, function.get_reference())
+    row = ir.Constant.literal_struct([ir.Constant(I32, _USUAL), address, ir.Constant(PTR, None)])
+    known = module.globals.get(name)
+    rows = [row] if known is None else [*known.initializer.constant, row]
+    kind = ir.ArrayType(row.type, len(rows))
+    if known is None:
+        known = ir.GlobalVariable(module, kind, name)
+        known.linkage = "appending"
+    known.value_type = kind
+    known.initializer = ir.Constant(kind, rows)
+
+
+_USUAL: Final = 65535
+"""The priority of constructors and destructors that say none."""

@@ -20,6 +20,7 @@ from ferrule.compiler.cuda.cold import (
     unless,
 )
 from ferrule.compiler.cuda.driver import CALLS, LIBRARY, VERSION, Capture
+from ferrule.compiler.cuda.images import CHOOSE, CHOOSE_TYPE, define_choosing
 from ferrule.compiler.cuda.state import (
     FIRST_CALL,
     KERNEL,
@@ -48,6 +49,7 @@ def define_loading(emitter: Emitter) -> None:
     _define_find(emitter)
     _define_captured(emitter)
     _define_kernels(emitter)
+    define_choosing(emitter)
     _define_load(emitter)
     _define_open(emitter)
 
@@ -109,10 +111,10 @@ def _define_captured(emitter: Emitter) -> None:
             emitter.ret(emitter.const_i32(0))
         emitter.store(emitter.const_i32(0), place)
         call_driver(emitter, state, "cuStreamIsCapturing", [stream, place])
-        found = emitter.icmp("eq", emitter.load(place, I32), ir.Constant(I32, int(Capture.STATUS_ACTIVE)))
+        found = emitter.icmp(
+            "eq", emitter.load(place, I32), ir.Constant(I32, int(Capture.STATUS_ACTIVE))
+        )
         emitter.ret(emitter.builder.zext(found, I32))
-
-
 
 
 def _define_kernels(emitter: Emitter) -> None:
@@ -146,7 +148,12 @@ def _define_load(emitter: Emitter) -> None:
         with unless(emitter, call(emitter, "ferrule_cuda_captured", _CAPTURED, state, device)):
             emitter.ret(status(Status.CAPTURING))
         library = emitter.field_ptr(state, STATE, "library")
-        image = emitter.load_field(program, PROGRAM, "image")
+        place = emitter.alloca(PTR, name="image")
+        choosing = [state, program, device, place, values]
+        chosen = call(emitter, CHOOSE, CHOOSE_TYPE, *choosing)
+        with unless(emitter, chosen):
+            emitter.ret(chosen)
+        image = emitter.load(place, PTR)
         options = [none, none, zero, none, none, zero]
         attempt(emitter, state, values, "cuLibraryLoadData", library, image, *options)
         looked_up = call(emitter, "ferrule_cuda_kernels", _KERNELS, state, program, values)

@@ -99,9 +99,16 @@ def _attribute(
     *of: ir.Value,
     values: ir.Value,
 ) -> ir.Value:
-    """An attribute of a device, or of a kernel on it; ends the function where that fails."""
+    """An attribute of a device, or of a kernel on it; ends the function where that fails.
+
+    It ends well where a kernel went with a context: that is found out when it is launched.
+    """
     name, attribute = asked
-    attempt(emitter, state, values, name, place, emitter.const_i32(attribute), *of)
+    result = call_driver(emitter, state, name, [place, emitter.const_i32(attribute), *of])
+    with unless(emitter, result):
+        with emitter.if_then(is_one_of(emitter, result, (Result.INVALID_HANDLE,))):
+            emitter.ret(status(Status.DONE))
+        emitter.ret(failed(emitter, state, result, emitter.cstring(name), values))
     return emitter.load(place, I32, name=attribute.name)
 
 
@@ -145,7 +152,9 @@ def _define_limits(emitter: Emitter) -> None:
             found.append(emitter.load(place, I32, name=attribute.name))
         threads = emitter.const_i32(1)
         for size in SIZES[3:6]:
-            threads = emitter.binary("mul", threads, emitter.load_field(config, LAUNCH_CONFIG, size))
+            threads = emitter.binary(
+                "mul", threads, emitter.load_field(config, LAUNCH_CONFIG, size)
+            )
         with emitter.if_then(emitter.icmp("sgt", threads, found[0])):
             end(emitter, Status.TOO_MANY_THREADS, values, threads, device, found[0])
         smem = emitter.load_field(config, LAUNCH_CONFIG, "sharedMemBytes")
@@ -155,12 +164,24 @@ def _define_limits(emitter: Emitter) -> None:
         emitter.ret(status(Status.DONE))
 
 
-def _ask(
-    emitter: Emitter, state: ir.Value, name: str, *arguments: ir.Value
-) -> None:
+def _ask(emitter: Emitter, state: ir.Value, name: str, *arguments: ir.Value) -> None:
     """Call the driver; end the function well if that fails."""
     with unless(emitter, call_driver(emitter, state, name, list(arguments))):
         emitter.ret(status(Status.DONE))
+
+
+def _allow_again(
+    emitter: Emitter, state: ir.Value, kernel: ir.Value, config: ir.Value, values: ir.Value
+) -> None:
+    """Allow a kernel that was loaded again what it was allowed before."""
+    smem = emitter.load_field(config, LAUNCH_CONFIG, "sharedMemBytes")
+    with emitter.if_then(emitter.icmp("ne", smem, emitter.const_i32(0))):
+        at = emitter.alloca(I32, name="device")
+        attempt(emitter, state, values, "cuCtxGetDevice", at)
+        device = emitter.load(at, I32)
+        allowed = call(emitter, ALLOW, PROTOTYPES[ALLOW], state, kernel, device, smem, values)
+        with unless(emitter, allowed):
+            emitter.ret(allowed)
 
 
 def _define_refused(emitter: Emitter) -> None:
@@ -176,6 +197,7 @@ def _define_refused(emitter: Emitter) -> None:
             with emitter.if_then(emitter.icmp("sgt", renewed, status(Status.DONE))):
                 emitter.ret(renewed)
             with emitter.if_then(emitter.icmp("eq", renewed, status(Status.DONE))):
+                _allow_again(emitter, state, kernel, config, values)
                 handle = emitter.load_field(kernel, KERNEL, "handle")
                 again = [config, handle, pointers, emitter.null()]
                 second = call_driver(emitter, state, "cuLaunchKernelEx", again)

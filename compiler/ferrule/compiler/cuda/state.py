@@ -46,6 +46,7 @@ class Status(IntEnum):
     LAUNCH_FAILED = 9
     TOO_MANY_THREADS = 10
     TOO_MUCH_SHARED = 11
+    NO_IMAGE = 12
 
 
 STATE: Final = Layout(
@@ -67,9 +68,17 @@ KERNEL: Final = Layout(
 """`allowed`: a bit for each device on which it may have all the shared memory that there is."""
 
 PROGRAM: Final = Layout(
-    "CudaProgram", [Field("image", PTR), Field("names", PTR), Field("count", I64)]
+    "CudaProgram",
+    [
+        Field("images", PTR),
+        Field("image_count", I64),
+        Field("listed", PTR),
+        Field("names", PTR),
+        Field("count", I64),
+    ],
 )
-"""A constant: the image, and the names of its kernels, which follow each other, each with its NUL."""
+"""A constant: the table of images (see `images`) with a text that lists them, and the names of
+their kernels, one behind the other, each with its NUL."""
 
 FIRST_CALL: Final = STATE.offset(next(iter(CALLS)))
 

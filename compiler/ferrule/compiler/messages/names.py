@@ -13,7 +13,7 @@ from llvmlite import ir
 from ferrule.compiler.messages.texts import ABSENT, TEXT, text_of
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.emitter import COLD, Emitter
-from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR
+from ferrule.runtime.llvm.layouts import I8, I16, I32, I64, PTR
 from ferrule.specs import BY_DLPACK, DEVICE_NAMES
 from ferrule.specs.params import PACKED_NAME
 
@@ -53,14 +53,16 @@ PACKED_DTYPE: Final = 0x00020411
 """Two 4-bit floats in a byte, as DLPack writes it."""
 
 FIND: Final = ir.FunctionType(TEXT, [PTR, I32])
-_KEY: Final = struct.Struct("<I")
+_ENTRY: Final = struct.Struct("<HB")
+_HALF: Final = 16
+_LAST: Final = 0xFFFF
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names of one sort of number: entries of a key (u32), a length (u8) and the name.
+    """The names of one sort of number: entries of half a number (u16), a length (u8), the name.
 
-    An entry without a name is the last.
+    The other half of all is 0 until an entry without a name changes it; to `_LAST` at the end.
     """
 
     symbol: str
@@ -68,10 +70,13 @@ class Names:
 
     def data(self) -> bytes:
         """The entries."""
-        packed = (
-            struct.pack("<IB", key, len(name)) + name.encode() for key, name in self.names.items()
-        )
-        return b"".join(packed) + bytes(_KEY.size + 1)
+        packed, high = [], 0
+        for number, name in self.names.items():
+            if number >> _HALF != high:
+                high = number >> _HALF
+                packed.append(_ENTRY.pack(high, 0))
+            packed += [_ENTRY.pack(number & _LAST, len(name)), name.encode()]
+        return b"".join([*packed, _ENTRY.pack(_LAST, 0)])
 
 
 TYPES: Final = Names("ferrule_types", MappingProxyType(TYPE_NAMES))
@@ -100,19 +105,24 @@ def define_name(emitter: Emitter) -> None:
     with emitter.define(
         "ferrule_name", TEXT, FIND.args, names=("names", "key"), attributes=COLD
     ) as function:
-        names, key = function.args
-        build, place = emitter.builder, emitter.alloca(PTR, name="place")
-        emitter.store(names, place)
-        head = emitter.block("next")
-        emitter.branch(head)
-        emitter.at(head)
-        entry = emitter.load(place, PTR)
-        size = emitter.builder.zext(emitter.load(emitter.index(entry, I8, _KEY.size), I8), I64)
-        with emitter.if_then(build.icmp_signed("==", size, emitter.const_i64(0))):
-            emitter.ret(ABSENT)
-        name = emitter.index(entry, I8, _KEY.size + 1)
-        known = build.load(entry, align=1, typ=I32)
-        with emitter.if_then(build.icmp_signed("==", known, key)):
-            emitter.ret(text_of(emitter, name, size))
-        emitter.store(emitter.index(name, I8, size), place)
-        emitter.branch(head)
+        e, b = emitter, emitter.builder
+        place, high = e.alloca(PTR, name="place"), e.alloca(I32, name="high")
+        e.store(function.args[0], place)
+        e.store(e.const_i32(0), high)
+        head = e.block("next")
+        e.branch(head)
+        e.at(head)
+        entry = e.load(place, PTR)
+        low = b.zext(b.load(entry, align=1, typ=I16), I32)
+        size = b.zext(e.load(e.index(entry, I8, _ENTRY.size - 1), I8), I64)
+        name = e.index(entry, I8, _ENTRY.size)
+        e.store(e.index(name, I8, size), place)
+        with e.if_then(e.icmp("eq", size, e.const_i64(0))):
+            with e.if_then(e.icmp("eq", low, e.const_i32(_LAST))):
+                e.ret(ABSENT)
+            e.store(b.shl(low, e.const_i32(_HALF)), high)
+            e.branch(head)
+        known = e.binary("or", low, e.load(high, I32))
+        with e.if_then(e.icmp("eq", known, function.args[1])):
+            e.ret(text_of(e, name, size))
+        e.branch(head)

@@ -9,6 +9,8 @@ before: its threads may be those of the parent.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from llvmlite import ir
@@ -19,18 +21,21 @@ from ferrule.compiler.threads.state import (
     CALLS,
     DONE,
     EVERYWHERE,
+    LIBC,
     MAX_THREADS,
     SETTING,
     STATE,
+    call_found,
 )
 from ferrule.runtime.llvm.emitter import COLD, Emitter
-from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR, Field, Layout
-
-LOADED: Final = ("libgomp", "libomp", "libiomp5")
-"""How the names of files begin that are a runtime, before a dot or a dash."""
+from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR, VOID, Field, Layout
 
 INSTALLED: Final = ("libgomp.so.1", "libomp.so", "libomp.so.5", "libiomp5.so")
-"""What the loader of the system is asked for."""
+"""What the loader of the system is asked for.
+
+A file is a runtime too whose name begins as one of these does up to its dot, and goes on with a dot
+or a dash.
+"""
 
 _RTLD_LAZY: Final = 1
 _RTLD_NOLOAD: Final = 4
@@ -44,11 +49,12 @@ _FORKED: Final = 0x40
 _LIBRARY_INFO: Final = Layout("dl_phdr_info", [Field("address", I64), Field("name", PTR)])
 
 _PREPARE: Final = ir.FunctionType(I32, [PTR, PTR])
-_FIND: Final = ir.FunctionType(I64, [])
+_LOOK_UP: Final = ir.FunctionType(VOID, [PTR, PTR, PTR, I64])
+_OPEN: Final = ir.FunctionType(PTR, [PTR, PTR, I32])
+_FIND: Final = ir.FunctionType(I64, [PTR])
 _NUMBER: Final = ir.FunctionType(I32, [PTR])
 _SEE: Final = ir.FunctionType(I32, [PTR, I64, PTR])
-_EACH: Final = ir.FunctionType(I32, [PTR, PTR])
-_FORKED_TYPE: Final = ir.FunctionType(I32, [])
+_FORKED_TYPE: Final = ir.FunctionType(I32, [PTR])
 
 
 def prepare(emitter: Emitter, state: ir.Value, values: ir.Value) -> ir.Value:
@@ -58,9 +64,11 @@ def prepare(emitter: Emitter, state: ir.Value, values: ir.Value) -> ir.Value:
 
 def define_finding(emitter: Emitter) -> None:
     """The functions that `prepare` needs."""
+    _define_look_up(emitter)
     _define_number(emitter)
     _define_see(emitter)
     _define_forked(emitter)
+    _define_open(emitter)
     _define_find(emitter)
     _define_prepare(emitter)
 
@@ -69,16 +77,59 @@ def _own(emitter: Emitter, name: str, kind: ir.FunctionType, *arguments: ir.Valu
     return emitter.call(emitter.symbol(f"ferrule_threads_{name}", kind), list(arguments))
 
 
-def _address(emitter: Emitter, library: ir.Value, name: str) -> ir.Value:
-    return emitter.call("dlsym", [library, emitter.cstring(name)])
-
-
 def _byte(emitter: Emitter, text: ir.Value, index: ir.Value) -> ir.Value:
     return emitter.load(emitter.index(text, I8, index), I8)
 
 
 def _is(emitter: Emitter, byte: ir.Value, character: str) -> ir.Value:
     return emitter.icmp("eq", byte, ir.Constant(I8, ord(character)))
+
+
+def _joined(emitter: Emitter, names: Sequence[str]) -> ir.Value:
+    """The address of names one behind the other, each with its NUL."""
+    return emitter.cstring("\0".join(names))
+
+
+@contextmanager
+def _each(
+    emitter: Emitter, names: ir.Value, count: ir.Value
+) -> Iterator[tuple[ir.Value, ir.Value, ir.Value]]:
+    """Emit code that runs for each of some names: its number, the name, how long it is."""
+    e, place = emitter, emitter.alloca(PTR, name="name")
+    e.store(names, place)
+    with e.loop(count) as i:
+        name = e.load(place, PTR)
+        length = e.call("strlen", [name])
+        behind = e.index(name, I8, e.builder.add(length, e.const_i64(1)))
+        e.store(behind, place)
+        yield i, name, length
+
+
+def _define_look_up(emitter: Emitter) -> None:
+    """`void ferrule_threads_look_up(ptr library, ptr names, ptr places, i64 count)`.
+
+    The addresses of some functions, up to the first that is not there.
+    """
+    e, names = emitter, ("library", "names", "places", "count")
+    with e.define(
+        "ferrule_threads_look_up", VOID, _LOOK_UP.args, names=names, attributes=COLD
+    ) as function:
+        library, wanted, places, count = function.args
+        with _each(e, wanted, count) as (i, name, _):
+            address = e.call("dlsym", [library, name])
+            with e.if_then(e.is_null(address)):
+                e.ret()
+            e.store(address, e.index(places, PTR, i))
+        e.ret()
+
+
+def _look_up(
+    emitter: Emitter, library: ir.Value, state: ir.Value, functions: Mapping[str, ir.FunctionType]
+) -> None:
+    """Fill in the places that the state has for these functions."""
+    e, names = emitter, list(functions)
+    places, count = e.field_ptr(state, STATE, names[0]), e.const_i64(len(names))
+    _own(e, "look_up", _LOOK_UP, library, _joined(e, names), places, count)
 
 
 def _define_number(emitter: Emitter) -> None:
@@ -112,69 +163,61 @@ def _define_see(emitter: Emitter) -> None:
         name = e.load_field(info, _LIBRARY_INFO, "name")
         with e.if_then(e.is_null(name)):
             e.ret(e.const_i32(0))
-        length, one = e.call("strlen", [name]), e.const_i64(1)
-        with e.if_then(e.icmp("sge", length, e.const_i64(_PATH_SIZE))):
-            e.ret(e.const_i32(0))
-        base = _file_name(e, name, length)
-        for begin in LOADED:
-            text = e.cstring(begin)
-            with e.if_then(_begins(e, base, text, len(begin))):
-                e.call("memcpy", [path, name, e.builder.add(length, one)])
+        base, copied = e.alloca(PTR, name="base"), e.block("copied")
+        e.store(path, base)
+        with e.loop(e.const_i64(_PATH_SIZE)) as i:
+            byte = _byte(e, name, i)
+            e.store(byte, e.index(path, I8, i))
+            with e.if_then(_is(e, byte, "\0")):
+                e.branch(copied)
+            with e.if_then(_is(e, byte, "/")):
+                e.store(e.index(path, I8, e.builder.add(i, e.const_i64(1))), base)
+        e.ret(e.const_i32(0))
+        e.at(copied)
+        with _each(e, _joined(e, INSTALLED), e.const_i64(len(INSTALLED))) as (_, known, length):
+            with _matching(e, e.load(base, PTR), known, length):
                 e.ret(e.const_i32(1))
         e.ret(e.const_i32(0))
 
 
-def _file_name(emitter: Emitter, path: ir.Value, length: ir.Value) -> ir.Value:
-    """What follows the last slash."""
-    e, place = emitter, emitter.alloca(PTR, name="base")
-    e.store(path, place)
-    with e.loop(length) as i:
-        with e.if_then(_is(e, _byte(e, path, i), "/")):
-            behind = e.builder.add(i, e.const_i64(1))
-            e.store(e.index(path, I8, behind), place)
-    return e.load(place, PTR)
-
-
-def _begins(emitter: Emitter, name: ir.Value, begin: ir.Value, size: int) -> ir.Value:
-    """Whether a name begins so, and a dot or a dash follows."""
-    e, found = emitter, emitter.alloca(I32, name="found")
-    e.store(e.const_i32(0), found)
-    long = e.icmp("sgt", e.call("strlen", [name]), e.const_i64(size))
-    with e.if_then(long):
-        same = e.icmp("eq", e.call("memcmp", [name, begin, e.const_i64(size)]), e.const_i32(0))
-        behind = _byte(e, name, e.const_i64(size))
-        ends = e.binary("or", _is(e, behind, "."), _is(e, behind, "-"))
-        e.store(e.builder.zext(e.binary("and", same, ends), I32), found)
-    return e.icmp("ne", e.load(found, I32), e.const_i32(0))
+@contextmanager
+def _matching(
+    emitter: Emitter, name: ir.Value, known: ir.Value, length: ir.Value
+) -> Iterator[None]:
+    """Emit code that runs where a file is a runtime by its name; `known` is one's full name."""
+    e, other = emitter, emitter.block("other")
+    with e.loop(length, name="k") as k:
+        byte, wanted = _byte(e, name, k), _byte(e, known, k)
+        with e.if_then(_is(e, wanted, ".")):
+            ends = e.binary("or", _is(e, byte, "."), _is(e, byte, "-"))
+            with e.if_then(ends):
+                yield
+            e.branch(other)
+        with e.if_then(e.icmp("ne", byte, wanted)):
+            e.branch(other)
+    e.branch(other)
+    e.at(other)
 
 
 def _define_forked(emitter: Emitter) -> None:
-    """`i32 ferrule_threads_forked()`: whether the process still runs what its parent ran.
+    """`i32 ferrule_threads_forked(ptr state)`: whether the process still runs what its parent ran.
 
     Linux says so in the flags of /proc/self/stat, the seventh field behind the name, which is in
     parentheses and may hold any.  0 where it cannot be read.
     """
     e, no = emitter, emitter.const_i32(0)
-    kinds = {
-        "open": ir.FunctionType(I32, [PTR, I32], var_arg=True),
-        "read": ir.FunctionType(I64, [I32, PTR, I64]),
-        "close": ir.FunctionType(I32, [I32]),
-    }
-    with e.define("ferrule_threads_forked", I32, [], attributes=COLD):
-        found = {name: _address(e, e.null(), name) for name in kinds}
-        for address in found.values():
-            with e.if_then(e.is_null(address)):
-                e.ret(no)
-
-        def call(name: str, *arguments: ir.Value) -> ir.Value:
-            return e.call_pointer(found[name], kinds[name], arguments)
-
+    with e.define(
+        "ferrule_threads_forked", I32, [PTR], names=("state",), attributes=COLD
+    ) as function:
+        state = function.args[0]
+        with e.if_then(e.is_null(e.load_field(state, STATE, "open"))):
+            e.ret(no)
         text = e.alloca(I8, _STAT_SIZE, name="text")
-        file = call("open", e.cstring("/proc/self/stat"), no)
+        file = call_found(e, state, "open", [e.cstring("/proc/self/stat"), no])
         with e.if_then(e.icmp("slt", file, no)):
             e.ret(no)
-        size = call("read", file, text, e.const_i64(_STAT_SIZE))
-        call("close", file)
+        size = call_found(e, state, "read", [file, text, e.const_i64(_STAT_SIZE)])
+        call_found(e, state, "close", [file])
         flags = _field(e, text, size, _FLAGS_FIELD)
         e.ret(e.binary("and", flags, e.const_i32(_FORKED)))
 
@@ -200,75 +243,86 @@ def _field(emitter: Emitter, text: ir.Value, size: ir.Value, wanted: int) -> ir.
     return e.load(number, I32)
 
 
+def _define_open(emitter: Emitter) -> None:
+    """`ptr ferrule_threads_open(ptr state, ptr path, i32 mode)`: a handle; null if no runtime."""
+    e, names = emitter, ("state", "path", "mode")
+    with e.define(
+        "ferrule_threads_open", PTR, _OPEN.args, names=names, attributes=COLD
+    ) as function:
+        state, path, mode = function.args
+        handle = call_found(e, state, "dlopen", [path, mode])
+        with e.if_then(e.is_null(handle)):
+            e.ret(handle)
+        e.ret(e.select(e.is_null(_runtime(e, handle)), e.null(), handle))
+
+
+def _runtime(emitter: Emitter, library: ir.Value) -> ir.Value:
+    """The function by which a library is known to be a runtime."""
+    *others, last = CALLS
+    name = emitter.index(_joined(emitter, [*others, last]), I8, len("\0".join([*others, ""])))
+    return emitter.call("dlsym", [library, name])
+
+
 def _define_find(emitter: Emitter) -> None:
-    """`i64 ferrule_threads_find()`: the library, as the state keeps it."""
-    e, name = emitter, next(iter(CALLS))
-    with e.define("ferrule_threads_find", I64, [], attributes=COLD):
-        forked = e.icmp("ne", _own(e, "forked", _FORKED_TYPE), e.const_i32(0))
+    """`i64 ferrule_threads_find(ptr state)`: the library, as the state keeps it."""
+    e, lazy = emitter, emitter.const_i32(_RTLD_LAZY)
+    with e.define(
+        "ferrule_threads_find", I64, [PTR], names=("state",), attributes=COLD
+    ) as function:
+        state = function.args[0]
+        forked = e.icmp("ne", _own(e, "forked", _FORKED_TYPE, state), e.const_i32(0))
         here, absent = e.const_i64(EVERYWHERE), e.const_i64(ABSENT)
-        with e.if_then(e.not_(e.is_null(_address(e, e.null(), name)))):
+        with e.if_then(e.not_(e.is_null(_runtime(e, e.null())))):
             e.ret(e.select(forked, absent, here))
-        path, each = e.alloca(I8, _PATH_SIZE, name="path"), _address(e, e.null(), "dl_iterate_phdr")
-        with e.if_then(e.not_(e.is_null(each))):
+        with e.if_then(e.not_(e.is_null(e.load_field(state, STATE, "dl_iterate_phdr")))):
+            path = e.alloca(I8, _PATH_SIZE, name="path")
             see = ir.FormattedConstant(PTR, e.symbol("ferrule_threads_see", _SEE).get_reference())
-            seen = e.call_pointer(each, _EACH, [see, path])
+            seen = call_found(e, state, "dl_iterate_phdr", [see, path])
             with e.if_then(e.icmp("ne", seen, e.const_i32(0))):
-                _try(e, path, _RTLD_LAZY | _RTLD_NOLOAD, forked)
-        for file in INSTALLED:
-            _try(e, e.cstring(file), _RTLD_LAZY, e.const_i1(False))
+                loaded = e.const_i32(_RTLD_LAZY | _RTLD_NOLOAD)
+                handle = _own(e, "open", _OPEN, state, path, loaded)
+                with e.if_then(e.not_(e.is_null(handle))):
+                    e.ret(e.select(forked, absent, e.builder.ptrtoint(handle, I64)))
+        with _each(e, _joined(e, INSTALLED), e.const_i64(len(INSTALLED))) as (_, file, _):
+            handle = _own(e, "open", _OPEN, state, file, lazy)
+            with e.if_then(e.not_(e.is_null(handle))):
+                e.ret(e.builder.ptrtoint(handle, I64))
         e.ret(absent)
-
-
-def _try(emitter: Emitter, path: ir.Value, mode: int, forked: ir.Value) -> None:
-    """End the function with a library, if it opens and is a runtime."""
-    e = emitter
-    handle = e.call("dlopen", [path, e.const_i32(mode)])
-    with e.if_then(e.not_(e.is_null(handle))):
-        with e.if_then(e.not_(e.is_null(_address(e, handle, next(iter(CALLS)))))):
-            e.ret(e.select(forked, e.const_i64(ABSENT), e.builder.ptrtoint(handle, I64)))
 
 
 def _define_prepare(emitter: Emitter) -> None:
     e, names = emitter, ("state", "values")
-    with e.define("ferrule_threads_prepare", I32, [PTR, PTR], names=names) as function:
+    with e.define(
+        "ferrule_threads_prepare", I32, [PTR, PTR], names=names, attributes=COLD
+    ) as function:
         (state, values), b = function.args, e.builder
         phase = e.field_ptr(state, STATE, "phase")
         ready = e.icmp("eq", b.load_atomic(phase, "acquire", 4, typ=I32), e.const_i32(_READY))
         with e.if_then(ready, likely=True):
             e.ret(e.const_i32(DONE))
-        text = e.call("getenv", [e.cstring(SETTING)])
-        with e.if_then(e.not_(e.is_null(text))):
-            number = _own(e, "number", _NUMBER, text)
-            with e.if_then(e.icmp("slt", number, e.const_i32(0)), likely=False):
-                e.store(b.ptrtoint(text, I64), values)
-                e.ret(e.const_i32(BAD_SETTING))
-            e.store_field(state, STATE, "wanted", number)
-        e.store_field(state, STATE, "pid", e.call("getpid", []))
-        e.store_field(state, STATE, "gettid", _address(e, e.null(), "gettid"))
-        library = _agreed(e, e.field_ptr(state, STATE, "library"))
-        with e.if_then(e.icmp("ne", library, e.const_i64(ABSENT))):
-            everywhere = e.icmp("eq", library, e.const_i64(EVERYWHERE))
-            handle = e.select(everywhere, e.null(), b.inttoptr(library, PTR))
-            _look_up(e, state, handle)
+        _look_up(e, e.null(), state, LIBC)
+        with e.if_then(e.not_(e.is_null(e.load_field(state, STATE, "dlopen"))), likely=True):
+            text = call_found(e, state, "getenv", [e.cstring(SETTING)])
+            with e.if_then(e.not_(e.is_null(text))):
+                number = _own(e, "number", _NUMBER, text)
+                with e.if_then(e.icmp("slt", number, e.const_i32(0)), likely=False):
+                    e.store(b.ptrtoint(text, I64), values)
+                    e.ret(e.const_i32(BAD_SETTING))
+                e.store_field(state, STATE, "wanted", number)
+            e.store_field(state, STATE, "pid", call_found(e, state, "getpid", []))
+            library = _agreed(e, state)
+            with e.if_then(e.icmp("ne", library, e.const_i64(ABSENT))):
+                everywhere = e.icmp("eq", library, e.const_i64(EVERYWHERE))
+                handle = e.select(everywhere, e.null(), b.inttoptr(library, PTR))
+                _look_up(e, handle, state, CALLS)
         b.atomic_rmw("xchg", phase, e.const_i32(_READY), "release")
         e.ret(e.const_i32(DONE))
 
 
-def _look_up(emitter: Emitter, state: ir.Value, library: ir.Value) -> None:
-    """The functions of a runtime; none of one that lacks any."""
-    e, first = emitter, next(iter(CALLS))
-    found = {name: _address(e, library, name) for name in CALLS}
-    missing = e.const_i1(False)
-    for name, address in found.items():
-        missing = e.binary("or", missing, e.is_null(address))
-        if name != first:
-            e.store_field(state, STATE, name, address)
-    e.store_field(state, STATE, first, e.select(missing, e.null(), found[first]))
-
-
-def _agreed(emitter: Emitter, place: ir.Value) -> ir.Value:
+def _agreed(emitter: Emitter, state: ir.Value) -> ir.Value:
     """The library that the first thread found, which all then use."""
     e, b = emitter, emitter.builder
-    found, nothing = _own(e, "find", _FIND), e.const_i64(0)
+    found, nothing = _own(e, "find", _FIND, state), e.const_i64(0)
+    place = e.field_ptr(state, STATE, "library")
     was = b.cmpxchg(place, nothing, found, "acq_rel", "acquire")
     return e.select(b.extract_value(was, 1), found, b.extract_value(was, 0))

@@ -18,6 +18,9 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import MAX_FAULT_VALUES
+from ferrule.compiler.messages.parts import Message, Text
+from ferrule.compiler.messages.support import SAY
+from ferrule.compiler.messages.table import encoded
 from ferrule.compiler.threads.finding import define_finding, prepare
 from ferrule.compiler.threads.state import (
     BAD_SETTING,
@@ -31,10 +34,10 @@ from ferrule.compiler.threads.state import (
     SIGNALS,
     SIGNALS_TYPE,
     STATE,
-    call_runtime,
+    call_found,
 )
-from ferrule.runtime.llvm.emitter import Emitter
-from ferrule.runtime.llvm.layouts import BYTE_ARRAY, I32, I64, PTR, VOID, Field, Layout
+from ferrule.runtime.llvm.emitter import COLD, Emitter
+from ferrule.runtime.llvm.layouts import I32, I64, PTR, VOID, Field, Layout
 
 ENTRIES: Final = (RUN, SIGNALS)
 
@@ -42,10 +45,7 @@ WORTH_SHARING: Final = 40_000
 """Nanoseconds of work from which on it is shared: waking sleeping threads takes about as long."""
 
 SHARED_PIECE: Final = 50_000
-"""Nanoseconds of a piece of shared work: long beside taking it, short beside a launch."""
-
-ALONE_PIECE: Final = 2_000_000
-"""Nanoseconds of a piece where there is one thread, which only looks at the clock in between."""
+"""Nanoseconds of a piece: long beside taking it and a look at the clock, short beside a launch."""
 
 PIECES_EACH: Final = 8
 """Of short work each thread gets that many pieces, so that all end at about the same time."""
@@ -56,11 +56,20 @@ CHECK_EVERY: Final = 100_000_000
 _MONOTONIC: Final = 1
 _TIME: Final = Layout("timespec", [Field("seconds", I64), Field("nanoseconds", I64)])
 _NOW: Final = ir.FunctionType(I64, [])
-_SHARE: Final = ir.FunctionType(I32, [PTR, PTR, PTR, PTR, I64, I64, I64, I64])
 _TEAM: Final = ir.FunctionType(I32, [PTR, PTR])
 _WORK: Final = ir.FunctionType(VOID, [PTR])
 _FAIL: Final = ir.FunctionType(VOID, [PTR, I64, I32, PTR])
 _FLOAT: Final = ir.DoubleType()
+_SHARE: Final = ir.FunctionType(I32, [PTR, PTR, PTR, PTR, I64, I64, I64, _FLOAT])
+
+_SMALL: Final = ("minsize", "optsize")
+"""Attributes of functions that run once or twice a launch."""
+
+_ENDED: Final = encoded(Message("", "EnvErrorAlreadySet", (Text("a signal ended the call"),), ""))
+"""The error by whose kind tvm-ffi knows that the one to raise is Python's own.
+
+It has a backtrace, an empty one: without, tvm-ffi makes one, which can take seconds.
+"""
 
 
 def define_threads(emitter: Emitter) -> None:
@@ -82,7 +91,7 @@ def _own(emitter: Emitter, name: str, kind: ir.FunctionType, *arguments: ir.Valu
 
 def _define_now(emitter: Emitter) -> None:
     """`i64 ferrule_threads_now()`: a clock that never goes back, in nanoseconds."""
-    with emitter.define("ferrule_threads_now", I64, []):
+    with emitter.define("ferrule_threads_now", I64, [], attributes=_SMALL):
         time = emitter.alloca(_TIME, name="time")
         emitter.call("clock_gettime", [emitter.const_i32(_MONOTONIC), time])
         seconds = emitter.load_field(time, _TIME, "seconds")
@@ -97,7 +106,9 @@ def _define_team(emitter: Emitter) -> None:
     runtime: GNU's waits there for threads that are no more.
     """
     e, one = emitter, emitter.const_i32(1)
-    with e.define("ferrule_threads_team", I32, _TEAM.args, names=("state", "values")) as function:
+    with e.define(
+        "ferrule_threads_team", I32, _TEAM.args, names=("state", "values"), attributes=_SMALL
+    ) as function:
         state, values = function.args
         status = prepare(e, state, values)
         with e.if_then(e.icmp("ne", status, e.const_i32(DONE)), likely=False):
@@ -106,22 +117,22 @@ def _define_team(emitter: Emitter) -> None:
         alone = e.is_null(e.load_field(state, STATE, "GOMP_parallel"))
         with e.if_then(e.binary("or", alone, e.icmp("eq", wanted, one))):
             e.ret(one)
-        own = e.icmp("eq", e.call("getpid", []), e.load_field(state, STATE, "pid"))
+        own = e.icmp("eq", call_found(e, state, "getpid", []), e.load_field(state, STATE, "pid"))
         with e.if_then(e.not_(own), likely=False):
             e.ret(one)
-        inside = call_runtime(e, state, "omp_in_parallel", [])
+        inside = call_found(e, state, "omp_in_parallel", [])
         with e.if_then(e.icmp("ne", inside, e.const_i32(0)), likely=False):
             e.ret(one)
         with e.if_then(e.icmp("sgt", wanted, e.const_i32(0))):
             e.ret(wanted)
-        most = call_runtime(e, state, "omp_get_max_threads", [])
+        most = call_found(e, state, "omp_get_max_threads", [])
         e.ret(e.select(e.icmp("sgt", most, one), most, one))
 
 
 def _define_signals(emitter: Emitter) -> None:
     """`i32 ferrule_threads_signals(ptr state)`: the status `INTERRUPTED` where one is an error."""
     e = emitter
-    with e.define(SIGNALS, I32, SIGNALS_TYPE.args, names=("state",)) as function:
+    with e.define(SIGNALS, I32, SIGNALS_TYPE.args, names=("state",), attributes=_SMALL) as function:
         state = function.args[0]
         now = _own(e, "now", _NOW)
         since = e.builder.sub(now, e.load_field(state, STATE, "checked"))
@@ -130,37 +141,17 @@ def _define_signals(emitter: Emitter) -> None:
         e.store_field(state, STATE, "checked", now)
         failed = e.icmp("ne", e.call("TVMFFIEnvCheckSignals", []), e.const_i32(0))
         with e.if_then(failed, likely=False):
-            _set_error(e)
+            e.call(e.symbol("ferrule_say", SAY), [e.null(), e.bytes_constant(_ENDED)])
             e.ret(e.const_i32(INTERRUPTED))
         e.ret(e.const_i32(DONE))
-
-
-def _set_error(emitter: Emitter) -> None:
-    """Set the error by whose kind tvm-ffi knows that the one to raise is Python's own.
-
-    It has a backtrace, an empty one: without, tvm-ffi makes one, which can take seconds.
-    """
-    e, arrays = emitter, []
-    for text in ("EnvErrorAlreadySet", "a signal ended the call", ""):
-        array = e.alloca(BYTE_ARRAY, name="text")
-        e.store_field(array, BYTE_ARRAY, "data", e.cstring(text))
-        e.store_field(array, BYTE_ARRAY, "size", e.const_i64(len(text)))
-        arrays.append(array)
-    error = e.alloca(PTR, name="error")
-    created = e.call("TVMFFIErrorCreate", [*arrays, error])
-    with e.builder.if_else(e.icmp("eq", created, e.const_i32(0)), likely=True) as (then, otherwise):
-        with then:
-            e.call("TVMFFIErrorSetRaised", [e.load(error, PTR)])
-            e.call("TVMFFIObjectDecRef", [e.load(error, PTR)])
-        with otherwise:
-            memory = [e.cstring("MemoryError"), e.cstring("there is no memory for an error")]
-            e.call("TVMFFIErrorSetRaisedFromCStr", memory)
 
 
 def _define_fail(emitter: Emitter) -> None:
     """`void ferrule_threads_fail(ptr job, i64 piece, i32 status, ptr values)`: note a failure."""
     e, names = emitter, ("job", "piece", "status", "values")
-    with e.define("ferrule_threads_fail", VOID, _FAIL.args, names=names) as function:
+    with e.define(
+        "ferrule_threads_fail", VOID, _FAIL.args, names=names, attributes=COLD
+    ) as function:
         job, piece, status, values = function.args
         lock, free, taken = e.field_ptr(job, JOB, "lock"), e.const_i32(0), e.const_i32(1)
         wait, held = e.block("wait"), e.block("held")
@@ -184,7 +175,7 @@ def _define_work(emitter: Emitter) -> None:
     """`void ferrule_threads_work(ptr job)`: what each thread of a team does."""
     e = emitter
     with e.define(
-        "ferrule_threads_work", VOID, [PTR], names=("job",), linkage="internal"
+        "ferrule_threads_work", VOID, [PTR], names=("job",), linkage="internal", attributes=_SMALL
     ) as function:
         job, b = function.args[0], e.builder
         values = e.alloca(I64, MAX_FAULT_VALUES, name="values")
@@ -218,14 +209,15 @@ def _define_work(emitter: Emitter) -> None:
 
 def _is_checking(emitter: Emitter, job: ir.Value) -> ir.Value:
     """Whether this thread asks for signals: the caller, where it is the main thread."""
-    e, place = emitter, emitter.alloca(I32, name="number")
-    state = e.load_field(job, JOB, "state")
-    e.store(e.const_i32(0), place)
-    with e.if_then(e.icmp("sgt", e.load_field(job, JOB, "team"), e.const_i32(1))):
-        e.store(call_runtime(e, state, "omp_get_thread_num", []), place)
-    is_caller = e.icmp("eq", e.load(place, I32), e.const_i32(0))
-    asked = e.icmp("ne", e.load_field(job, JOB, "checks"), e.const_i32(0))
-    return e.binary("and", is_caller, asked)
+    e, place = emitter, emitter.alloca(I32, name="asks")
+    asked = e.load_field(job, JOB, "checks")
+    e.store(asked, place)
+    is_team = e.icmp("sgt", e.load_field(job, JOB, "team"), e.const_i32(1))
+    with e.if_then(is_team):
+        number = call_found(e, e.load_field(job, JOB, "state"), "omp_get_thread_num", [])
+        is_caller = e.icmp("eq", number, e.const_i32(0))
+        e.store(e.select(is_caller, asked, e.const_i32(0)), place)
+    return e.icmp("ne", e.load(place, I32), e.const_i32(0))
 
 
 def _least(emitter: Emitter, x: ir.Value, y: ir.Value) -> ir.Value:
@@ -237,19 +229,22 @@ def _most(emitter: Emitter, x: ir.Value, y: ir.Value) -> ir.Value:
 
 
 def _define_share(emitter: Emitter) -> None:
-    """`i32 ferrule_threads_share(state, code, frame, values, first, count, grain, elapsed)`.
+    """`i32 ferrule_threads_share(state, code, frame, values, first, count, grain, each)`.
 
-    The blocks from `first` on; those before it took `elapsed` nanoseconds.
+    The blocks from `first` on; one takes `each` nanoseconds, a double.
     """
     e = emitter
-    names = ("state", "code", "frame", "values", "first", "count", "grain", "elapsed")
-    with e.define("ferrule_threads_share", I32, _SHARE.args, names=names) as function:
-        state, code, frame, values, first, count, grain, elapsed = function.args
+    names = ("state", "code", "frame", "values", "first", "count", "grain", "each")
+    with e.define(
+        "ferrule_threads_share", I32, _SHARE.args, names=names, attributes=_SMALL
+    ) as function:
+        state, code, frame, values, first, count, grain, each = function.args
         b = e.builder
         team = _own(e, "team", _TEAM, state, values)
         with e.if_then(e.icmp("slt", team, e.const_i32(1)), likely=False):
             e.ret(team)
-        piece = _piece(e, team, b.sub(count, first), first, elapsed, grain)
+        checks = b.zext(_is_main_thread(e, state), I32)
+        piece = _piece(e, team, b.sub(count, first), each, grain)
         job = e.alloca(JOB, name="job")
         for name, value in (
             ("state", state),
@@ -262,7 +257,7 @@ def _define_share(emitter: Emitter) -> None:
             ("next", e.const_i64(0)),
             ("failed", e.const_i64(NO_FAULT)),
             ("team", team),
-            ("checks", b.zext(_is_main_thread(e, state), I32)),
+            ("checks", checks),
             ("lock", e.const_i32(0)),
             ("status", e.const_i32(DONE)),
         ):
@@ -273,52 +268,42 @@ def _define_share(emitter: Emitter) -> None:
                 e.call(work, [job])
             with together:
                 address = ir.FormattedConstant(PTR, work.get_reference())
-                call_runtime(e, state, "GOMP_parallel", [address, job, team, e.const_i32(0)])
+                call_found(e, state, "GOMP_parallel", [address, job, team, e.const_i32(0)])
         e.ret(e.load_field(job, JOB, "status"))
 
 
 def _piece(
-    emitter: Emitter,
-    team: ir.Value,
-    left: ir.Value,
-    done: ir.Value,
-    elapsed: ir.Value,
-    grain: ir.Value,
+    emitter: Emitter, team: ir.Value, left: ir.Value, each: ir.Value, grain: ir.Value
 ) -> ir.Value:
     """How many blocks a piece has: a multiple of the grain."""
     e, b, one = emitter, emitter.builder, emitter.const_i64(1)
-    is_alone = e.icmp("eq", team, e.const_i32(1))
-    wanted = e.select(is_alone, e.const_i64(ALONE_PIECE), e.const_i64(SHARED_PIECE))
-    timed = b.fdiv(
-        b.fmul(b.sitofp(wanted, _FLOAT), b.sitofp(done, _FLOAT)), b.sitofp(elapsed, _FLOAT)
-    )
-    most = b.sitofp(left, _FLOAT)
+    timed, most = b.fdiv(_float(SHARED_PIECE), each), b.sitofp(left, _FLOAT)
     timed = b.fptosi(b.select(b.fcmp_ordered("<", timed, most), timed, most), I64)
-    pieces = b.mul(b.sext(team, I64), e.const_i64(PIECES_EACH))
-    fair = e.select(is_alone, left, b.sdiv(left, pieces))
+    fair = b.sdiv(left, b.mul(b.sext(team, I64), e.const_i64(PIECES_EACH)))
     blocks = _most(e, _least(e, timed, fair), one)
     grains = b.sdiv(b.add(blocks, b.sub(grain, one)), grain)
     return b.mul(grains, grain)
 
 
+def _float(number: int) -> ir.Constant:
+    return ir.Constant(_FLOAT, float(number))
+
+
 def _is_main_thread(emitter: Emitter, state: ir.Value) -> ir.Value:
     """Whether signals come to the thread that runs; where the C library cannot tell, it may be."""
-    e, place = emitter, emitter.alloca(I32, name="thread")
-    pid = e.call("getpid", [])
-    e.store(pid, place)
-    gettid = e.load_field(state, STATE, "gettid")
-    with e.if_then(e.not_(e.is_null(gettid)), likely=True):
-        e.store(e.call_pointer(gettid, ir.FunctionType(I32, []), []), place)
-    return e.icmp("eq", e.load(place, I32), pid)
+    e, place = emitter, emitter.alloca(I32, name="other")
+    e.store(e.const_i32(0), place)
+    with e.if_then(e.not_(e.is_null(e.load_field(state, STATE, "gettid"))), likely=True):
+        thread, process = (call_found(e, state, name, []) for name in ("gettid", "getpid"))
+        e.store(e.binary("sub", thread, process), place)
+    return e.icmp("eq", e.load(place, I32), e.const_i32(0))
 
 
 def _define_run(emitter: Emitter) -> None:
     e, names = emitter, ("state", "code", "frame", "values", "count", "piece", "grain")
-    with e.define(RUN, I32, RUN_TYPE.args, names=names) as function:
+    with e.define(RUN, I32, RUN_TYPE.args, names=names, attributes=_SMALL) as function:
         state, code, frame, values, count, piece, grain = function.args
         b = e.builder
-        with e.if_then(e.icmp("slt", count, e.const_i64(1)), likely=False):
-            e.ret(e.const_i32(DONE))
         start, before = _own(e, "now", _NOW), b.block
         loop, on, measure, again, share = map(e.block, ("loop", "on", "measure", "again", "share"))
         e.branch(loop)
@@ -338,14 +323,14 @@ def _define_run(emitter: Emitter) -> None:
         elapsed = _most(e, b.sub(now, start), e.const_i64(1))
         e.branch(measure)
         e.at(measure)
-        left = b.sitofp(b.sub(count, end), _FLOAT)
-        rest = b.fmul(b.sitofp(elapsed, _FLOAT), b.fdiv(left, b.sitofp(end, _FLOAT)))
-        worth = b.fcmp_ordered(">", rest, ir.Constant(_FLOAT, float(WORTH_SHARING)))
+        each = b.fdiv(b.sitofp(elapsed, _FLOAT), b.sitofp(end, _FLOAT))
+        rest = b.fmul(each, b.sitofp(b.sub(count, end), _FLOAT))
+        worth = b.fcmp_ordered(">", rest, _float(WORTH_SHARING))
         e.cond_branch(worth, share, again)
         e.at(again)
         first.add_incoming(end, b.block)
         size.add_incoming(end, b.block)
         e.branch(loop)
         e.at(share)
-        arguments = [state, code, frame, values, end, count, grain, elapsed]
+        arguments = [state, code, frame, values, end, count, grain, each]
         e.ret(_own(e, "share", _SHARE, *arguments))

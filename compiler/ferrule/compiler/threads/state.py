@@ -30,14 +30,29 @@ NO_FAULT: Final = (1 << 63) - 1
 
 CALLS: Final = MappingProxyType(
     {
-        "GOMP_parallel": ir.FunctionType(VOID, [PTR, PTR, I32, I32]),
         "omp_get_max_threads": ir.FunctionType(I32, []),
         "omp_get_thread_num": ir.FunctionType(I32, []),
         "omp_in_parallel": ir.FunctionType(I32, []),
+        "GOMP_parallel": ir.FunctionType(VOID, [PTR, PTR, I32, I32]),
     }
 )
-"""What an OpenMP runtime must have, those of GNU, LLVM and Intel do; GOMP_parallel runs a function
+"""What an OpenMP runtime must have, those of GNU, LLVM and Intel do; the last one runs a function
 in a team of threads, of which the caller is number 0."""
+
+LIBC: Final = MappingProxyType(
+    {
+        "getenv": ir.FunctionType(PTR, [PTR]),
+        "getpid": ir.FunctionType(I32, []),
+        "dlopen": ir.FunctionType(PTR, [PTR, I32]),
+        "close": ir.FunctionType(I32, [I32]),
+        "read": ir.FunctionType(I64, [I32, PTR, I64]),
+        "open": ir.FunctionType(I32, [PTR, I32], var_arg=True),
+        "dl_iterate_phdr": ir.FunctionType(I32, [PTR, PTR]),
+        "gettid": ir.FunctionType(I32, []),
+    }
+)
+"""Of the C library.  Like the others they are looked up in this order, up to the first that is not
+there: so whoever finds one has those before it.  A reference to each would make objects larger."""
 
 STATE: Final = Layout(
     "ThreadsState",
@@ -48,13 +63,13 @@ STATE: Final = Layout(
         Field("__padding", I32),
         Field("library", I64),
         Field("checked", I64),
-        *(Field(name, PTR) for name in CALLS),
-        Field("gettid", PTR),
+        *(Field(name, PTR) for name in (*CALLS, *LIBC)),
     ],
 )
 """`library`: a handle of dlopen's, or `ABSENT` or `EVERYWHERE`.  `wanted`: FERRULE_NUM_THREADS, 0
 without.  `pid`: of the process that found the runtime, and whose threads it has.  `checked`: when
-the main thread last asked for signals, in nanoseconds.  Without a runtime its functions are null.
+the main thread last asked for signals, in nanoseconds.  Functions that are not there are null; the
+last of `CALLS` is there only with the others.
 """
 
 ABSENT: Final = -1
@@ -101,9 +116,7 @@ def bad_setting() -> Fault:
     return Fault("ValueError", f"{SETTING} must be {wanted}, but it is '{{text}}'")
 
 
-def call_runtime(
-    emitter: Emitter, state: ir.Value, name: str, arguments: list[ir.Value]
-) -> ir.Value:
-    """Call a function of the OpenMP runtime through the state."""
+def call_found(emitter: Emitter, state: ir.Value, name: str, arguments: list[ir.Value]) -> ir.Value:
+    """Call a function of the OpenMP runtime, or of the C library, through the state."""
     function = emitter.load_field(state, STATE, name)
-    return emitter.call_pointer(function, CALLS[name], arguments)
+    return emitter.call_pointer(function, {**CALLS, **LIBC}[name], arguments)

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ferrule.compiler.artefacts import Fault, Location, Relation
+from ferrule.compiler.artefacts import FAULT_ROOM, Fault, Location, Relation
 from ferrule.compiler.checker.program import build_program
 from ferrule.compiler.conventions import CallingConvention
 from ferrule.compiler.messages import catalogue
@@ -34,7 +34,7 @@ from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.llvm.writer import Block, Value, Writer, i32
 from ferrule.specs import Signature
 
-VALUE_SLOTS: Final = 8
+VALUE_SLOTS: Final = FAULT_ROOM
 """Room in the buffer of values that messages show."""
 
 _HANDLE, _ARGS, _NUM_ARGS, _RESULT = (

@@ -7,10 +7,20 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from ferrule.compiler.sizes import Sizes
-from ferrule.compiler.wrapper.devices import device_index
+from ferrule.compiler.wrapper.devices import device_index, index_or_named
 from ferrule.compiler.wrapper.leaves import Slots
 from ferrule.runtime.llvm.writer import Value
-from ferrule.specs import Compound, Data, Dim, EnvStream, Param, Signature, Sym, symbols_of
+from ferrule.specs import (
+    Compound,
+    Data,
+    Device,
+    Dim,
+    EnvStream,
+    Param,
+    Signature,
+    Sym,
+    symbols_of,
+)
 
 Expression: TypeAlias = Data | Dim | Param
 """What a convention can ask a call for: `sig["a"].data`, `sig["a"].shape[0]`, `sig["k"]`."""
@@ -89,8 +99,12 @@ class DecodedCall:
         return Sizes(self.slots.writer, symbols, ranges, refuse).lower(size).value
 
     def device_index(self) -> Value:
-        """The index of the GPU on which the call's tensors are, i32; -1 without any."""
-        return device_index(self.slots.writer, self.signature, self.args)
+        """The index of the GPU on which the call's tensors are, else of the first parameter that is
+        a device, i32; -1 without any."""
+        writer = self.slots.writer
+        index = device_index(writer, self.signature, self.args)
+        named = next((p for p in self.signature.params if isinstance(p, Device)), None)
+        return index if named is None else index_or_named(writer, index, self.leaves(named)[0])
 
     def symbol(self, symbol: Sym) -> Value:
         """The value of a symbol, with its own width."""

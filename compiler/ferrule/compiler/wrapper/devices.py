@@ -1,7 +1,8 @@
 """The device of a call, and the caller's current stream on it.
 
 The device is that of the first tensor that is not on the CPU, wherever it stands, or else the one
-that the spec of an env stream names.  Without either there is none, and an env stream is null.  The
+that the spec of an env stream names; a launch takes the first parameter that is a device after
+these.  Without any there is none, and an env stream is null.  The
 tensors were accepted before.
 """
 
@@ -49,6 +50,16 @@ def device_index(writer: Writer, signature: Signature, args: Value) -> Value:
     device = _Device(writer, DEVICE_CODES["cuda"], usual)
     _find(writer, _all_sites(signature), args, device)
     return writer.load(device.index, "i32")
+
+
+def index_or_named(writer: Writer, index: Value, bits: Value) -> Value:
+    """The index, or where that is -1 the one of a GPU whose bits a device parameter has."""
+    code = writer.cast("trunc", bits, "i32")
+    above = writer.binary("lshr", bits, writer.const_i64(32))
+    is_gpu = writer.icmp("eq", code, i32(DEVICE_CODES["cuda"]))
+    unnamed = writer.icmp("slt", index, i32(0))
+    wanted = writer.binary("and", is_gpu, unnamed)
+    return writer.select(wanted, writer.cast("trunc", above, "i32"), index)
 
 
 def _all_sites(signature: Signature) -> list[_Site]:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from ferrule.compiler.values import CONSTRUCT, RELEASE, UNSIGNED
+from ferrule.compiler.values import CONSTRUCT, OWN, RELEASE, UNSIGNED
 from ferrule.compiler.wrapper.leaves import SLOT_BYTES, leaves_of
 from ferrule.compiler.wrapper.widening import as_double
 from ferrule.runtime.abi import TypeIndex
@@ -155,6 +155,8 @@ class Results:
                 self._put(place, TypeIndex.NONE, i64(0))
             case kinds.NoneValue() | kinds.String() | kinds.Bytes() | kinds.Tuple():
                 self._put(place, TypeIndex.NONE, i64(0))
+            case kinds.AnyValue():  # it may not be owned yet
+                self._put(place, TypeIndex.NONE, i64(0))
             case _:
                 self._object(node)
 
@@ -199,6 +201,8 @@ class Results:
                 self._text(node, "TVMFFIStringFromByteArray")
             case kinds.Bytes():
                 self._text(node, "TVMFFIBytesFromByteArray")
+            case kinds.AnyValue():
+                self._any(node)
             case kinds.Shape(dims=dims):
                 self._construct(node, "ffi.Shape", len(dims))
             case kinds.Tuple(items=items):
@@ -223,6 +227,12 @@ class Results:
             at = writer.offset(bytes_, BYTE_ARRAY.offset(name))
             writer.store(self._leaf(node, kind, position), at)
         self._check(writer.call_c(constructor, [bytes_, node.place]))
+        self._releases = True
+
+    def _any(self, node: _Node) -> None:
+        """A value of any kind, which somebody else owns: one of the caller's own."""
+        given = self._leaf(node, "ptr")
+        self._check(self.writer.call(OWN, "i32", [given, node.place]))
         self._releases = True
 
     def _construct(self, node: _Node, constructor: str, count: int) -> None:

@@ -8,9 +8,9 @@ What `inner` returns of objects the caller gets a reference of its own to, once 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeGuard
 
 from llvmlite import ir
 
@@ -18,7 +18,7 @@ from ferrule.compiler.allocation import ALLOCATE, KEEP, LET_GO, Status, failures
 from ferrule.compiler.values import RELEASE
 from ferrule.language.codegen.functions import FunctionLowering
 from ferrule.language.ir import ops
-from ferrule.language.ir.types import result_types
+from ferrule.language.ir.types import HandleType, TensorType, result_types
 from ferrule.language.ir.walk import all_ops
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
@@ -28,8 +28,17 @@ from ferrule.specs import Param, params
 _ALLOCATE: Final = ir.FunctionType(I32, [PTR, PTR, PTR])
 _KEEP: Final = ir.FunctionType(VOID, [PTR, I64])
 _LET_GO: Final = ir.FunctionType(VOID, [PTR, I64])
+RESULTS: Final = HandleType("results")
+"""What a `CallBody` gives: the parts as a body leaves them."""
 _ANY_WORDS: Final = 2
-_PLAIN: Final = (params.Scalar, params.String, params.Bytes, params.DataType, params.Device)
+_PLAIN: Final = (
+    params.Scalar,
+    params.String,
+    params.Bytes,
+    params.DataType,
+    params.Device,
+    params.AnyValue,
+)
 
 
 def tensor_count(program: ops.Program) -> int:
@@ -58,15 +67,50 @@ def value_count(program: ops.Program) -> int:
     return found
 
 
+def owned_tensors(program: ops.Program) -> frozenset[ops.Value]:
+    """The tensors of a host function whose objects are known there: those that it makes, that came
+    back to it, and those among these that branches choose and loops carry."""
+    owned = {
+        op.result for op in all_ops(program.host.body) if isinstance(op, ops.Alloc) or _is_owner(op)
+    }
+    flows = [flow for op in all_ops(program.host.body) for flow in _flows(op)]
+    before = -1
+    while len(owned) != before:
+        before = len(owned)
+        owned |= {to for of, to in flows if of in owned and isinstance(to.type, TensorType)}
+    return frozenset(owned)
+
+
+def _is_owner(op: ops.Op) -> TypeGuard[ops.Received | ops.Peek]:
+    """Whether this is a tensor in what came back, whose object is known."""
+    if isinstance(op, ops.Peek):
+        return op.part == "tensor"
+    if not (isinstance(op, ops.Received) and isinstance(op.result.type, TensorType)):
+        return False
+    return op.owner is not None or op.parts.type == RESULTS
+
+
+def _flows(op: ops.Op) -> Iterator[tuple[ops.Value, ops.Value]]:
+    """Which values become which others where ways meet."""
+    match op:
+        case ops.If(results, _, then, otherwise):
+            for side in (then, otherwise):
+                yield from zip(side.yields, results, strict=True)
+        case ops.For() | ops.While():
+            for each in (op.initial, op.body.yields):
+                yield from zip(each, op.carried, strict=True)
+            yield from zip(op.carried, op.results, strict=True)
+
+
 def keeps(program: ops.Program) -> int:
-    """How many values the caller of a body keeps: strings of the result may lie in them."""
-    return value_count(program) if _has_text(program.result) else 0
+    """How many values the caller of a body keeps: parts of the result may lie in them."""
+    return value_count(program) if _lies_in_values(program.result) else 0
 
 
-def _has_text(result: Param | None) -> bool:
+def _lies_in_values(result: Param | None) -> bool:
     if isinstance(result, params.Tuple):
-        return any(map(_has_text, result.items))
-    return isinstance(result, params.String | params.Bytes)
+        return any(map(_lies_in_values, result.items))
+    return isinstance(result, params.String | params.Bytes | params.AnyValue)
 
 
 def needs_frame(program: ops.Program) -> bool:

@@ -18,7 +18,7 @@ from ferrule.language.codegen import halves
 from ferrule.language.ir import ops
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import F32
-from ferrule.specs import BFloat16, DType, Float16, Float32
+from ferrule.specs import BFloat16, DType, Float16, Float32, Float64
 
 _Emit = Callable[..., ir.Value]
 
@@ -28,12 +28,14 @@ DTYPES: Final = (Float32, Float16, BFloat16)
 
 def keeps(op: ops.Unary | ops.Binary) -> bool:
     """Whether an op stays an op of the library, for `emit`."""
-    return op.fast and op.op in _FAST and op.result.type in DTYPES
+    if not op.fast or op.op not in _FAST:
+        return False
+    return op.result.type in DTYPES or (op.result.type is Float64 and op.op in _CONTRACTED)
 
 
 def emit(emitter: Emitter, op: str, dtype: DType, operands: Sequence[ir.Value]) -> ir.Value:
     """An op that was kept; a float of 2 bytes is computed in float32."""
-    if dtype is Float32:
+    if dtype in (Float32, Float64):
         return _FAST[op](emitter.builder, *operands)
     wide = [halves.widen(emitter, dtype, operand) for operand in operands]
     return halves.narrow(emitter, dtype, _FAST[op](emitter.builder, *wide))
@@ -68,6 +70,10 @@ def _sigmoid(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
     return _RCP(b, b.fadd(ir.Constant(F32, 1.0), _exp(b, b.fneg(x))))
 
 
+_CONTRACT: Final = ("contract",)
+_CONTRACTED: Final = ("add", "sub", "mul")
+"""Ops of any float that may become one with others."""
+
 _FAST: Final[MappingProxyType[str, _Emit]] = MappingProxyType(
     {
         "exp": _exp,
@@ -83,6 +89,10 @@ _FAST: Final[MappingProxyType[str, _Emit]] = MappingProxyType(
         "tanh": _tanh,
         "sigmoid": _sigmoid,
         "pow": lambda b, x, y: _EX2(b, b.fmul(y, _LG2(b, x))),
+        "add": lambda b, x, y: b.fadd(x, y, flags=_CONTRACT),
+        "sub": lambda b, x, y: b.fsub(x, y, flags=_CONTRACT),
+        "mul": lambda b, x, y: b.fmul(x, y, flags=_CONTRACT),
+        "div": lambda b, x, y: b.fdiv(x, y, flags=("afn", *_CONTRACT)),
     }
 )
 """Ops by name: what emits them, of float32 operands."""

@@ -151,6 +151,10 @@ class _Call:
                 symbol = wrapper_part(callee).symbol
             case ops.Setter() as setter:
                 return objects.set_field(e, setter, arguments[0])
+            case ops.Keep():
+                return objects.keep(e, arguments[0], arguments[2])
+            case ops.DTypeText():
+                return objects.dtype_text(e, arguments[0], arguments[2])
             case _:
                 return self._support(INVOKE, [self._callee(place, behind), *arguments])
         status = e.call(e.symbol(symbol, _PACKED), [e.null(), *arguments], "failed")
@@ -309,15 +313,17 @@ class _Call:
         e.at(passed)
 
 
-def shown(
-    callee: ops.Value | str | ops.Extern | ops.Imported | ops.Linked | ops.Member,
-) -> str:
+def shown(callee: ops.Callee) -> str:
     """What messages call a function."""
     match callee:
         case str() | ops.Method() | ops.Setter():
             return f"`{callee}`"
         case ops.Value(hint=hint):
             return f"the function {hint}"
+        case ops.Keep():
+            return "a value that is kept"
+        case ops.DTypeText():
+            return "the name of a dtype"
     return f"`{callee.name}`"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from llvmlite import ir
 
@@ -32,16 +33,20 @@ from ferrule.language.codegen.kernels import Shape, emit_blocks
 from ferrule.language.codegen.launched import Launched, launched
 from ferrule.language.codegen.loops import ONE, ZERO
 from ferrule.language.codegen.sharing import Frame
+from ferrule.language.codegen.synchronous import synchronous
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import Work
+from ferrule.language.ir.walk import Work, all_ops
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I32, I64
 from ferrule.specs import Sym
 
+_T = TypeVar("_T")
+
 
 def lower_cpu(program: ops.Program) -> Body:
     """The body of a program for the CPU.  Raises CodegenError for what the target cannot do."""
+    program = synchronous(program)
     module = _Module(program, Emitter(program.name))
     module.emit()
     return finished(program, module.emitter, module.faults)
@@ -49,11 +54,15 @@ def lower_cpu(program: ops.Program) -> Body:
 
 @dataclass(frozen=True, slots=True)
 class _Kernel:
-    """What runs blocks of a kernel, and its frame; `fused`: their threads along x are one loop."""
+    """What runs blocks of a kernel, and its frame, in which sizes that are `known` have no place.
+
+    `fused`: their threads along x are one loop.
+    """
 
     blocks: ir.Function
     frame: Frame
     fused: bool
+    known: Launched
 
 
 @dataclass(slots=True)
@@ -65,23 +74,42 @@ class _Module:
     faults: Faults = field(default_factory=Faults)
     kernels: dict[str, _Kernel] = field(default_factory=dict)
     allocator: Allocator | None = None
+    shares: bool = False
+    repeats: bool = False
 
     def emit(self) -> None:
         facts = launched(self.program)
         for kernel in self.program.kernels:
             self.kernel(kernel, facts.get(kernel.name, Launched()))
         e, (types, names) = self.emitter, host_types(self.program)
+        outer = e.declare(SYMBOL, I32, types, names=names, attributes=("nounwind",))
         if not needs_frame(self.program):
-            with e.define(SYMBOL, I32, types, names=names, attributes=("nounwind",)) as f:
-                self.emit_host(f.args)
+            with e.body(outer):
+                self.emit_host(outer.args)
+            self.hurry(outer)
             return
         inner = declare_inner(e, types, names)
-        with e.define(SYMBOL, I32, types, names=names, attributes=("nounwind",)) as f:
-            frame(self.program, e, inner, f.args)
+        with e.body(outer):
+            frame(self.program, e, inner, outer.args)
         with e.body(inner):
             places = places_of(self.program, e, inner.args)
             self.allocator = Allocator(places, DeviceType.CPU, e.const_i32(0))
             self.emit_host(inner.args[1:])
+        self.hurry(outer, inner)
+
+    def hurry(self, function: ir.Function, *inlined: ir.Function) -> None:
+        """A host function whose loops are all elsewhere is not optimised.
+
+        It would save nanoseconds of a launch, and take LLVM as long as a small kernel.
+        """
+        loops = (
+            op for op in all_ops(self.program.host.body) if isinstance(op, ops.For | ops.While)
+        )
+        if self.shares and not self.repeats and next(loops, None) is None:
+            for attribute in ("noinline", "optnone"):
+                function.attributes.add(attribute)
+            for inner in inlined:
+                inner.attributes.add("alwaysinline")
 
     def emit_host(self, arguments: Sequence[ir.Value]) -> None:
         """The code of the host function."""
@@ -90,15 +118,15 @@ class _Module:
 
     def kernel(self, kernel: ops.Function, known: Launched) -> None:
         """What runs blocks of a kernel; what is constant in every launch is constant in it."""
-        frame = self.frame(kernel)
+        frame = self.frame(kernel, known)
         with sharing.part(self.emitter, f"blocks_{kernel.name}", frame) as part:
             given = iter(part.frame)
             lowering = FunctionLowering(self.emitter, self.faults)
             lowering.fault_values = part.values
             lowering.values = {param: next(given) for param in kernel.params}
             lowering.symbols = {symbol: next(given) for symbol in self.program.symbols}
-            grid = tuple(_constant_or(next(given), size) for size in known.grid)
-            block = tuple(_constant_or(next(given), size) for size in known.block)
+            grid = tuple(_constant(size) or next(given) for size in known.grid)
+            block = tuple(_constant(size) or next(given) for size in known.block)
             shape = Shape(grid, block, known)
             fused = False
             if cooperates(kernel):
@@ -109,11 +137,11 @@ class _Module:
                 lowering.thread_op = atomics.alone
                 emit_blocks(lowering, kernel, shape, plans, (part.first, part.last))
                 fused = bool(plans[0].fused)
-        self.kernels[kernel.name] = _Kernel(part.function, frame, fused)
+        self.kernels[kernel.name] = _Kernel(part.function, frame, fused, known)
 
-    def frame(self, kernel: ops.Function) -> Frame:
-        """What all blocks of a launch have in common."""
-        sizes = [f"{of}.{axis}" for of in ("grid", "block") for axis in ops.AXES]
+    def frame(self, kernel: ops.Function, known: Launched) -> Frame:
+        """What all blocks of a launch have in common, but for constants."""
+        sizes = _unknown(known, [f"{of}.{axis}" for of in ("grid", "block") for axis in ops.AXES])
         symbols = self.program.symbols
         types = [parameter_type(param.type) for param in kernel.params]
         types += [I64] * (len(symbols) + len(sizes))
@@ -130,8 +158,13 @@ class _Module:
                 self.allocator.allocate(lowering, op)
                 return None
             case ops.Parallel():
+                if parallel.is_shared(lowering, op):
+                    self.shares = True
+                else:
+                    self.repeats = True
                 return parallel.lower(lowering, op)
             case ops.Launch():
+                self.shares = True
                 self.launch(lowering, op)
                 return None
             case ops.CallDevice(result):
@@ -150,8 +183,9 @@ class _Module:
         grid, block = ([values[size] for size in sizes] for sizes in (op.grid, op.block))
         given = [values[argument] for argument in op.arguments]
         smem = ZERO if op.smem is None else values[op.smem]
+        sizes = _unknown(kernel.known, [*grid, *block])
         # The last place is there only of kernels that use it.
-        stored = [*given, *symbols, *grid, *block, smem][: len(kernel.frame.types)]
+        stored = [*given, *symbols, *sizes, smem][: len(kernel.frame.types)]
         frame = kernel.frame.store(self.emitter, stored)
         cost = cost_of(self.program.kernel(op.kernel).body)
         b = lowering.b
@@ -173,6 +207,14 @@ def _strip(b: ir.IRBuilder, block: ir.Value) -> ir.Value:
     return sharing.rounded_up(b, strips.WIDTH, block)
 
 
-def _constant_or(value: ir.Value, interval: Interval) -> ir.Value:
+def _constant(interval: Interval) -> ir.Constant | None:
     low, high = interval
-    return ir.Constant(I64, low) if low == high else value
+    return ir.Constant(I64, low) if low == high else None
+
+
+def _unknown(known: Launched, sizes: Sequence[_T]) -> list[_T]:
+    """What belongs to those sizes of grid and block that are not constants."""
+    intervals = (*known.grid, *known.block)
+    return [
+        size for size, interval in zip(sizes, intervals, strict=True) if not _constant(interval)
+    ]

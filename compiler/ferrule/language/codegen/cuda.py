@@ -16,8 +16,12 @@ from llvmlite import ir
 
 from ferrule.compiler.artefacts import Body, Location
 from ferrule.compiler.cuda.driver import SHARED_BY_DEFAULT
-from ferrule.compiler.cuda.launch import Large, Launcher, failures
-from ferrule.language.codegen import approximate
+from ferrule.compiler.cuda.faults import failures
+from ferrule.compiler.cuda.images import images_of
+from ferrule.compiler.cuda.launch import Large, Launcher
+from ferrule.compiler.cuda.making import DeviceOptions
+from ferrule.language.checks.places import Places as SourcePlaces
+from ferrule.language.codegen import approximate, devicemaths
 from ferrule.language.codegen.allocation import (
     Allocator,
     Places,
@@ -31,6 +35,7 @@ from ferrule.language.codegen.casts import truncate
 from ferrule.language.codegen.device import entry_names, lower_device
 from ferrule.language.codegen.functions import Faults, FunctionLowering, HostOp
 from ferrule.language.codegen.host import SYMBOL, emit_host, finished, host_types
+from ferrule.language.codegen.launch_attributes import launch_attributes, require_attributes
 from ferrule.language.codegen.parameters import (
     KernelParameter,
     ScalarParameter,
@@ -39,10 +44,12 @@ from ferrule.language.codegen.parameters import (
     kernel_parameters,
     number_type,
 )
+from ferrule.language.codegen.relaxed import relaxed
 from ferrule.language.ir import ops, shared
 from ferrule.language.ir.outline import outline
 from ferrule.language.ir.walk import Work, all_ops
 from ferrule.language.mathlib import expand_maths
+from ferrule.language.mathlib.expand import Keep
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.emitter import LIKELY, UNLIKELY, Emitter
 from ferrule.runtime.llvm.layouts import I1, I32, I64, PTR
@@ -53,19 +60,34 @@ _STRAIGHT: Final = ("noinline", "optnone")
 selection takes a third of a compilation for it, to save a nanosecond."""
 
 
-def lower_cuda(program: ops.Program, arch: str) -> Body:
-    """The body of a program, with its maths, for a GPU of this architecture, on a host CPU.
+def lower_cuda(
+    program: ops.Program, options: DeviceOptions, places: SourcePlaces | None = None
+) -> Body:
+    """The body of a program, with its maths, for GPUs of these architectures, on a host CPU.
+
+    With `places` the kernels have the lines of the source.
 
     Raises CodegenError for what the target cannot do.
     """
-    program = expand_maths(outline(program), approximate.keeps)
+    program = outline(program)
+    if options.fast_math:
+        program = relaxed(program)
+    program = expand_maths(program, _keeps(options))
     if not program.kernels:
         return _without_kernels(program)
-    code = lower_device(program, arch)
+    require_attributes(program, options.archs)
+    code = lower_device(program, options, places)
     emitter = Emitter(program.name)
-    module = _Module(program, emitter, Launcher(emitter, code.ptx.encode(), code.kernels))
+    module = _Module(program, emitter, Launcher(emitter, images_of(code), code.kernels))
     module.emit()
     return finished(program, emitter, module.faults, code)
+
+
+def _keeps(options: DeviceOptions) -> Keep:
+    """Which functions the target has."""
+    if not options.libdevice:
+        return approximate.keeps
+    return lambda op: approximate.keeps(op) or devicemaths.keeps(op)
 
 
 def _without_kernels(program: ops.Program) -> Body:
@@ -240,6 +262,7 @@ class _Module:
             parameters,
             lowering.fault_values,
             self.large(lowering, kernel, op),
+            launch_attributes(lowering, op),
         )
         self.require(status, f"in the launch of {kernel.name}", op.location)
         return None

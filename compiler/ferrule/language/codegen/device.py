@@ -7,15 +7,21 @@ for one architecture, made by LLVM after its ordinary pipeline.  Nothing in it r
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import prod
 from typing import Any, Final
 
 from llvmlite import binding as llvm
 from llvmlite import ir
 
-from ferrule.compiler.artefacts import DeviceCode
+from ferrule.compiler.artefacts import DeviceCode, KernelImage
 from ferrule.compiler.cuda import archs
+from ferrule.compiler.cuda.assembling import with_cubin
+from ferrule.compiler.cuda.libdevice import link_libdevice
+from ferrule.compiler.cuda.making import DeviceOptions
+from ferrule.language.checks.places import Places
+from ferrule.language.codegen.device_lines import LineInfo
+from ferrule.language.codegen.device_output import DeviceOutput
 from ferrule.language.codegen.device_threads import DeviceThreads, require_cooperation
 from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.codegen.functions import Faults, FunctionLowering
@@ -29,7 +35,8 @@ from ferrule.language.codegen.parameters import (
     space,
 )
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import all_ops, drive
+from ferrule.language.ir.effects import unwritten_tensors
+from ferrule.language.ir.walk import drive
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I8, I32, I64, VOID
 from ferrule.specs import Boolean, Sym
@@ -42,31 +49,54 @@ _REGISTERS: Final[dict[ops.Register, str]] = {
     "grid_dim": "nctaid",
 }
 _MAX_THREADS: Final = 1024
+_ORDINARY: Final = DeviceOptions(())
 _WORDS: Final = ("", "_", "WARP_SZ")
 """What PTX does not take as a name."""
 
 
-def lower_device(program: ops.Program, arch: str) -> DeviceCode:
-    """The PTX of a program's kernels.  Raises CodegenError for what the target cannot do."""
+def lower_device(
+    program: ops.Program, options: DeviceOptions, places: Places | None = None
+) -> DeviceCode:
+    """The kernels of a program as PTX for each architecture; with `places`, with their lines.
+
+    Raises CodegenError for what a target cannot do.
+    """
     names = entry_names(program)
-    text = device_module(program, arch, names)
+    images = tuple(_image(program, arch, names, options, places) for arch in options.archs)
+    return DeviceCode(images, tuple(names.values()), options.assembling)
+
+
+def _image(
+    program: ops.Program,
+    arch: str,
+    names: Mapping[str, str],
+    options: DeviceOptions,
+    places: Places | None,
+) -> KernelImage:
+    text = device_module(program, arch, names, options, places)
     most = parameter_bytes(program, archs.parameter_limit(arch))
-    return DeviceCode(arch, ptx(text, arch, most), tuple(names.values()))
+    image = KernelImage(arch, (ptx(text, arch, most, options.opt_level),))
+    return with_cubin(image, options.assembling) if options.cubin else image
 
 
-def device_module(program: ops.Program, arch: str, names: Mapping[str, str]) -> str:
+def device_module(
+    program: ops.Program,
+    arch: str,
+    names: Mapping[str, str],
+    options: DeviceOptions = _ORDINARY,
+    places: Places | None = None,
+) -> str:
     """A program's kernels as LLVM's text, under these names, not verified and not optimised.
 
     Raises CodegenError for what the target cannot do.
     """
     emitter = Emitter(program.name, archs.TRIPLE, str(archs.machine(arch).target_data))
     facts = launched(program)
+    lines = None if places is None else LineInfo(emitter, places, paths=options.paths)
     for kernel in program.kernels:
-        if any(isinstance(op, ops.Print) for op in all_ops(kernel.body)):
-            raise CodegenError("printing in a kernel is not supported on this target")
         require_cooperation(kernel, arch)
         known = facts.get(kernel.name, Launched())
-        _Kernel(emitter, kernel, known).emit(names[kernel.name])
+        _Kernel(emitter, kernel, known, options, lines).emit(names[kernel.name])
     return emitter.text()
 
 
@@ -103,11 +133,26 @@ def parameter_bytes(program: ops.Program, limit: int) -> int:
 class _Kernel:
     """One kernel under construction."""
 
-    def __init__(self, emitter: Emitter, kernel: ops.Function, known: Launched) -> None:
+    def __init__(
+        self,
+        emitter: Emitter,
+        kernel: ops.Function,
+        known: Launched,
+        options: DeviceOptions,
+        lines: LineInfo | None,
+    ) -> None:
         self.emitter: Final = emitter
         self.kernel: Final = kernel
         self.known: Final = known
-        self.lowering: Final = FunctionLowering(emitter, Faults(), approximates=True)
+        self.lowering: Final = FunctionLowering(
+            emitter,
+            Faults(),
+            approximates=True,
+            libdevice=options.libdevice,
+            unwritten=unwritten_tensors(kernel) if options.noalias else frozenset(),
+            lines=lines,
+            device_output=DeviceOutput(kernel.name, options.paths),
+        )
         self.symbols: Final[dict[Sym, ir.Value]] = {}
 
     def emit(self, name: str) -> None:
@@ -119,7 +164,10 @@ class _Kernel:
             name, VOID, types, names=names, attributes=("nounwind",)
         ) as function:
             function.calling_convention = "ptx_kernel"
-            set.add(function.attributes, self._bounds())
+            for bound in self._bounds():
+                set.add(function.attributes, bound)
+            if self.lowering.lines is not None:
+                self.lowering.lines.enter(self.kernel, function)
             for parameter, argument in zip(parameters, function.args, strict=True):
                 self._receive(parameter, argument)
             self.lowering.symbols = self.symbols
@@ -128,16 +176,23 @@ class _Kernel:
             drive(self.lowering.region(self.kernel.body))
             self.emitter.ret()
 
-    def _bounds(self) -> str:
-        """How many threads a block has, so that the registers always suffice."""
+    def _bounds(self) -> Iterator[str]:
+        """How many threads a block has, so that the registers always suffice, and how many blocks
+        an SM is to have room for."""
+        if self.known.min_blocks:
+            yield f'"nvvm.minctasm"="{self.known.min_blocks}"'
         sizes = self.known.blocks
         required = [size for size in sizes if size is not None]
         if len(required) == len(sizes) and 1 <= prod(required) <= _MAX_THREADS:
-            return '"nvvm.reqntid"="' + ",".join(map(str, required)) + '"'
-        most = 1
-        for _, high in self.known.block:
-            most = min(_MAX_THREADS, most * high)
-        return f'"nvvm.maxntid"="{max(1, most)}"'
+            yield '"nvvm.reqntid"="' + ",".join(map(str, required)) + '"'
+        elif any(self.known.max_threads):
+            most = ",".join(map(str, self.known.max_threads))
+            yield f'"nvvm.maxntid"="{most}"'
+        else:
+            most_threads = 1
+            for _, high in self.known.block:
+                most_threads = min(_MAX_THREADS, most_threads * high)
+            yield f'"nvvm.maxntid"="{max(1, most_threads)}"'
 
     def _receive(self, parameter: KernelParameter, argument: ir.Value) -> None:
         b, lowering = self.emitter.builder, self.lowering
@@ -184,18 +239,20 @@ def _name(parameter: KernelParameter) -> str:
     return parameter.value.hint
 
 
-def ptx(text: str, arch: str, parameter_bytes: int = 0) -> str:
+def ptx(text: str, arch: str, parameter_bytes: int = 0, opt_level: int = 3) -> str:
     """What LLVM's pipeline and its PTX back end make of a module, whose kernels' parameters take so
     many bytes at most."""
-    machine = archs.machine(arch, archs.features(arch, parameter_bytes))
-    with llvm.parse_assembly(text, llvm.create_context()) as module:
+    machine = archs.machine(arch, archs.features(arch, parameter_bytes), opt_level)
+    context = llvm.create_context()
+    with llvm.parse_assembly(text, context) as module:
         module.verify()
-        _optimise(module, machine)
+        link_libdevice(module, context)
+        _optimise(module, machine, opt_level)
         return str(machine.emit_assembly(module))
 
 
-def _optimise(module: Any, machine: Any) -> None:
-    options = llvm.create_pipeline_tuning_options(speed_level=3)
+def _optimise(module: Any, machine: Any, opt_level: int) -> None:
+    options = llvm.create_pipeline_tuning_options(speed_level=opt_level)
     options.loop_vectorization = options.slp_vectorization = False
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)

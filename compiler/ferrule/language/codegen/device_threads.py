@@ -13,7 +13,7 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.compiler.cuda import archs
-from ferrule.language.codegen import device_atomics
+from ferrule.language.codegen import device_arch, device_atomics
 from ferrule.language.codegen.cooperate.uniform import Divergent, Uniform
 from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.codegen.functions import FunctionLowering, ThreadOp
@@ -39,6 +39,7 @@ def require_cooperation(kernel: ops.Function, arch: str) -> None:
     Before sm_70 warps run in lockstep, without masks, and LLVM finds no instruction for most ops,
     which would end the process.
     """
+    device_arch.require_architecture(kernel, arch)
     if archs.capability(arch) >= _SINCE:
         return
     for op in all_ops(kernel.body):
@@ -92,6 +93,10 @@ class DeviceThreads:
                 values[result] = _call(lowering, f"vote.{name}.sync", kind, given)
             case ops.Match(result):
                 values[result] = _match(lowering, op)
+            case ops.Mma() | ops.LoadMatrix() | ops.AsyncCopy() | ops.Control():
+                device_arch.lower(lowering, op)
+            case ops.MBarrier() | ops.MBarrierWait() | ops.BulkCopy():
+                device_arch.lower(lowering, op)
             case ops.Atomic(result):
                 values[result] = device_atomics.atomic(lowering, op)
 

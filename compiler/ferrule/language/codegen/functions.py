@@ -10,9 +10,10 @@ Sizes that need no check are computed once, in the entry block.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from llvmlite import ir
 
@@ -22,6 +23,7 @@ from ferrule.language.codegen import (
     approximate,
     arithmetic,
     casts,
+    devicemaths,
     fragments,
     fused,
     halves,
@@ -29,12 +31,15 @@ from ferrule.language.codegen import (
     loops,
 )
 from ferrule.language.codegen.alignment import Multiples
+from ferrule.language.codegen.device_lines import LineInfo
+from ferrule.language.codegen.device_output import DeviceOutput
 from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.codegen.scalars import constant, dtype_of, memory_type, value_type
 from ferrule.language.ir import ops
+from ferrule.language.ir.types import HandleType
 from ferrule.language.ir.walk import Work, drive, operands_of
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
-from ferrule.runtime.llvm.layouts import I1, I8, I32, I64
+from ferrule.runtime.llvm.layouts import I1, I8, I32, I64, PTR
 from ferrule.specs import Boolean, Dim, DType, Int32, Sym, TFloat32, symbols_of
 
 Coordinates = dict[tuple[ops.Register, int], ir.Value]
@@ -43,6 +48,20 @@ Coordinates = dict[tuple[ops.Register, int], ir.Value]
 HostOp = ops.Parallel | ops.Launch | ops.Alloc | ops.CallDevice | ops.Outgoing | ops.ObjectOp
 HostOps = Callable[["FunctionLowering", HostOp], "Work | None"]
 """Lowers the ops that only a host function has."""
+
+
+class Watch(Protocol):
+    """Emits what looks after the loops of a function while they run."""
+
+    def round(self, loop: ops.For) -> int | None:
+        """After how many iterations it looks; None for never."""
+
+    def look(self, lowering: FunctionLowering) -> None:
+        """Emits a look, between two rounds."""
+
+    def count(self, lowering: FunctionLowering, loop: ops.While) -> None:
+        """Emits what is to be done at the end of an iteration."""
+
 
 ThreadOp = ops.Cooperation | ops.CooperationEffect
 ThreadOps = Callable[["FunctionLowering", ThreadOp], None]
@@ -67,6 +86,7 @@ class FunctionLowering:
     faults: Faults
     symbols: Mapping[Sym, ir.Value] = field(default_factory=dict)
     host_op: HostOps | None = None
+    watch: Watch | None = None
     thread_op: ThreadOps | None = None
     leave: Callable[[ir.Value], None] | None = None
     """How the function ends with a status, where it has more to do than to return it."""
@@ -79,12 +99,22 @@ class FunctionLowering:
     multiples: Multiples = field(default_factory=Multiples)
     objects: dict[ops.Value, ir.Value] = field(default_factory=dict)
     """The handles of tensors that the function has made."""
+    owned: frozenset[ops.Value] = frozenset()
+    """Tensors with a handle, those that branches choose and loops carry among them."""
     made: dict[Dim, ir.Value] = field(default_factory=dict)
     """Where the values of the symbols are that get them in the function."""
     results: ir.Value | None = None
     """Where the parts of the result go."""
     approximates: bool = False
     """Whether what is marked as fast is approximated, as on a GPU."""
+    libdevice: bool = False
+    """Whether functions are those of NVIDIA's library, on a GPU."""
+    unwritten: Set[ops.Value] = frozenset()
+    """The tensors in whose memory nobody writes while the function runs."""
+    lines: LineInfo | None = None
+    """The lines of the source, for a GPU."""
+    device_output: DeviceOutput | None = None
+    """How a kernel on a GPU prints and fails."""
     _sizes: Sizes | None = None
 
     @property
@@ -142,6 +172,8 @@ class FunctionLowering:
 
     def op(self, op: ops.Op) -> Work | None:
         """Emits one op, or gives back the work of one that has regions."""
+        if self.lines is not None:
+            self.lines.at(op)
         match op:
             case ops.If():
                 return self.if_(op)
@@ -171,6 +203,10 @@ class FunctionLowering:
                 stored = tuple(self.as_i64(value) for value in values)
                 self.check(self.values[condition], fault, stored)
             case ops.Barrier() | ops.WarpBarrier() | ops.Fence():
+                self.together(op)
+            case ops.Mma() | ops.LoadMatrix() | ops.AsyncCopy() | ops.Control():
+                self.together(op)
+            case ops.MBarrier() | ops.MBarrierWait() | ops.BulkCopy():
                 self.together(op)
             case _:
                 self.simple(op)
@@ -210,6 +246,8 @@ class FunctionLowering:
                 self.values[result] = self.b.ptrtoint(handle, I64)
             case ops.Fragment():
                 self.values[result] = fragments.room(self.emitter, result)
+            case ops.Constant() if isinstance(result.type, HandleType):
+                self.values[result] = self.emitter.null()
             case ops.Shared() | ops.DynamicShared() | ops.Atomic():
                 self.together(op)
             case ops.Shuffle() | ops.Vote() | ops.Match():
@@ -238,6 +276,9 @@ class FunctionLowering:
             case ops.Unary() | ops.Binary() if self.approximates and approximate.keeps(op):
                 given = [values[operand] for operand in operands_of(op)]
                 return approximate.emit(e, op.op, dtype, given)
+            case ops.Unary() | ops.Binary() if self.libdevice and devicemaths.keeps(op):
+                given = [values[operand] for operand in operands_of(op)]
+                return devicemaths.emit(e, op.op, dtype, given)
             case ops.Unary(_, name, operand):
                 return arithmetic.unary(e, name, dtype, values[operand])
             case ops.Binary(_, name, lhs, rhs):
@@ -276,6 +317,8 @@ class FunctionLowering:
         address, align, kind = self.element(tensor, indices)
         loaded = self.b.load(address, name="load", align=align, typ=kind)
         self.mark(loaded, tensor)
+        if tensor in self.unwritten:
+            loaded.set_metadata("invariant.load", self.emitter.module.add_metadata([]))
         if tensor.tensor.dtype is Boolean:
             return self.b.icmp_unsigned("!=", loaded, ir.Constant(I8, 0))
         if tensor.tensor.dtype is TFloat32:
@@ -329,7 +372,11 @@ class FunctionLowering:
         """One call of the C library, which writes at once and in order."""
         e = self.emitter
         shown = [self.values[value] for value in values]
-        texts = (e.cstring("True"), e.cstring("False")) if Boolean in map(dtype_of, values) else ()
+        if self.device_output is not None:
+            self.device_output.print_(e, format_, shown)
+            return
+        bools = any(value.type is Boolean for value in values)
+        texts = (e.cstring("True"), e.cstring("False")) if bools else ()
         shown = [self.b.select(v, *texts) if v.type == I1 else v for v in shown]
         e.call("dprintf", [ir.Constant(I32, 1), e.cstring(format_), *shown])
 
@@ -345,6 +392,11 @@ class FunctionLowering:
 
     def check(self, ok: ir.Value, fault: Fault, values: Sequence[ir.Value]) -> None:
         """Ends the function with the fault's number if `ok` is false."""
+        if isinstance(ok, ir.Constant) and ok.constant:
+            return
+        if self.device_output is not None:
+            self.device_output.check(self.emitter, ok, fault, values)
+            return
         if self.fault_values is None:
             raise CodegenError("a check in a kernel is not supported on this target")
         passed, failed = self.emitter.block("passed"), self.emitter.block("failed")
@@ -380,8 +432,7 @@ class FunctionLowering:
         if isinstance(known, ir.Constant):
             taken = op.then if known.constant else op.otherwise
             yield self.region(taken)
-            yielded = (self.values[value] for value in taken.yields)
-            self.values.update(zip(op.results, yielded, strict=True))
+            self.pass_on(taken.yields, op.results)
             return
         then, end = self.emitter.block("then"), self.emitter.block("endif")
         has_else = bool(op.otherwise.ops) or bool(op.results)
@@ -393,7 +444,7 @@ class FunctionLowering:
                 continue
             self.emitter.at(block)
             yield self.region(region)
-            incoming.append((self.b.block, tuple(self.values[v] for v in region.yields)))
+            incoming.append((self.b.block, region.yields))
             self.emitter.branch(end)
         self.emitter.at(end)
         self.merge(op.results, incoming)
@@ -401,36 +452,81 @@ class FunctionLowering:
     def merge(
         self,
         results: Sequence[ops.Value],
-        incoming: Sequence[tuple[ir.Block, tuple[ir.Value, ...]]],
+        incoming: Sequence[tuple[ir.Block, Sequence[ops.Value]]],
     ) -> None:
-        """A phi for each result, of what each way brings."""
+        """A phi for each result, of what each way brings; of a tensor that is owned two."""
         for position, result in enumerate(results):
-            phi = self.b.phi(value_type(dtype_of(result)), name=result.hint)
+            phi = self.b.phi(_type_of(result), name=result.hint)
             for block, values in incoming:
-                phi.add_incoming(values[position], block)
+                phi.add_incoming(self.values[values[position]], block)
             self.values[result] = phi
+        for position, result in enumerate(results):
+            if result in self.owned:
+                phi = self.b.phi(PTR, name=f"{result.hint}.object")
+                for block, values in incoming:
+                    phi.add_incoming(self.object_of(values[position]), block)
+                self.objects[result] = phi
+
+    def object_of(self, tensor: ops.Value) -> ir.Value:
+        """The object of a tensor that the function owns; null of one that nobody reads."""
+        return self.objects.get(tensor, self.emitter.null())
+
+    def pass_on(self, values: Sequence[ops.Value], results: Sequence[ops.Value]) -> None:
+        """Gives results the values that they are."""
+        for value, result in zip(values, results, strict=True):
+            self.values[result] = self.values[value]
+            if value in self.objects:
+                self.objects[result] = self.objects[value]
 
     def for_(self, op: ops.For) -> Work:
         """A counted loop."""
         b, dtype = self.b, dtype_of(op.index)
         bounds = (self.as_i64(value) for value in (op.start, op.stop, op.step))
         limits = loops.python_range(b, dtype, *bounds)
+        size = None if self.watch is None else self.watch.round(op)
+        if size is None:
+            yield self.counted(op, limits, op.initial)
+            self.pass_on(op.carried, op.results)
+        else:
+            yield self.rounds(op, limits, size)
+
+    def rounds(self, op: ops.For, limits: loops.Range, size: int) -> Work:
+        """A counted loop as a loop over rounds of `size` iterations, with a look after each."""
+        b, watch = self.b, self.watch
+        assert watch is not None
+        head, body, end = (self.emitter.block(f"round.{part}") for part in ("head", "body", "end"))
+        before = b.block
+        self.emitter.branch(head)
+        self.emitter.at(head)
+        counter = b.phi(I64, name="round")
+        counter.add_incoming(limits.first, before)
+        self.merge(op.results, [(before, op.initial)])
+        self.emitter.cond_branch(limits.more(b, counter), body, end)
+        self.emitter.at(body)
+        piece = limits.piece(b, counter, size)
+        yield self.counted(op, piece, op.results)
+        watch.look(self)
+        counter.add_incoming(piece.end, b.block)
+        self.close_loop(op.results, op.carried, head, end)
+
+    def counted(self, op: ops.For, limits: loops.Range, initial: Sequence[ops.Value]) -> Work:
+        """A loop with these iterations; behind it, what it carries has its last values."""
+        b = self.b
         head, body, end = (self.emitter.block(f"for.{part}") for part in ("head", "body", "end"))
-        initial, before = [self.values[v] for v in op.initial], b.block
+        before = b.block
         self.emitter.branch(head)
         self.emitter.at(head)
         counter = b.phi(I64, name=op.index.hint)
         counter.add_incoming(limits.first, before)
-        self.merge(op.carried, [(before, tuple(initial))])
+        self.merge(op.carried, [(before, initial)])
         self.emitter.cond_branch(limits.more(b, counter), body, end)
         self.emitter.at(body)
         self.define_integer(op.index, limits.index(b, counter))
         self.multiples.note_index(op)
         yield self.region(op.body)
         counter.add_incoming(limits.next(b, counter), b.block)
-        wishes = hints.possible(op, self.iterations(op))
+        wishes = hints.possible(op, self.iterations(op), alone=self.host_op is not None)
         self.close_loop(op.carried, op.body.yields, head, end, wishes)
-        self.values.update(zip(op.results, (self.values[v] for v in op.carried), strict=True))
 
     def iterations(self, op: ops.For) -> int | None:
         """How often a loop runs, where that is a constant."""
@@ -443,16 +539,18 @@ class FunctionLowering:
     def while_(self, op: ops.While) -> Work:
         """A loop with a test before each iteration."""
         head, body, end = (self.emitter.block(f"while.{part}") for part in ("head", "body", "end"))
-        initial, before = tuple(self.values[v] for v in op.initial), self.b.block
+        before = self.b.block
         self.emitter.branch(head)
         self.emitter.at(head)
-        self.merge(op.carried, [(before, initial)])
+        self.merge(op.carried, [(before, op.initial)])
         yield self.region(op.test)
         self.emitter.cond_branch(self.values[op.test.yields[0]], body, end)
         self.emitter.at(body)
         yield self.region(op.body)
+        if self.watch is not None:
+            self.watch.count(self, op)
         self.close_loop(op.carried, op.body.yields, head, end)
-        self.values.update(zip(op.results, (self.values[v] for v in op.carried), strict=True))
+        self.pass_on(op.carried, op.results)
 
     def close_loop(
         self,
@@ -465,7 +563,14 @@ class FunctionLowering:
         """The way back to the head with the next values, then on behind the loop."""
         for value, following in zip(carried, yields, strict=True):
             self.values[value].add_incoming(self.values[following], self.b.block)
+            if value in self.owned:
+                self.objects[value].add_incoming(self.object_of(following), self.b.block)
         latch = self.b.branch(head)
         if wishes is not None:
             hints.mark_wishes(self.emitter, latch, wishes)
         self.emitter.at(end)
+
+
+def _type_of(value: ops.Value) -> ir.Type:
+    """The LLVM type of a value: tensors and handles are addresses."""
+    return value_type(value.type) if isinstance(value.type, DType) else PTR

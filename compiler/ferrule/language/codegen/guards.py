@@ -205,6 +205,10 @@ class _Spine:
                     return None
                 case ops.Barrier() | ops.WarpBarrier() | ops.Fence() | ops.Atomic():
                     return None
+                case ops.Mma() | ops.LoadMatrix() | ops.AsyncCopy() | ops.Control():
+                    return None
+                case ops.MBarrier() | ops.MBarrierWait() | ops.BulkCopy():
+                    return None
                 case ops.Shuffle() | ops.Vote() | ops.Match():
                     return None
                 case _:

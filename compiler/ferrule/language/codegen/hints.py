@@ -20,9 +20,17 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.walk import all_ops
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I1, I32
+from ferrule.specs import DType
 
 SHORT: Final = 128
 """Iterations times ops of a loop that is unrolled without being asked: about what LLVM would."""
+
+SMALL: Final = 6
+SUMMANDS: Final = 4
+"""How many ops such a loop of floats has at most, and how many of its iterations become one."""
+
+FEW: Final = 64
+"""Threads of which a loop is short: a few vectors."""
 
 
 class _Distinct(ir.MDValue):  # type: ignore[misc]
@@ -61,20 +69,31 @@ def mark_access(instruction: ir.Instruction, group: Group) -> None:
     instruction.set_metadata("llvm.access.group", group.node)
 
 
-def mark_parallel(emitter: Emitter, latch: ir.Instruction, group: Group) -> None:
+def mark_parallel(
+    emitter: Emitter, latch: ir.Instruction, group: Group, count: int | None = None
+) -> None:
     """Says of the loop that `latch` closes: no access of the group depends on another iteration.
 
     It is not unrolled either.  LLVM would unroll a short one before it makes vectors, and out of a
     straight line it cannot, since nothing says there that addresses differ; the rest of a vector
-    loop gets slower too, as it is seldom long.
+    loop gets slower too, as it is seldom long.  But the vector loop is unrolled where the `count`
+    of iterations is known and small.
     """
     said = [["llvm.loop.parallel_accesses", group.node], ["llvm.loop.unroll.disable"]]
     if group.straight:
         said.append(["llvm.loop.vectorize.enable", ir.Constant(I1, 0)])
+    elif count is not None and count <= FEW:
+        said.append(["llvm.loop.vectorize.followup_vectorized", *_whole(emitter)])
     nodes = [emitter.module.add_metadata(each) for each in said]
     loop = _distinct(emitter)
     loop.operands = (loop, *nodes)
     latch.set_metadata("llvm.loop", loop)
+
+
+def _whole(emitter: Emitter) -> Iterator[ir.MDValue]:
+    """What is said of a vector loop so that it is unrolled, and what it changes in registers."""
+    for said in (["llvm.loop.unroll.full"], ["llvm.loop.isvectorized", ir.Constant(I32, 1)]):
+        yield emitter.module.add_metadata(said)
 
 
 def mark_outer(emitter: Emitter, latch: ir.Instruction) -> None:
@@ -96,11 +115,12 @@ def mark_wishes(emitter: Emitter, latch: ir.Instruction, wishes: ops.LoopHints) 
     latch.set_metadata("llvm.loop", loop)
 
 
-def possible(op: ops.For, count: int | None) -> ops.LoopHints | None:
+def possible(op: ops.For, count: int | None, *, alone: bool = False) -> ops.LoopHints | None:
     """The wishes of a loop that LLVM can fulfil: it unrolls innermost loops with one exit.
 
     `count`: the number of iterations, where it is a constant, so that it can unroll all.  A short
-    loop without wishes is unrolled, for the loop around it may become vectors then.
+    loop without wishes is unrolled, for the loop around it may become vectors then; so is, in
+    part, a sum of floats in order that runs `alone`, not for many threads: it never becomes one.
     """
     wishes = op.hints or ops.LoopHints()
     if wishes.unroll == 1:
@@ -109,9 +129,16 @@ def possible(op: ops.For, count: int | None) -> ops.LoopHints | None:
     simple = not any(isinstance(each, (ops.For, ops.While, ops.Check)) for each in inner)
     if wishes.unroll is None and simple and count is not None and count * len(inner) <= SHORT:
         return replace(wishes, unroll="full")
+    if op.hints is None and alone and simple and len(inner) <= SMALL and _adds_floats(op):
+        return replace(wishes, unroll=SUMMANDS)
     if simple and (count is not None or wishes.unroll != "full"):
         return op.hints
     return replace(wishes, unroll=None)
+
+
+def _adds_floats(op: ops.For) -> bool:
+    """Whether an iteration needs a float of the one before."""
+    return any(isinstance(c.type, DType) and c.type.kind == "float" for c in op.carried)
 
 
 def _metadata(wishes: ops.LoopHints) -> Iterator[list[str | ir.Constant]]:

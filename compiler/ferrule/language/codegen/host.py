@@ -16,7 +16,7 @@ from llvmlite import ir
 
 from ferrule.compiler.artefacts import Body, DeviceCode
 from ferrule.language.codegen import hints
-from ferrule.language.codegen.allocation import keeps
+from ferrule.language.codegen.allocation import keeps, owned_tensors
 from ferrule.language.codegen.functions import Faults, FunctionLowering, HostOps
 from ferrule.language.codegen.interrupts import Interrupts, has_long_loops
 from ferrule.language.codegen.linking import device_code_of, links_of, parts_of
@@ -57,7 +57,8 @@ def emit_host(
     rest = iter(arguments)
     lowering = FunctionLowering(emitter, faults, host_op=host_op)
     if interruptible and has_long_loops(program.host):
-        lowering.at_loop_end = Interrupts(lowering)
+        lowering.watch = Interrupts(lowering)
+    lowering.owned = owned_tensors(program)
     lowering.fault_values = next(rest)
     lowering.results = None if program.result is None else next(rest)
     if keeps(program):

@@ -16,6 +16,7 @@ from llvmlite import ir
 
 from ferrule.language.codegen import guards, hints, lanes, steady, strips
 from ferrule.language.codegen.arithmetic import intrinsic
+from ferrule.language.codegen.extents import extents
 from ferrule.language.codegen.functions import FunctionLowering
 from ferrule.language.codegen.launched import Launched
 from ferrule.language.codegen.loops import ONE, ZERO, counted, difference, total
@@ -42,6 +43,13 @@ class Shape:
         axis = plan.axis
         threads = self.launched.grid[axis][1] * self.launched.block[axis][1]
         return not plan.fused or threads - 1 <= Int32.range[1]
+
+    def points_fit(self, plan: guards.AxisPlan) -> bool:
+        """Whether it is known that no point of a loop wraps."""
+        fit = set(plan.counter) if self.counter_fits(plan) else set()
+        if not plan.fused:
+            fit.update(extents(plan.needed, self.launched))
+        return set(plan.points) <= fit
 
 
 def emit_blocks(
@@ -175,9 +183,9 @@ def _piece(
     if not plan.points or _is_one(end):
         yield _Piece(ZERO, first, end, None)
         return
-    whole = set(plan.points) <= set(plan.counter) and shape.counter_fits(plan)
     name = f"thread.{ops.AXES[plan.axis]}"
-    with (_whole if whole else _pieces)(lowering, plan, span, name) as piece:
+    form = _whole if shape.points_fit(plan) else _pieces
+    with form(lowering, plan, span, name) as piece:
         yield piece
 
 

@@ -15,10 +15,16 @@ from ferrule.specs.expr import INT64_MAX
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """What is known of the sizes of all launches of a kernel: their intervals, for x, y, z."""
+    """What is known of all launches of a kernel: the intervals of their sizes, for x, y, z.
+
+    `max_threads` is the largest block that one may have, `min_blocks` how many blocks an SM is to
+    have room for, 0 where they do not say.
+    """
 
     grid: tuple[Interval, ...] = ((0, INT64_MAX),) * AXIS_COUNT
     block: tuple[Interval, ...] = ((0, INT64_MAX),) * AXIS_COUNT
+    max_threads: tuple[int, ...] = (0, 0, 0)
+    min_blocks: int = 0
 
     @property
     def blocks(self) -> tuple[int | None, ...]:
@@ -42,9 +48,18 @@ def launched(program: ops.Program) -> dict[str, Launched]:
         kernel: Launched(
             _hull(known, [launch.grid for launch in launches]),
             _hull(known, [launch.block for launch in launches]),
+            _largest([launch.options.max_threads for launch in launches]),
+            min(launch.options.min_blocks for launch in launches),
         )
         for kernel, launches in found.items()
     }
+
+
+def _largest(launches: Sequence[tuple[int, int, int]]) -> tuple[int, ...]:
+    """The largest block that a launch says, for each axis; 0 where one says none."""
+    if not all(any(sizes) for sizes in launches):
+        return (0, 0, 0)
+    return tuple(max(max(sizes), 1) for sizes in zip(*launches, strict=True))
 
 
 def _hull(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
-from ferrule.compiler.artefacts import DeviceCode, Fault, Part
+from ferrule.compiler.artefacts import DeviceCode, Fault, Part, joined_code
 from ferrule.compiler.wrapper.builder import wrapper_parts
 from ferrule.compiler.wrapper.decoded import DecodedCall
 from ferrule.compiler.wrapper.hot import Unfit
@@ -76,16 +76,13 @@ def device_code_of(program: ops.Program, own: DeviceCode | None) -> DeviceCode |
                 ops.Call(callee=ops.Linked(code=code)) | ops.CallBody(callee=ops.Linked(code=code))
             ) if code is not None and code not in codes:
                 codes.append(code)
-    if len({code.arch for code in codes}) > 1:
+    if len({frozenset(code.archs) for code in codes}) > 1:
         raise CodegenError(
             "the functions that it calls have kernels for "
-            + " and ".join(sorted({code.arch for code in codes}))
-            + ": compile them for one GPU architecture"
+            + " and ".join(sorted({",".join(code.archs) for code in codes}))
+            + ": compile them for the same GPU architectures"
         )
-    if len(codes) < 2:
-        return codes[0] if codes else None
-    kernels = dict.fromkeys(kernel for code in codes for kernel in code.kernels)
-    return DeviceCode(codes[0].arch, "\n".join(code.ptx for code in codes), tuple(kernels))
+    return joined_code(codes)
 
 
 def _part(op: ops.Op) -> Part | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from llvmlite import ir
 
@@ -48,6 +48,13 @@ class Range:
     step: ir.Value | None = None
     signed: bool = True
 
+    @property
+    def count(self) -> int | None:
+        """The number of iterations, where it is a constant."""
+        if isinstance(self.first, ir.Constant) and isinstance(self.end, ir.Constant):
+            return int(self.end.constant) - int(self.first.constant)
+        return None
+
     def more(self, b: ir.IRBuilder, counter: ir.Value) -> ir.Value:
         """Whether the iteration with this counter runs."""
         test = b.icmp_signed if self.signed else b.icmp_unsigned
@@ -58,6 +65,12 @@ class Range:
         if self.base is None:
             return counter
         return b.add(self.base, b.mul(counter, self.step))
+
+    def piece(self, b: ir.IRBuilder, counter: ir.Value, size: int) -> Range:
+        """The next iterations from this counter on, which runs, at most so many."""
+        left, most = b.sub(self.end, counter), ir.Constant(I64, size)
+        last = b.icmp_unsigned("<=", left, most)
+        return replace(self, first=counter, end=b.select(last, self.end, b.add(counter, most)))
 
     def next(self, b: ir.IRBuilder, counter: ir.Value) -> ir.Value:
         """The counter after this one; it is at most `end`."""
@@ -100,7 +113,7 @@ def counted_by(
     if group is None:
         mark_outer(emitter, latch)
     else:
-        mark_parallel(emitter, latch, group)
+        mark_parallel(emitter, latch, group, limits.count)
     emitter.at(after)
 
 

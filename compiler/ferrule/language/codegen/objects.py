@@ -28,7 +28,7 @@ from ferrule.language.codegen.functions import FunctionLowering
 from ferrule.language.ir import ops
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
-from ferrule.runtime.llvm.layouts import ANY, BYTE_ARRAY, F64, I8, I32, I64, OBJECT, PTR
+from ferrule.runtime.llvm.layouts import ANY, BYTE_ARRAY, F64, I8, I32, I64, OBJECT, PTR, TENSOR_OBJECT
 
 _SIZE: Final = SEQ_OBJECT.offset("cell.size")
 """Where the size of a container is, of any kind."""
@@ -48,6 +48,10 @@ def emit_object_op(lowering: FunctionLowering, op: ops.ObjectOp, places: Places 
             status = e.call(e.symbol(FIELD, TYPES[FIELD]), given, "status")
             _check(lowering, status, failures("field", key, name, location))
             values[result] = item
+        case ops.Peek(result, source, "tensor"):
+            handle = e.load_field(values[source], ANY, "v_obj")
+            lowering.objects[result] = handle
+            values[result] = elements_of(e, handle)
         case ops.Peek(result, source, part):
             values[result] = peek(e, values[source], part)
         case ops.IsInstance(result, source, key):
@@ -66,6 +70,29 @@ def set_field(e: Emitter, setter: ops.Setter, items: ir.Value) -> ir.Value:
     of = e.load_field(items, ANY, "v_obj")
     given = [*_known_field(e, setter.type_key, setter.name), of, e.index(items, ANY, 1)]
     return e.call(e.symbol(SET_FIELD, TYPES[SET_FIELD]), given, "status")
+
+
+def keep(e: Emitter, item: ir.Value, out: ir.Value) -> ir.Value:
+    """The status of a copy of a value, with a reference of its own."""
+    for part in ("head", "v_int64"):
+        e.store_field(out, ANY, part, e.load_field(item, ANY, part))
+    index = e.load_field(out, ANY, "type_index")
+    with e.if_then(e.icmp("sge", index, e.const_i32(TypeIndex.OBJECT))):
+        e.call("TVMFFIObjectIncRef", [e.load_field(out, ANY, "v_obj")])
+    return e.const_i32(Status.DONE)
+
+
+def dtype_text(e: Emitter, item: ir.Value, out: ir.Value) -> ir.Value:
+    """The status of making a string of a dtype."""
+    status = e.call("TVMFFIDataTypeToString", [e.field_ptr(item, ANY, "v_dtype"), out])
+    failed = e.icmp("ne", status, e.const_i32(0))
+    return e.select(failed, e.const_i32(Status.RAISED), e.const_i32(Status.DONE))
+
+
+def elements_of(e: Emitter, handle: ir.Value) -> ir.Value:
+    """The address of the first element of a tensor object."""
+    data = e.load_field(handle, TENSOR_OBJECT, "dl.data")
+    return e.index(data, I8, e.load_field(handle, TENSOR_OBJECT, "dl.byte_offset"))
 
 
 def find_method(e: Emitter, method: ops.Method, out: ir.Value) -> ir.Value:
@@ -123,7 +150,7 @@ def peek(e: Emitter, source: ir.Value, part: ops.PeekPart) -> ir.Value:
             return e.load_field(source, ANY, "v_int64")
         case "dtype":
             return e.load_field(source, ANY, "v_dtype")
-        case "object":
+        case "object" | "tensor":
             return e.load_field(source, ANY, "v_obj")
         case "float":
             return _float(e, source)

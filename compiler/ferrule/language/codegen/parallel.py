@@ -7,6 +7,7 @@ length stay whole: a loop with a constant number of iterations becomes vectors w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.language.codegen import hints, sharing, strips
-from ferrule.language.codegen.costs import Cost, cost_of
+from ferrule.language.codegen.costs import cost_of
 from ferrule.language.codegen.functions import FunctionLowering
 from ferrule.language.codegen.loops import ONE, ZERO, counted
 from ferrule.language.codegen.rows import rows
@@ -32,10 +33,10 @@ MOST_WHOLE: Final = 4096
 
 def lower(lowering: FunctionLowering, op: ops.Parallel) -> Work:
     """The loops, and the body in the innermost."""
+    if not is_shared(lowering, op):
+        return _straight(lowering, op)
     extents = [lowering.values[op.extents[axis]] for axis in loop_order(op)]
     cost = cost_of(op.body)
-    if not extents or _is_little(sharing.product(lowering.b, extents), cost):
-        return _straight(lowering, op)
     length = _whole_rows(extents)
     work = sharing.Work(
         count=sharing.product(lowering.b, extents if length is None else extents[:-1]),
@@ -54,9 +55,13 @@ def _whole_rows(extents: Sequence[ir.Value]) -> int | None:
     return None
 
 
-def _is_little(count: ir.Value, cost: Cost) -> bool:
-    known = cost.bounded and isinstance(count, ir.Constant)
-    return known and count.constant * cost.operations <= sharing.LITTLE
+def is_shared(lowering: FunctionLowering, op: ops.Parallel) -> bool:
+    """Whether several threads may share the work; else it is loops in the host function."""
+    extents, cost = [lowering.values[extent] for extent in op.extents], cost_of(op.body)
+    if not (cost.bounded and all(isinstance(extent, ir.Constant) for extent in extents)):
+        return bool(extents)
+    count = math.prod(extent.constant for extent in extents)
+    return bool(extents) and count * cost.operations > sharing.LITTLE
 
 
 def _straight(lowering: FunctionLowering, op: ops.Parallel) -> Work:

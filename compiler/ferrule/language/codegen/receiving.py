@@ -8,7 +8,7 @@ from llvmlite import ir
 
 from ferrule.compiler.artefacts import RAISED, Fault
 from ferrule.compiler.wrapper.leaves import leaves_of
-from ferrule.language.codegen.allocation import Places, object_slots
+from ferrule.language.codegen.allocation import RESULTS, Places, object_slots
 from ferrule.language.codegen.functions import FunctionLowering
 from ferrule.language.codegen.linking import body_part, receive_part
 from ferrule.language.codegen.scalars import memory_type
@@ -20,8 +20,6 @@ from ferrule.specs import Boolean, Signature
 from ferrule.specs.params import Param
 
 _PACKED: Final = ir.FunctionType(I32, [PTR, PTR, I32, PTR])
-RESULTS: Final = HandleType("results")
-"""What a `CallBody` gives: the parts as a body leaves them."""
 
 
 def emit_call_body(

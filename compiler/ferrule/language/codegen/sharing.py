@@ -197,7 +197,7 @@ def threads_state(emitter: Emitter) -> ir.Value:
     if known is None:
         kind = ir.ArrayType(I64, STATE.size // 8)
         known = ir.GlobalVariable(emitter.module, kind, _STATE)
-        known.linkage, known.initializer = "internal", ir.Constant(kind, None)
+        known.linkage, known.initializer = "private", ir.Constant(kind, None)
         known.align = 8
         known.type = PTR
     return known

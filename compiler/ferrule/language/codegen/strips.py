@@ -221,13 +221,8 @@ def _emit_strips(
     lowering: FunctionLowering, form: Form, first: ir.Value, end: ir.Value, threads: Threads
 ) -> None:
     """The loop over strips, of which there is one at least."""
-    loop, width = form.loop, ir.Constant(I64, WIDTH)
-    carried = _Carried(lowering, loop)
-    more = lowering.b.sub(lowering.b.sub(end, first), ir.Constant(I64, 1))
-    strips = lowering.b.add(lowering.b.sdiv(more, width), ir.Constant(I64, 1))
-    with loops.counted(lowering.emitter, loops.ZERO, strips, "strip") as number:
-        low = lowering.b.add(first, lowering.b.mul(number, width))
-        high = intrinsic(lowering.b, "llvm.smin", lowering.b.add(low, width), end)
+    loop, carried = form.loop, _Carried(lowering, form.loop)
+    with _strips(lowering, first, end) as (low, high):
         with _part(lowering, form, threads, low, high) as place:
             carried.store(place, loop.initial)
         with _iterations(lowering, form), _part(lowering, form, threads, low, high) as place:
@@ -237,6 +232,22 @@ def _emit_strips(
         with _part(lowering, form, threads, low, high) as place:
             carried.load(place, loop.results)
             drive(lowering.region(form.after))
+
+
+@contextmanager
+def _strips(
+    lowering: FunctionLowering, first: ir.Value, end: ir.Value
+) -> Iterator[tuple[ir.Value, ir.Value]]:
+    """The loop over strips; gives the first thread of one, and the end.  None for a single one."""
+    if isinstance(end, ir.Constant) and first is loops.ZERO and end.constant <= WIDTH:
+        yield first, end
+        return
+    b, width = lowering.b, ir.Constant(I64, WIDTH)
+    more = b.sub(b.sub(end, first), ir.Constant(I64, 1))
+    strips = b.add(b.sdiv(more, width), ir.Constant(I64, 1))
+    with loops.counted(lowering.emitter, loops.ZERO, strips, "strip") as number:
+        low = b.add(first, b.mul(number, width))
+        yield low, intrinsic(b, "llvm.smin", b.add(low, width), end)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from ferrule.compiler.artefacts import Fault, Location
 from ferrule.language.ir import ops as ir
-from ferrule.language.ir.types import TensorType
+from ferrule.language.ir.types import HandleType, TensorType
 from ferrule.specs import Boolean, Dim, DType, Int32, Uint32
 
 
@@ -29,10 +29,15 @@ class OpenRegion:
 
 
 class Builder:
-    """Appends ops to the innermost open region and returns their results."""
+    """Appends ops to the innermost open region and returns their results.
+
+    Where there are `places`, each op is put there with what `at` is then.
+    """
 
     def __init__(self) -> None:
         self._open: list[OpenRegion] = []
+        self.at: object = None
+        self.places: dict[ir.Op, object] | None = None
 
     @contextmanager
     def region(self, again: OpenRegion | None = None) -> Iterator[OpenRegion]:
@@ -44,12 +49,21 @@ class Builder:
         finally:
             self._open.pop()
 
+    @property
+    def current(self) -> OpenRegion:
+        """The region that ops are added to."""
+        return self._open[-1]
+
     def append(self, op: ir.Op) -> None:
         """Adds an op that is already made."""
         self._open[-1].ops.append(op)
+        if self.places is not None:
+            self.places[op] = self.at
 
-    def constant(self, dtype: DType, value: bool | int | float, hint: str = "c") -> ir.Value:
-        """A number of this dtype."""
+    def constant(
+        self, dtype: DType | HandleType, value: bool | int | float, hint: str = "c"
+    ) -> ir.Value:
+        """A number of this dtype, or the handle that is null, 0."""
         result = ir.Value(dtype, hint)
         self.append(ir.Constant(result, value))
         return result
@@ -225,6 +239,65 @@ class Builder:
         result = ir.Value(tensor.tensor.dtype, f"atomic_{op}")
         self.append(ir.Atomic(result, op, tensor, indices, value, compare, sem, scope, location))
         return result
+
+    # ---- tensor cores and copies ----
+
+    def mma(
+        self,
+        d: ir.Value,
+        a: ir.Value,
+        b: ir.Value,
+        c: ir.Value,
+        mask: ir.Value,
+        location: Location | None = None,
+    ) -> None:
+        """`d = a @ b + c` of fragments."""
+        self.append(ir.Mma(d, a, b, c, mask, location))
+
+    def load_matrix(
+        self,
+        target: ir.Value,
+        source: ir.Value,
+        mask: ir.Value,
+        location: Location | None = None,
+        *,
+        transposed: bool = False,
+    ) -> None:
+        """Loads matrices of 8 rows of 16 bytes into a fragment."""
+        self.append(ir.LoadMatrix(target, source, transposed, mask, location))
+
+    def async_copy(
+        self,
+        target: ir.Value,
+        source: ir.Value,
+        count: int,
+        cache: ir.CacheMode = "always",
+        holds: ir.Value | None = None,
+    ) -> None:
+        """Copies elements to shared memory in the background."""
+        self.append(ir.AsyncCopy(target, source, count, cache, holds))
+
+    def mbarrier(
+        self, kind: ir.MBarrierKind, barrier: ir.Value, amount: ir.Value | None = None
+    ) -> None:
+        """Does something to a barrier in shared memory."""
+        self.append(ir.MBarrier(kind, barrier, amount))
+
+    def mbarrier_wait(
+        self, barrier: ir.Value, phase: ir.Value, location: Location | None = None
+    ) -> None:
+        """Waits until a phase has ended."""
+        self.append(ir.MBarrierWait(barrier, phase, location))
+
+    def bulk_copy(
+        self, target: ir.Value, source: ir.Value, size: ir.Value, barrier: ir.Value
+    ) -> None:
+        """Copies bytes to shared memory, which arrive at a barrier."""
+        self.append(ir.BulkCopy(target, source, size, barrier))
+
+    def control(self, kind: ir.ControlKind, amount: int = 0) -> None:
+        """Says something of the thread's work."""
+        self.append(ir.Control(kind, amount))
 
     # ---- branches ----
 

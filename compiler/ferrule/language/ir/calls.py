@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ferrule.compiler.artefacts import DeviceCode, Fault, Location, Part
-from ferrule.language.ir.objects import Member
+from ferrule.language.ir.objects import DTypeText, Keep, Member
 from ferrule.language.ir.values import Value
 from ferrule.runtime.entry.key import CallTraits
 from ferrule.runtime.links import Link
@@ -69,15 +69,15 @@ class Linked:
     code: DeviceCode | None = None
 
 
-Callee = Value | str | Extern | Imported | Linked | Member
+Callee = Value | str | Extern | Imported | Linked | Member | Keep | DTypeText
 """What a `Call` calls."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Call:
     """Calls a function of tvm-ffi (host only): one that is registered under a name, a handle, one
-    of another object, of an imported module, one that is linked, through its wrapper, or a member
-    of a registered type.
+    of another object, of an imported module, one that is linked, through its wrapper, a member of
+    a registered type, `Keep`, or `DTypeText`.
 
     `kinds` says what each argument is, `arguments` are their values one behind the other: for
     `none` nothing, for `text` and `bytes` the handle and the length, for others one.  `wanted` is

@@ -70,6 +70,10 @@ def _is_needed(op: ops.Op, used: set[ops.Value]) -> bool:
             return True
         case ops.Barrier() | ops.WarpBarrier() | ops.Fence():
             return True
+        case ops.Mma() | ops.LoadMatrix() | ops.AsyncCopy() | ops.Control():
+            return True
+        case ops.MBarrier() | ops.MBarrierWait() | ops.BulkCopy():
+            return True
         case ops.Call() | ops.CallBody() | ops.Receive():
             return True
         case ops.Atomic() | ops.Shuffle() | ops.Vote() | ops.Match():

@@ -6,7 +6,7 @@ Every target that can tell says it in these words, and so does the reference int
 from __future__ import annotations
 
 from ferrule.compiler.artefacts import Fault, Location, literal
-from ferrule.language.ir import threads
+from ferrule.language.ir import mbarriers, tensor_cores, threads
 
 KIND = "DivergenceError"
 
@@ -15,8 +15,16 @@ def absent(kernel: str, op: threads.Synchronising) -> Fault:
     """Threads that an op waits for did not come, and cannot come any more.
 
     Its values: how many threads are there, and how many it waits for; the block x, y, z; the first
-    thread that is missing, x, y, z.
+    thread that is missing, x, y, z.  Of a barrier in shared memory: how many are there, of how many
+    in the block, and the first one.
     """
+    if isinstance(op, mbarriers.MBarrierWait):
+        return Fault(
+            KIND,
+            f"{_place(kernel, op)} waits for a phase that cannot end any more: {{}} of {{}} threads"
+            " of block ({}, {}, {}) wait there, the first is thread ({}, {}, {})",
+            op.location,
+        )
     return Fault(
         KIND,
         f"{_place(kernel, op)} was reached by {{}} of {{}} threads of block ({{}}, {{}}, {{}}):"
@@ -35,6 +43,14 @@ def excluded(kernel: str, op: threads.Synchronising) -> Fault:
         f"{_place(kernel, op)} has the mask {{}}, without the lane of the thread that runs it,"
         " in block ({}, {}, {}): thread ({}, {}, {})",
         op.location,
+    )
+
+
+def partial_warps(kernel: str) -> Fault:
+    """A kernel multiplies matrices with blocks that have no whole warps; its value: the threads."""
+    return Fault(
+        KIND,
+        f"{literal(kernel)}: mma() and ldmatrix() need whole warps, but a block has {{}} threads",
     )
 
 
@@ -63,3 +79,9 @@ def called(op: threads.Synchronising) -> str:
             return f"vote_{name}_sync()"
         case threads.Match(op=name):
             return f"match_{name}_sync()"
+        case mbarriers.MBarrierWait():
+            return "mbarrier_wait()"
+        case tensor_cores.Mma():
+            return "mma()"
+        case tensor_cores.LoadMatrix():
+            return "ldmatrix()"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ferrule.language.ir import ops
 from ferrule.language.ir.walk import all_ops
 
@@ -9,34 +11,70 @@ from ferrule.language.ir.walk import all_ops
 def written_params(program: ops.Program) -> set[ops.Value]:
     """The tensor parameters of the host function that it or its kernels write to."""
     kernels = {kernel.name: _stored(kernel) for kernel in program.kernels}
-    roots = _roots(program.host)
-    written = {p for p in program.host.params if p in _stored(program.host)}
+    touched = _stores(program.host)
     for op in all_ops(program.host.body):
         if isinstance(op, ops.Call):
-            written |= {roots.get(argument, argument) for argument in op.arguments}
+            touched |= set(op.arguments)
         if isinstance(op, ops.CallBody):
-            given = (op.arguments[position] for position in op.callee.written)
-            written |= {roots.get(argument, argument) for argument in given}
+            touched |= {op.arguments[position] for position in op.callee.written}
         if isinstance(op, ops.Launch):
             params = program.kernel(op.kernel).params
             pairs = zip(params, op.arguments, strict=True)
-            stored = (argument for param, argument in pairs if param in kernels[op.kernel])
-            written |= {roots.get(argument, argument) for argument in stored}
-    return written
+            touched |= {argument for param, argument in pairs if param in kernels[op.kernel]}
+    return _memory_of(program.host, touched) & set(program.host.params)
+
+
+def unwritten_tensors(kernel: ops.Function) -> set[ops.Value]:
+    """The tensors that a kernel reads whose memory is that of parameters it does not write to, if
+    no two of its parameters overlap."""
+    stored, params = _stored(kernel), set(kernel.params)
+    reads = {op.tensor for op in all_ops(kernel.body) if isinstance(op, ops.Load)}
+    found = set()
+    for tensor in reads:
+        memory = _memory_of(kernel, {tensor})
+        made = {op.result for op in all_ops(kernel.body) if isinstance(op, _MADE)}
+        if memory.isdisjoint(stored | made) and not memory.isdisjoint(params):
+            found.add(tensor)
+    return found
+
+
+_MADE = ops.Fragment | ops.Shared | ops.DynamicShared
+"""Ops that make memory of a kernel's own."""
 
 
 def _stored(function: ops.Function) -> set[ops.Value]:
-    """The tensors that a function writes to, each as what it is a view of."""
-    roots = _roots(function)
+    """The tensors that a function writes to, and what these are views of."""
+    return _memory_of(function, _stores(function))
+
+
+def _stores(function: ops.Function) -> set[ops.Value]:
     writes = (op for op in all_ops(function.body) if isinstance(op, ops.Store | ops.Atomic))
-    stored = (op.tensor for op in writes)
-    return {roots.get(tensor, tensor) for tensor in stored}
+    return {op.tensor for op in writes}
 
 
-def _roots(function: ops.Function) -> dict[ops.Value, ops.Value]:
-    """For each view the value that it is a view of, which is none itself."""
-    roots: dict[ops.Value, ops.Value] = {}
+def _memory_of(function: ops.Function, tensors: set[ops.Value]) -> set[ops.Value]:
+    """These, and all whose memory they may be: what they are views of, or were chosen from."""
+    sources: dict[ops.Value, set[ops.Value]] = {}
     for op in all_ops(function.body):
-        if isinstance(op, ops.View):
-            roots[op.result] = roots.get(op.tensor, op.tensor)
-    return roots
+        for of, to in _flows(op):
+            sources.setdefault(to, set()).add(of)
+    found, rest = set(tensors), list(tensors)
+    while rest:
+        new = sources.get(rest.pop(), set()) - found
+        found |= new
+        rest += new
+    return found
+
+
+def _flows(op: ops.Op) -> Iterator[tuple[ops.Value, ops.Value]]:
+    """Pairs of values, of which the second is the memory of the first or may be it."""
+    match op:
+        case ops.View(result, tensor):
+            yield tensor, result
+        case ops.If(results, _, then, otherwise):
+            for side in (then, otherwise):
+                yield from zip(side.yields, results, strict=True)
+        case ops.For() | ops.While():
+            for each in (op.initial, op.body.yields):
+                yield from zip(each, op.carried, strict=True)
+            yield from zip(op.carried, op.results, strict=True)

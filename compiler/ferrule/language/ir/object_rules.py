@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from ferrule.language.ir import objects
-from ferrule.language.ir.types import HandleType, Type
+from ferrule.language.ir.types import HandleType, TensorType, Type
 from ferrule.language.ir.values import Value
 from ferrule.specs import Boolean, Float64, Int32, Int64
 
@@ -22,9 +22,10 @@ PEEKED: Final[dict[objects.PeekPart, Type | None]] = {
     "text": HandleType("bytes"),
     "text_size": Int64,
     "object": None,
+    "tensor": None,
     "size": Int64,
 }
-"""The types of the parts; that of an object says what the object is."""
+"""The types of the parts; those of an object and of a tensor say what it is."""
 
 
 class Checker(Protocol):
@@ -51,9 +52,9 @@ def simple(checker: Checker, op: objects.ObjectOp) -> None:
             _handle(checker, source)
             wanted = PEEKED[part]
             checker.types([result], [result.type if wanted is None else wanted], "parts of a value")
-            checker.require(
-                wanted is not None or isinstance(result.type, HandleType), "an object is a handle"
-            )
+            kind = TensorType if part == "tensor" else HandleType
+            known = wanted is not None or isinstance(result.type, kind)
+            checker.require(known, "an object is a handle, and a tensor a tensor")
         case objects.IsInstance(result, source):
             _handle(checker, source)
             checker.types([result], [Boolean], "conditions")

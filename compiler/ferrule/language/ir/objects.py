@@ -15,7 +15,16 @@ if TYPE_CHECKING:
     from ferrule.compiler.artefacts import Location
 
 PeekPart = Literal[
-    "type_index", "int", "float", "dtype", "device", "text", "text_size", "object", "size"
+    "type_index",
+    "int",
+    "float",
+    "dtype",
+    "device",
+    "text",
+    "text_size",
+    "object",
+    "tensor",
+    "size",
 ]
 
 
@@ -46,6 +55,16 @@ class Setter:
 
     def __str__(self) -> str:
         return f"{self.type_key}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """What gives back its one argument, as a value that the function owns."""
+
+
+@dataclass(frozen=True, slots=True)
+class DTypeText:
+    """What gives the name of its one argument, a dtype, as a string."""
 
 
 Member = Method | Setter
@@ -86,7 +105,8 @@ class Peek:
     `type_index`: an Int32.  The others mean something for values of a fitting type, and are some
     number for others: `int` and `device` an Int64, `float` a Float64, of an int too, `dtype` an
     Int32, `text` the handle of the bytes of a string or bytes, `text_size` their length, `object`
-    the handle of an object.  A `size` is an Int64.
+    the handle of an object, `tensor` the elements of a tensor that is an object, which is known as
+    that.  A `size` is an Int64.
     """
 
     result: Value

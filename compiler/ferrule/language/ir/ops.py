@@ -37,6 +37,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ferrule.compiler.artefacts import Fault, Location, Relation
+from ferrule.language.ir.asynchronous import (
+    WITH_AMOUNT,
+    AsyncCopy,
+    CacheMode,
+    Control,
+    ControlKind,
+)
 from ferrule.language.ir.calls import (
     ArgumentKind,
     Call,
@@ -49,10 +56,14 @@ from ferrule.language.ir.calls import (
     Receive,
     Received,
 )
+from ferrule.language.ir.launching import LaunchOptions
+from ferrule.language.ir.mbarriers import BulkCopy, MBarrier, MBarrierKind, MBarrierWait
 from ferrule.language.ir.objects import (
+    DTypeText,
     Field,
     IsInstance,
     Item,
+    Keep,
     Member,
     Method,
     ObjectOp,
@@ -60,6 +71,7 @@ from ferrule.language.ir.objects import (
     PeekPart,
     Setter,
 )
+from ferrule.language.ir.tensor_cores import LoadMatrix, Mma
 from ferrule.language.ir.threads import (
     MAX_BARRIERS,
     MAX_SHARED_ALIGN,
@@ -99,9 +111,15 @@ __all__ = [  # of what is made elsewhere
     "MAX_BARRIERS",
     "MAX_SHARED_ALIGN",
     "WARP_SIZE",
+    "WITH_AMOUNT",
+    "AsyncCopy",
     "Atomic",
     "AtomicOp",
     "Barrier",
+    "BulkCopy",
+    "CacheMode",
+    "Control",
+    "ControlKind",
     "Cooperation",
     "CooperationEffect",
     "DynamicShared",
@@ -111,13 +129,20 @@ __all__ = [  # of what is made elsewhere
     "Field",
     "IsInstance",
     "Item",
+    "Keep",
+    "DTypeText",
     "FenceScope",
     "Match",
     "MatchOp",
     "MemoryOrder",
     "MemoryScope",
+    "LoadMatrix",
+    "MBarrier",
+    "MBarrierKind",
+    "MBarrierWait",
     "Member",
     "Method",
+    "Mma",
     "ObjectOp",
     "Outgoing",
     "Peek",
@@ -194,7 +219,7 @@ Register = Literal["thread_idx", "block_idx", "block_dim", "grid_dim"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constant:
-    """A number of the result's dtype."""
+    """A number of the result's dtype, or 0 for the handle that is null."""
 
     result: Value
     value: bool | int | float
@@ -364,11 +389,15 @@ class Store:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Check:
-    """Ends the call with `fault` if `condition` is false (in kernels: on the CPU only)."""
+    """Ends the call with `fault` if `condition` is false (in kernels: on the CPU only).
+
+    One that is `inserted` is about the op behind it alone: other ops may come before it.
+    """
 
     condition: Value
     fault: Fault
     values: tuple[Value, ...] = ()
+    inserted: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -376,7 +405,8 @@ class Print:
     """Writes text to the standard output of the process.
 
     `format` is one of C's `printf`, with a conversion for each value: `%lld` for an Int64, `%llu`
-    or another for a Uint64, `%f` or another for a Float64, `%s` for a Boolean ("True", "False").
+    or another for a Uint64, `%f` or another for a Float64, `%s` for a Boolean ("True", "False"),
+    `%.*s` for the length of a text, an Int32, and its bytes.
     """
 
     format: str
@@ -466,6 +496,9 @@ class Launch:
     Grid and block are three Int64 each (x, y, z), within CUDA's limits.  Without a `stream`, a
     handle, it is the caller's current one; targets without streams run in order and ignore it.
     `smem`, an Int64 within CUDA's limit, is the dynamic shared memory of a block, in bytes.
+    `cluster`, three Int64, are the blocks that run close together; `priority`, an Int32, is that of
+    streams; the events, pointers, are recorded when all blocks are done, and when all of them let
+    the next launch begin.
     """
 
     kernel: str
@@ -475,6 +508,11 @@ class Launch:
     stream: Value | None = None
     smem: Value | None = None
     location: Location | None = None
+    cluster: tuple[Value, ...] = ()
+    priority: Value | None = None
+    completion_event: Value | None = None
+    programmatic_event: Value | None = None
+    options: LaunchOptions = LaunchOptions()
 
 
 SimpleOp = (

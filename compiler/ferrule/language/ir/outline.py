@@ -216,5 +216,9 @@ def _definitions(op: ops.Op) -> tuple[ops.Value, ...]:
             return ()
         case ops.Barrier() | ops.WarpBarrier() | ops.Fence():
             return ()
+        case ops.Mma() | ops.LoadMatrix() | ops.AsyncCopy() | ops.Control():
+            return ()
+        case ops.MBarrier() | ops.MBarrierWait() | ops.BulkCopy():
+            return ()
         case _:
             return (op.result,)

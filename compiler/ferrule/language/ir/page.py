@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Final, get_args
 
-from ferrule.language.ir import ops, threads, verifier
+from ferrule.language.ir import asynchronous, mbarriers, ops, tensor_cores, threads, verifier
 
 _HEAD: Final = """\
 # The kernel IR
@@ -93,7 +93,10 @@ _GROUPS: Final = (
 def page() -> str:
     """The whole page."""
     lines = [_HEAD, "## What a program is", "", *_meaning(ops)]
-    lines += ["## Threads that work together", "", *_meaning(threads), "## The ops", "", *_ops()]
+    lines += ["## Threads that work together", "", *_meaning(threads)]
+    lines += ["## Tensor cores", "", *_meaning(tensor_cores)]
+    lines += ["## Work in the background", "", *_meaning(asynchronous)]
+    lines += ["## Barriers in shared memory", "", *_meaning(mbarriers), "## The ops", "", *_ops()]
     return "\n".join([*lines, "## The rules", "", *_rules()])
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from ferrule.language.ir import ops
+from ferrule.language.ir import ops, threads
 from ferrule.language.ir.types import HandleType, TensorType, Type
 from ferrule.specs import Dim, Sym, format_dim
 
@@ -102,9 +102,10 @@ class _Printer:
                 self.structured(op)
             case ops.Store(tensor, indices, value):
                 self.line(f"store {self.use([value])}, {self.use([tensor])}[{self.use(indices)}]")
-            case ops.Check(condition, fault, values):
+            case ops.Check(condition, fault, values, inserted):
+                word = "inserted check" if inserted else "check"
                 self.line(
-                    f"check {self.use([condition])}, {fault.kind}"
+                    f"{word} {self.use([condition])}, {fault.kind}"
                     f" {fault.message!r}({self.use(values)})"
                 )
             case ops.Return(values):
@@ -115,10 +116,18 @@ class _Printer:
                 self.line(f"warp_barrier mask({self.use([mask])})")
             case ops.Fence(scope):
                 self.line(f"fence {scope}")
+            case ops.Mma() | ops.LoadMatrix() | ops.AsyncCopy() | ops.Control():
+                self.line(self.arch(op))
+            case ops.MBarrier() | ops.MBarrierWait() | ops.BulkCopy():
+                self.line(self.arch(op))
             case ops.Print(format_, values):
                 self.line(f"print {format_!r}({self.use(values)})")
             case ops.Launch(kernel, grid, block, arguments, stream, smem):
                 on = self.optional("stream", stream) + self.optional("smem", smem)
+                on += f" cluster({self.use(op.cluster)})" if op.cluster else ""
+                for name in ("priority", "completion_event", "programmatic_event"):
+                    on += self.optional(name, getattr(op, name))
+                on += op.options.words()
                 self.line(
                     f"launch @{kernel}({self.use(arguments)})"
                     f" grid({self.use(grid)}) block({self.use(block)}){on}"
@@ -186,8 +195,8 @@ class _Printer:
 
     def cooperation(self, op: ops.Cooperation) -> str:
         match op:
-            case ops.Shared():
-                return "shared"
+            case ops.Shared(_, kept):
+                return "shared kept" if kept else "shared"
             case ops.DynamicShared(_, offset):
                 return f"dynamic_shared {offset}"
             case ops.Shuffle(_, name, value, lane, mask, clamp):
@@ -204,9 +213,7 @@ class _Printer:
                 at = f"{self.use([tensor])}[{self.use(indices)}]"
                 return f"atomic {name} {at}, {new} {sem} {scope}"
 
-    def callee(
-        self, callee: ops.Value | str | ops.Extern | ops.Imported | ops.Linked | ops.Member
-    ) -> str:
+    def callee(self, callee: ops.Callee) -> str:
         match callee:
             case str():
                 return repr(callee)
@@ -220,6 +227,10 @@ class _Printer:
                 return f"method {callee}"
             case ops.Setter():
                 return f"setter {callee}"
+            case ops.Keep():
+                return "keep"
+            case ops.DTypeText():
+                return "dtype_text"
         return self.use([callee])
 
     def optional(self, what: str, value: ops.Value | None) -> str:

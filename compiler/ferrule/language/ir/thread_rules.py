@@ -50,7 +50,7 @@ class Checker(Protocol):
     def element(self, tensor: Value, indices: Sequence[Value], element: Value) -> None: ...
 
 
-def effect(checker: Checker, op: threads.CooperationEffect) -> None:
+def effect(checker: Checker, op: threads.Barrier | threads.WarpBarrier | threads.Fence) -> None:
     """Checks an op without a result."""
     checker.require(checker.in_kernel, "only the threads of a kernel work together")
     match op:

@@ -22,6 +22,9 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from ferrule.compiler.artefacts import Location
+from ferrule.language.ir.asynchronous import AsyncCopy, Control
+from ferrule.language.ir.mbarriers import BulkCopy, MBarrier, MBarrierWait
+from ferrule.language.ir.tensor_cores import LoadMatrix, Mma
 from ferrule.language.ir.values import Value
 
 FenceScope = Literal["block", "device", "system"]
@@ -43,10 +46,13 @@ MAX_SHARED_ALIGN: Final = 1024
 class Shared:
     """Static shared memory of the block: one place for each op in the text, however often it runs.
 
-    A tensor in `smem` of constant sizes and strides, none negative.
+    A tensor in `smem` of constant sizes and strides, none negative.  With `kept` (on the CPU only)
+    it is all zeros before the first block that a core runs, and keeps what that leaves for the
+    next, as does all other shared memory of the kernel.
     """
 
     result: Value
+    kept: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,8 +167,11 @@ class Atomic:
 Cooperation = Shared | DynamicShared | Shuffle | Vote | Match | Atomic
 """Those with one result.  All but `Shared` and `DynamicShared` have an effect too."""
 
-CooperationEffect = Barrier | WarpBarrier | Fence
+ArchOp = Mma | LoadMatrix | AsyncCopy | Control | MBarrier | MBarrierWait | BulkCopy
+"""Those that are no more than instructions of some GPUs."""
+
+CooperationEffect = Barrier | WarpBarrier | Fence | ArchOp
 """Those without a result."""
 
-Synchronising = Barrier | WarpBarrier | Shuffle | Vote | Match
+Synchronising = Barrier | WarpBarrier | Shuffle | Vote | Match | Mma | LoadMatrix | MBarrierWait
 """Those that wait for other threads."""

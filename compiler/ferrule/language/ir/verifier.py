@@ -17,7 +17,8 @@ functions
 * a Return is there exactly where the program has a result: it is the last op of the host function,
   and its values are the parts of the result;
 * a Launch names a kernel, its arguments have the types of the kernel's parameters, its sizes are
-  Int64, its stream is the handle of one, its shared memory an Int64.
+  Int64, its stream is the handle of one, its shared memory an Int64; its cluster is nothing or
+  three Int64, its priority an Int32, its events are pointers.
 
 scalars
 * operands and results have the dtypes that the op's docstring says: one dtype for Binary, Compare,
@@ -25,11 +26,12 @@ scalars
 * `add sub mul max min neg` take integers and floats; `floordiv mod shl shr popc clz` integers;
   `and or xor not` integers and bool; comparisons any; all other functions floats;
 * a Cast is between scalars, a Bitcast between dtypes of one size, no bool;
-* a Constant is a number that its dtype holds;
+* a Constant is a number that its dtype holds, or the handle that is null, 0;
 * a Size is an Int32 or Int64, a Special an Int32; the axis is 0, 1 or 2;
 * the values of a fault are integers or bools, at most as many as a fault may have;
 * a Print has a value for each conversion of its format: an Int64 for `%lld`, a Uint64 for `%llu`,
-  `%llx`, `%llo`, a Float64 for `%f`, `%e`, `%g`, `%a`, a Boolean for `%s`.
+  `%llx`, `%llo`, a Float64 for `%f`, `%e`, `%g`, `%a`, a Boolean for `%s`, an Int32 and the handle
+  of bytes for `%.*s`.
 
 tensors
 * there is one integer index for each dim, and one stride; the element has the tensor's dtype;
@@ -54,6 +56,20 @@ threads
   and result; `add min max exch cas` take integers of 32 and 64 bits and floats of 16, 32 and 64,
   `and or xor` the integers, `inc dec` Uint32; `cas` alone has a comparand.
 
+tensor cores and copies
+* a Mma, LoadMatrix, AsyncCopy and Control are in kernels; masks are Uint32; all tensors of these
+  are compact and of one dim; a fragment is one in registers, of constant size;
+* a Mma is of float16 to float32 or float16, of bfloat16 or tfloat32 to float32, or of int8 and
+  uint8, which mix, to int32; A has 2 or 4 words of 32 bits, B half as many, C and D 4 elements;
+* a LoadMatrix goes from shared memory to a fragment of the same dtype, of 1, 2 or 4 bytes, with 1,
+  2 or 4 words; transposed only of 2 bytes;
+* an AsyncCopy goes from global to shared memory of the same dtype, 4, 8 or 16 bytes, cached
+  `global` only of 16, its condition a Boolean; the amount of a Control is not negative, and 0 but
+  for `cp_async_wait_group` and `setmaxregister_…`;
+* an MBarrier, an MBarrierWait and a BulkCopy have a barrier that is an int64 in shared memory; all
+  but an `arrive` have an amount, phases, amounts and sizes are Int32; a BulkCopy goes from global
+  to shared memory of the same dtype.
+
 objects
 * an Item, a Field, a Peek and an IsInstance are in the host function, outside Parallel, and read
   handles; the index of an Item is an Int64;
@@ -74,7 +90,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
 from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Fault
-from ferrule.language.ir import object_rules, ops, thread_rules
+from ferrule.language.ir import arch_rules, object_rules, ops, thread_rules
 from ferrule.language.ir.types import HandleType, TensorType, Type, result_types
 from ferrule.language.ir.walk import Work, drive, operands_of
 from ferrule.specs import (
@@ -125,7 +141,7 @@ BINARY_KINDS: Final[dict[ops.BinaryOp, tuple[Kind, ...]]] = {
 }
 
 
-CONVERSION: Final = re.compile(r"%(?:%|[-+ #0]*\d*(?:\.\d+)?((?:ll)?[a-zA-Z]))")
+CONVERSION: Final = re.compile(r"%(?:%|[-+ #0]*\d*(?:\.(?:\d+|\*))?((?:ll)?[a-zA-Z]))")
 """What `%` begins in the format of a Print; the group is a length and a letter."""
 PRINTED: Final[dict[str, DType]] = {
     "s": Boolean,
@@ -251,6 +267,10 @@ class _Checker:
                     self.effect(op)
                 case ops.Barrier() | ops.WarpBarrier() | ops.Fence():
                     thread_rules.effect(self, op)
+                case ops.Mma() | ops.LoadMatrix() | ops.AsyncCopy() | ops.Control():
+                    arch_rules.effect(self, op)
+                case ops.MBarrier() | ops.MBarrierWait() | ops.BulkCopy():
+                    arch_rules.effect(self, op)
                 case _:
                     self.simple(op)
                     self.define([op.result])
@@ -336,10 +356,15 @@ class _Checker:
             self.scalar(value, _BITS, "the value of a fault")
 
     def print_(self, format_: str, values: Sequence[ops.Value]) -> None:
-        letters = [found[1] for found in CONVERSION.finditer(format_) if found[0] != "%%"]
-        self.require(len(letters) == len(values), "a Print has a conversion for each value")
-        for letter, value in zip(letters, values, strict=True):
-            self.require(value.type is PRINTED.get(letter), "a Print has the type of a conversion")
+        wanted: list[Type | None] = []
+        for found in CONVERSION.finditer(format_):
+            if found[0].endswith(".*s"):
+                wanted += [Int32, HandleType("bytes")]
+            elif found[0] != "%%":
+                wanted.append(PRINTED.get(found[1]))
+        self.require(len(wanted) == len(values), "a Print has a conversion for each value")
+        for type_, value in zip(wanted, values, strict=True):
+            self.require(value.type == type_, "a Print has the type of a conversion")
 
     def launch(self, op: ops.Launch) -> None:
         host = self.function.kind == "host" and not self.parallel
@@ -355,6 +380,12 @@ class _Checker:
         self.require(stream in (None, HandleType("stream")), "a launch is put on a stream")
         smem = Int64 if op.smem is None else op.smem.type
         self.require(smem is Int64, "the shared memory of a launch is an Int64")
+        self.types(op.cluster, [Int64] * (3 if op.cluster else 0), "the cluster of a launch")
+        priority = Int32 if op.priority is None else op.priority.type
+        self.require(priority is Int32, "the priority of a launch is an Int32")
+        events = (op.completion_event, op.programmatic_event)
+        kinds = {event.type for event in events if event is not None}
+        self.require(kinds <= {HandleType("pointer")}, "an event of a launch is a pointer")
 
     def element(self, tensor: ops.Value, indices: Sequence[ops.Value], element: ops.Value) -> None:
         self.place(tensor, indices)
@@ -527,7 +558,7 @@ class _Checker:
 def holds(type_: Type, value: bool | int | float) -> bool:
     """Whether a number can be a constant of this type."""
     if not isinstance(type_, DType):
-        return False
+        return isinstance(type_, HandleType) and value == 0
     match type_.kind:
         case "bool":
             return value in (0, 1)

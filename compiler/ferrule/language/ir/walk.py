@@ -84,6 +84,20 @@ def operands_of(op: ops.Op) -> tuple[ops.Value, ...]:
             return (mask,)
         case ops.Shuffle(_, _, value, lane, mask, clamp):
             return value, lane, mask, clamp
+        case ops.Mma(d, a, b, c, mask):
+            return d, a, b, c, mask
+        case ops.LoadMatrix(target, source, _, mask):
+            return target, source, mask
+        case ops.AsyncCopy(target, source, holds=holds):
+            return target, source, *(() if holds is None else (holds,))
+        case ops.Control():
+            return ()
+        case ops.MBarrier(_, barrier, amount):
+            return barrier, *(() if amount is None else (amount,))
+        case ops.MBarrierWait(barrier, phase):
+            return barrier, phase
+        case ops.BulkCopy(target, source, size, barrier):
+            return target, source, size, barrier
         case ops.Vote(_, _, value, mask) | ops.Match(_, _, value, mask):
             return value, mask
         case ops.Atomic(_, _, tensor, indices, value, compare):
@@ -105,8 +119,10 @@ def operands_of(op: ops.Op) -> tuple[ops.Value, ...]:
         case ops.Print(values=values):
             return values
         case ops.Launch(_, grid, block, arguments, stream, smem):
-            given = (*grid, *block, *arguments)
-            return *given, *(value for value in (stream, smem) if value is not None)
+            given = (*grid, *block, *arguments, *op.cluster)
+            events = (op.completion_event, op.programmatic_event)
+            optional = (stream, smem, op.priority, *events)
+            return *given, *(value for value in optional if value is not None)
         case ops.If(condition=condition):
             return (condition,)
         case ops.For(start=start, stop=stop, step=step, initial=initial):

@@ -14,9 +14,10 @@ from typing import Any, Final
 from ferrule.compiler.artefacts import Fault, literal
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, Type
-from ferrule.language.lowering import operators, receiving
+from ferrule.language.lowering import operators, outgoing, receiving
+from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.values import Handle, Maybe, Number
+from ferrule.language.values import Handle, Maybe, Number, OneOf
 from ferrule.runtime.abi import TypeIndex
 from ferrule.specs import Boolean, DType, Float64, Int32, Int64, Uint64, params
 from ferrule.specs.text import kind_text
@@ -90,6 +91,35 @@ def typed(
             return _read(low, value, spec, spec, shown, node)
     placed = receiving.spec_of(low, spec, node, spec.name)
     return receiving.received(low, value, placed, shown.name, node)
+
+
+def as_type(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    """`fe.as_type(x, kind)`."""
+    given, kind = bound(low, "value kind", args, kwargs, node)
+    outgoing.require_host(low, node)
+    if not isinstance(given, (Handle, Maybe, OneOf)):
+        low.fail(
+            node,
+            f"as_type of {operators.describe(given)}, whose kind is known while compiling",
+            expected="a value of any kind, an object, or what may be absent",
+        )
+    name = ast.unparse(node.args[0]) if node.args else "the value"
+    spec = receiving.spec_of(low, kind, node, "value")
+    return typed(low, outgoing.as_any(low, given, node), spec, Shown(name, literal(name)), node)
+
+
+def dtype_text(low: Lowering, dtype: Handle, node: ast.AST) -> Handle:
+    """The name of a dtype that is known at the call."""
+    value = outgoing.emit_packed(low, ops.DTypeText(), [dtype], "any", node)
+    leaves = peek(low, value, "text"), peek(low, value, "text_size")
+    return Handle(params.String("name"), leaves, f"the name of {dtype.name}")
+
+
+def is_none(low: Lowering, value: Handle) -> Number:
+    """Whether a value of any kind is None."""
+    index = peek(low, value.leaves[0], "type_index")
+    none = low.builder.constant(Int32, int(TypeIndex.NONE))
+    return Number(low.builder.compare("eq", index, none))
 
 
 def _is_plain(spec: params.Param) -> bool:

@@ -22,14 +22,23 @@ from ferrule.specs import DType
 
 @dataclass(slots=True)
 class Assumed:
-    """What is assumed of the names of a loop: dtypes by path, and names that cannot be read."""
+    """What is assumed of the names of a loop: dtypes by path, and names that cannot be read.
+
+    `kinds` are templates of `chosen` by path, of what is no number.
+    """
 
     dtypes: dict[str, DType] = field(default_factory=dict)
+    kinds: dict[str, Any] = field(default_factory=dict)
     clashes: dict[str, CompileError] = field(default_factory=dict)
+
+    def any(self) -> bool:
+        """Whether anything is assumed."""
+        return bool(self.dtypes or self.kinds or self.clashes)
 
     def add(self, other: Assumed) -> None:
         """Takes in what an attempt has found."""
         self.dtypes |= other.dtypes
+        self.kinds |= other.kinds
         self.clashes |= other.clashes
 
     def undefined(self, name: str, line: int) -> Undefined:
@@ -64,15 +73,26 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """What a loop carries that is no number, of the kind of a template: its values."""
+
+    template: Any
+    initial: tuple[ops.Value, ...]
+    inside: tuple[ops.Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ActiveLoop:
     """A loop whose body is being lowered: its assumptions, and its numbers by path."""
 
     assumed: Assumed
-    leaves: Mapping[str, Leaf]
+    leaves: Mapping[str, Leaf | Kept]
 
 
 @contextmanager
-def active(low: Lowering, assumed: Assumed, leaves: Mapping[str, Leaf]) -> Iterator[None]:
+def active(
+    low: Lowering, assumed: Assumed, leaves: Mapping[str, Leaf | Kept]
+) -> Iterator[None]:
     """Marks that the code inside is the body of this loop."""
     loops = low.frame.loops
     loops.append(ActiveLoop(assumed, leaves))
@@ -86,7 +106,7 @@ def retype(low: Lowering, path: str, dtypes: tuple[DType, DType]) -> None:
     """Raises Retry where a loop around can begin with another dtype, so that a name keeps one."""
     for loop in reversed(low.frame.loops):
         leaf = loop.leaves.get(path)
-        if leaf is None or leaf.number is None:
+        if not isinstance(leaf, Leaf) or leaf.number is None:
             continue
         others = [dtype for dtype in dtypes if dtype is not leaf.dtype]
         known = path in loop.assumed.dtypes

@@ -1,7 +1,7 @@
-"""What a loop carries from one iteration to the next: the numbers in the names that it assigns.
+"""What a loop carries from one iteration to the next: what is in the names that it assigns.
 
-A number keeps one dtype in every iteration.  A name that cannot keep its type cannot be read where
-it might be two things.
+A number keeps one dtype in every iteration, and anything else its kind, as `chosen` has it.  A name
+that cannot keep its type cannot be read where it might be two things.
 """
 
 from __future__ import annotations
@@ -13,36 +13,40 @@ from typing import Any
 
 from ferrule.compiler.errors import CompileError
 from ferrule.language.ir import ops
-from ferrule.language.lowering import operators, structures
-from ferrule.language.lowering.assumptions import Assumed, Leaf, Retry, retype
+from ferrule.language.lowering import chosen, keeping, operators, structures
+from ferrule.language.lowering.assumptions import Assumed, Kept, Leaf, Retry, retype
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.lowering.joins import NOTHING, same, zero
+from ferrule.language.lowering.joins import NOTHING, choosable, same, zero
 from ferrule.language.promotion import weak
-from ferrule.language.values import Number, Undefined
+from ferrule.language.values import Handle, Maybe, Number, OneOf, TensorView, Undefined
 from ferrule.specs import DType, Numeric
 
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """The names that a loop carries with what they began as, and the numbers in them by path."""
+    """The names that a loop carries with what they began as, and what is in them by path."""
 
+    low: Lowering
     names: dict[str, Any]
-    leaves: dict[str, Leaf]
+    leaves: dict[str, Leaf | Kept]
 
     @property
     def initial(self) -> tuple[ops.Value, ...]:
-        """What the carried numbers begin with."""
-        return tuple(leaf.initial for leaf in self.leaves.values())
+        """What the carried values begin with."""
+        return tuple(each for leaf in self.leaves.values() for each in _tuple(leaf.initial))
 
     @property
     def inside(self) -> tuple[ops.Value, ...]:
-        """The carried numbers in an iteration."""
-        return tuple(leaf.inside for leaf in self.leaves.values())
+        """The carried values in an iteration."""
+        return tuple(each for leaf in self.leaves.values() for each in _tuple(leaf.inside))
 
     def after(self, results: Iterator[ops.Value]) -> dict[str, Any]:
-        """The names after the loop, their numbers from `results`."""
+        """The names after the loop, their values from `results`."""
 
         def rebuilt(path: str, value: Any) -> Any:
+            leaf = self.leaves.get(path)
+            if isinstance(leaf, Kept):
+                return chosen.built(self.low, leaf.template, results, path)
             parts = structures.parts(value)
             if parts is not None:
                 items = [rebuilt(path + suffix, item) for suffix, item in parts]
@@ -52,11 +56,21 @@ class Carried:
         return {name: rebuilt(name, value) for name, value in self.names.items()}
 
 
+def _tuple(values: ops.Value | tuple[ops.Value, ...]) -> tuple[ops.Value, ...]:
+    return values if isinstance(values, tuple) else (values,)
+
+
 def carry(low: Lowering, names: list[str], assumed: Assumed, node: ast.AST) -> Carried:
     """Gives the names that a loop assigns the values of an iteration."""
-    leaves: dict[str, Leaf] = {}
+    leaves: dict[str, Leaf | Kept] = {}
 
     def enter(path: str, hint: str, value: Any) -> Any:
+        template = assumed.kinds.get(path, _template(low, value))
+        if template is not None:
+            initial = tuple(chosen.values(low, value, template, node))
+            inside = tuple(ops.Value(each.type, hint) for each in initial)
+            leaves[path] = Kept(template, initial, inside)
+            return chosen.built(low, template, iter(inside), path)
         parts = structures.parts(value)
         if parts is not None:
             items = [enter(path + suffix, hint, item) for suffix, item in parts]
@@ -65,28 +79,40 @@ def carry(low: Lowering, names: list[str], assumed: Assumed, node: ast.AST) -> C
             return value
         number = operators.as_number(low, value, node, assumed.dtypes.get(path))
         begins = None if isinstance(value, (Number, Numeric)) else operators.plain(value)
-        leaves[path] = Leaf(number.value, ops.Value(number.dtype, hint), begins)
-        return Number(leaves[path].inside)
+        leaf = leaves[path] = Leaf(number.value, ops.Value(number.dtype, hint), begins)
+        return Number(leaf.inside)
 
     carried = {name: low.names[name] for name in names if name not in assumed.clashes}
     for name, value in carried.items():
         low.names[name] = enter(name, name, value)
     line = low.location(node).line
     low.names.update({name: assumed.undefined(name, line) for name in assumed.clashes})
-    return Carried(carried, leaves)
+    return Carried(low, carried, leaves)
+
+
+def _template(low: Lowering, value: Any) -> Any:
+    """The kind of what is carried as it is; None for numbers, and for what is not carried."""
+    if not isinstance(value, (Handle, TensorView, Maybe, OneOf)):
+        return None
+    try:
+        return chosen.common(low, value, value)
+    except chosen.Unlike:
+        return None
 
 
 def yielded(low: Lowering, carried: Carried, assumed: Assumed, node: ast.AST) -> list[ops.Value]:
-    """The carried numbers at the end of an iteration.  Raises Retry."""
-    end = _End(low, carried, node)
-    for name, before in carried.names.items():
+    """The carried values at the end of an iteration.  Raises Retry."""
+    end = _End(low, carried, assumed, node)
+    for end.root, before in carried.names.items():
+        name = end.root
         try:
             end.visit(name, before, low.names[name])
         except _Changed as changed:
             end.found.clashes[name] = changed.error
-    if end.found.dtypes or end.found.clashes:
+    values = [] if end.found.any() else end.finished()
+    if end.found.any():
         raise Retry(end.found, assumed)
-    return end.values
+    return values
 
 
 class _Changed(Exception):
@@ -102,14 +128,71 @@ class _End:
 
     low: Lowering
     carried: Carried
+    assumed: Assumed
     node: ast.AST
-    values: list[ops.Value] = field(default_factory=list)
+    values: list[list[ops.Value]] = field(default_factory=list)
+    templates: list[Any] = field(default_factory=list)
+    roots: list[str] = field(default_factory=list)
+    root: str = ""
     found: Assumed = field(default_factory=Assumed)
 
+    def finished(self) -> list[ops.Value]:
+        """All values, those that are no numbers kept for the next iteration if they need be."""
+        build, low = self.low.builder, self.low
+        kept = [i for i, template in enumerate(self.templates) if template is not None]
+        flat = [value for i in kept for value in self.values[i]]
+        region = build.current.freeze()
+        if keeping.must_keep(region, flat):
+            templates = [self.templates[i] for i in kept]
+            self.require_owners(region)
+            values = keeping.kept(low, templates, [self.values[i] for i in kept], self.node)
+            for i, each in zip(kept, values, strict=True):
+                self.values[i] = each
+        return [value for each in self.values for value in each]
+
+    def require_owners(self, region: ops.Region) -> None:
+        """A name that holds a part of a tensor that the loop makes cannot be read after it."""
+        for name, template, values in zip(self.roots, self.templates, self.values, strict=True):
+            if keeping.without_owner(self.low, region, template, values):
+                self.found.clashes[name] = self.low.error(
+                    self.node,
+                    f"{name!r} is a part of a tensor that this loop makes, or such a tensor in "
+                    f"the place of a parameter: nobody owns it in the next iteration",
+                    hint="begin with a tensor of fe.empty, and take parts of it where they are "
+                    "needed",
+                )
+
+    def add(self, values: list[ops.Value], template: Any = None) -> None:
+        """Values of a leaf, those of a number without a template."""
+        self.values.append(values)
+        self.templates.append(template)
+        self.roots.append(self.root)
+
+    def kept(self, path: str, leaf: Kept, before: Any, after: Any) -> None:
+        """Adds what is no number, if it has kept its kind."""
+        template = self.common(path, leaf.template, before, after)
+        if chosen.key(template) != chosen.key(leaf.template):
+            if path in self.assumed.kinds:
+                raise self.changed(path, before, after)
+            self.found.kinds[path] = template
+            return
+        self.add(chosen.values(self.low, after, leaf.template, self.node), leaf.template)
+
+    def common(self, path: str, template: Any, before: Any, after: Any) -> Any:
+        """The kind of what a name was and is."""
+        try:
+            return chosen.common(self.low, before if template is None else template, after)
+        except chosen.Unlike:
+            raise self.changed(path, before, after) from None
+
     def visit(self, path: str, before: Any, after: Any) -> None:
-        """Adds the numbers of a name, or of a part of it."""
+        """Adds the values of a name, or of a part of it."""
         if isinstance(after, Undefined) and after.error is not None:
             raise _Changed(after.error)
+        leaf = self.carried.leaves.get(path)
+        if isinstance(leaf, Kept):
+            self.kept(path, leaf, before, after)
+            return
         parts = structures.parts(before)
         if parts is not None:
             if after is not NOTHING and not structures.alike(before, after):
@@ -117,21 +200,21 @@ class _End:
             items = structures.parts(after) or [("", NOTHING)] * len(parts)
             for (suffix, old), (_, new) in zip(parts, items, strict=True):
                 self.visit(path + suffix, old, new)
-        elif path in self.carried.leaves:
-            self.number(path, self.carried.leaves[path], after)
+        elif leaf is not None:
+            self.number(path, leaf, after)
         elif after is not NOTHING and not isinstance(before, Undefined) and not same(before, after):
-            raise self.changed(path, before, after)
+            self.found.kinds[path] = self.common(path, None, before, after)
 
     def number(self, path: str, leaf: Leaf, after: Any) -> None:
         """Adds a number, if it has kept its dtype."""
         if after is NOTHING:
-            self.values.append(zero(self.low, leaf.dtype))
+            self.add([zero(self.low, leaf.dtype)])
             return
         if not isinstance(after, Number) and not operators.is_python_number(after):
             raise self.changed(path, Number(leaf.inside), after)
         number = operators.as_number(self.low, after, self.node, leaf.dtype)
         if number.dtype is leaf.dtype:
-            self.values.append(number.value)
+            self.add([number.value])
         elif leaf.number is not None and weak(leaf.number, number.dtype) is number.dtype:
             self.found.dtypes[path] = number.dtype
         else:
@@ -155,7 +238,7 @@ class _End:
                 self.node,
                 f"{path!r} is {was} before this loop and {operators.describe(after)} after an "
                 f"iteration",
-                expected="numbers, tuples or dataclasses of numbers, where a loop changes a name",
+                expected=f"{choosable(self.low)}, where a loop changes a name",
                 hint="give what the loop assigns another name, if it is not needed after an "
                 "iteration",
             )

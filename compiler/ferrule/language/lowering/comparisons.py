@@ -12,6 +12,7 @@ from ferrule.language.lowering import operators, structures, texts
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.operators import describe, truth
 from ferrule.language.values import Handle, Maybe, Number, Vector, is_run_time
+from ferrule.specs import params
 
 PYTHON_COMPARE: Final[dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]]] = {
     ast.Eq: ("==", operator.eq),
@@ -78,6 +79,11 @@ def _identical(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AS
     is_not = isinstance(op, ast.IsNot)
     if isinstance(left, Maybe) and right is None:
         return left.present if is_not else Number(low.builder.unary("not", left.present.value))
+    if isinstance(left, Handle) and isinstance(left.param, params.AnyValue) and right is None:
+        from ferrule.language.lowering import anyvalues
+
+        none = anyvalues.is_none(low, left)
+        return Number(low.builder.unary("not", none.value)) if is_not else none
     if left is not None and right is not None:
         for value in (left, right):
             if isinstance(value, Number):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from ferrule.compiler.artefacts import Fault, literal
 from ferrule.language.ir import ops
@@ -18,7 +18,7 @@ from ferrule.language.lowering.anyvalues import ANY, Shown, peek, peek_object, t
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.faults import Message
-from ferrule.language.lowering.joins import Sides, join
+from ferrule.language.lowering.joins import Clash, Sides, join
 from ferrule.language.values import BoundMethod, Handle, Number
 from ferrule.specs import Int64, params
 
@@ -178,25 +178,24 @@ def _key_text(low: Lowering, key: Any, node: ast.AST) -> tuple[str, tuple[ops.Va
 
 
 def _get(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call, *, container: Handle) -> Any:
-    """`x.get(key, default)`, of numbers."""
-    key, default = bound(low, "key default", args, kwargs, node)
-    assert isinstance(container.param, MAPS)
-    if not isinstance(container.param.value, params.Scalar):
-        low.fail(
-            node,
-            f"get of {operators.describe(container)}, whose values are no numbers",
-            expected="a Map or Dict whose values are numbers of one dtype",
-            hint=f"write if key in {container.name}: and read {container.name}[key] inside",
-        )
+    """`x.get(key, default)`; without a default None."""
+    key, default = bound(low, "key default=", args, kwargs, node)
     key = _keyed(low, container, key, node)
     count = _count(low, container, key, node)
     there = Number(low.builder.compare("ne", count, low.builder.constant(Int64, 0)))
+    name = ast.unparse(node)
     with low.builder.region() as then, low.in_region():
-        found = _found(low, container, key, ast.unparse(node), node)
-    with low.builder.region() as otherwise, low.in_region():
+        found = _found(low, container, key, name, node)
+    other = default
+    if isinstance(found, Number) and operators.is_python_number(default):
         other = operators.as_number(low, default, node, found.dtype)
-    sides = [Sides("value", "this value", found, other)]
-    return join(low, there, (then, otherwise), sides, node)[0]
+    sides = Sides(name, f"{name}: this value", found, other)
+    with low.builder.region() as otherwise:
+        pass
+    try:
+        return join(low, there, (then, otherwise), [sides], node)[0]
+    except Clash as clash:
+        raise clash.error from None
 
 
 def attribute(low: Lowering, container: Handle, attr: str, node: ast.AST) -> Any:
@@ -245,12 +244,9 @@ def loop(low: Lowering, node: ast.For, over: Handle | MapView) -> None:
         return
     view = over if isinstance(over, MapView) else MapView(over, "keys")
     if isinstance(view.container.param, params.Dict):
-        low.fail(
-            node.iter,
-            f"{operators.describe(view.container)} is iterated, but a Dict can change meanwhile",
-            hint="take it as a Map",
-        )
-    _loop_map(low, node, view)
+        _loop_dict(low, node, view)
+    else:
+        _loop_map(low, node, view)
 
 
 def _loop_items(low: Lowering, node: ast.For, container: Handle) -> None:
@@ -264,32 +260,84 @@ def _loop_items(low: Lowering, node: ast.For, container: Handle) -> None:
     loops.for_range(low, node, [length(low, container, node)], bind=bind)
 
 
-def _loop_map(low: Lowering, node: ast.For, view: MapView) -> None:
+@dataclass(frozen=True, slots=True)
+class _Iteration:
     """tvm-ffi's own iteration: a function of 0 for the key, 1 for the value, 2 to go on."""
-    container = view.container
-    assert isinstance(container.param, params.Map)
-    spec, name = container.param, container.name
-    call = cast("ast.Call", node.iter)
-    made = outgoing.emit_packed(low, "ffi.MapForwardIterFunctor", [container], "any", call)
-    step = peek_object(low, made, params.Function("step"), "step").leaves[0]
 
-    def part(number: int, of: params.Param | None, what: str) -> Any:
-        value = outgoing.emit_packed(low, step, [number], "any", call)
-        return typed(
-            low, value, of, Shown(f"a {what} of {name}", literal(f"a {what} of {name}")), call
-        )
+    low: Lowering
+    step: ops.Value
+    node: ast.expr
 
-    def bind(index: Number) -> None:
-        build = low.builder
-        first = build.compare("eq", index.value, build.constant(Int64, 0))
+    @classmethod
+    def of(cls, low: Lowering, container: Handle, node: ast.expr) -> _Iteration:
+        """One of a Map or Dict."""
+        function = f"ffi.{_kind(container)}ForwardIterFunctor"
+        made = outgoing.emit_packed(low, function, [container], "any", node)
+        step = peek_object(low, made, params.Function("step"), "step").leaves[0]
+        return cls(low, step, node)
+
+    def go_on(self, index: ops.Value) -> None:
+        """To the next one, but for the first."""
+        build = self.low.builder
+        first = build.compare("eq", index, build.constant(Int64, 0))
         with build.region() as then:
             pass
         with build.region() as otherwise:
-            outgoing.emit_packed(low, step, [2], "nothing", call)
+            outgoing.emit_packed(self.low, self.step, [2], "nothing", self.node)
         build.if_(first, then.freeze(), otherwise.freeze(), ())
-        key = part(0, spec.key, "key") if view.what != "values" else None
-        value = part(1, spec.value, "value") if view.what != "keys" else None
-        found = {"keys": key, "values": value, "items": (key, value)}[view.what]
-        elements.bind(low, node.target, found)
 
-    loops.for_range(low, node, [length(low, container, node)], bind=bind)
+    def part(self, number: int) -> ops.Value:
+        """The key or the value."""
+        return outgoing.emit_packed(self.low, self.step, [number], "any", self.node)
+
+
+def _loop_map(low: Lowering, node: ast.For, view: MapView) -> None:
+    steps = _Iteration.of(low, view.container, node.iter)
+
+    def bind(index: Number) -> None:
+        steps.go_on(index.value)
+        parts = [_part(low, view, part, steps.part(part), node) for part in _PARTS[view.what]]
+        elements.bind(low, node.target, parts[0] if len(parts) == 1 else tuple(parts))
+
+    loops.for_range(low, node, [length(low, view.container, node)], bind=bind)
+
+
+_PARTS: Final = {"keys": (0,), "values": (1,), "items": (0, 1)}
+
+
+def _part(low: Lowering, view: MapView, part: int, value: ops.Value, node: ast.For) -> Any:
+    """A key or a value as the container says that it is."""
+    container = view.container
+    assert isinstance(container.param, MAPS)
+    spec = (container.param.key, container.param.value)[part]
+    name = f"a {('key', 'value')[part]} of {container.name}"
+    return typed(low, value, spec, Shown(name, literal(name)), node.iter)
+
+
+def _loop_dict(low: Lowering, node: ast.For, view: MapView) -> None:
+    """A Dict may change meanwhile, so the loop goes over what is in it at the beginning."""
+    build, wanted = low.builder, _PARTS[view.what]
+    size = _size(low, view.container, node.iter)
+    copied = peek_object(
+        low, outgoing.emit_packed(low, "ffi.List", [], "any", node.iter), params.List("items"), ""
+    )
+    steps, at = _Iteration.of(low, view.container, node.iter), ops.Value(Int64, "i")
+    with build.region() as body:
+        steps.go_on(at)
+        for part in wanted:
+            value = Handle(params.AnyValue("value"), (steps.part(part),), "")
+            outgoing.emit_packed(low, "ffi.ListAppend", [copied, value], "nothing", node.iter)
+    zero, one = build.constant(Int64, 0), build.constant(Int64, 1)
+    build.append(ops.For((), at, zero, size, one, (), (), body.freeze()))
+
+    def bind(index: Number) -> None:
+        first = operators.arithmetic(low, "mul", index, len(wanted), node.iter).value
+        parts = []
+        for position, part in enumerate(wanted):
+            value = ops.Value(ANY, "item")
+            here = build.binary("add", first, build.constant(Int64, position))
+            build.append(ops.Item(value, copied.leaves[0], here))
+            parts.append(_part(low, view, part, value, node))
+        elements.bind(low, node.target, parts[0] if len(parts) == 1 else tuple(parts))
+
+    loops.for_range(low, node, [Number(size)], bind=bind)

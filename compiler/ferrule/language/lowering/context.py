@@ -63,7 +63,8 @@ class ProgramState:
     `returns`: what the host function is annotated to return; `returned`: the classes of what it
     does return, by their words.  `made`: the symbols of numbers that are sizes of new tensors;
     `allocated` are those tensors.  `externs` are the functions of other objects that are called, by
-    name; `name` is that of the function itself.
+    name; `name` is that of the function itself.  `places`: the frame and node that each op comes from,
+    where somebody asks for them.
     """
 
     symbols: dict[Sym, str]
@@ -82,6 +83,7 @@ class ProgramState:
     allocated: set[ops.Value] = field(default_factory=set)
     externs: dict[str, Any] = field(default_factory=dict)
     name: str = ""
+    places: dict[ops.Op, object] | None = None
 
     @contextmanager
     def undone_by(self, error: type[Exception]) -> Iterator[None]:
@@ -125,6 +127,7 @@ class Lowering:
         self.state = state
         self.frame = self.root = frame
         self.builder = Builder()
+        self.builder.places = state.places
         self.elementwise = False
         self.own_bytes = 0
         self.shared: list[tuple[TensorType, int]] = []
@@ -134,7 +137,11 @@ class Lowering:
 
     def evaluate(self, node: ast.expr) -> Any:
         """The value of an expression: a compile-time object, or a run-time one of `values`."""
-        return self.evaluate_with(self, node)
+        outer, self.builder.at = self.builder.at, (self.frame, node)
+        try:
+            return self.evaluate_with(self, node)
+        finally:
+            self.builder.at = outer
 
     def decide(self, node: ast.expr) -> Any:
         """The truth of an expression that decides: a bool, or a run-time Boolean."""

@@ -55,16 +55,14 @@ def is_device(value: Any) -> bool:
 
 
 def attribute(low: Lowering, device: Handle, attr: str, node: ast.AST) -> Any:
-    """`d.type` of a tensor's device, which is known while compiling; `d.index`, an Int32."""
+    """`d.type`, which of a tensor's device is known while compiling; `d.index`, an Int32."""
     match attr:
         case "type" if isinstance(device, CallDevice):
             return device.kind
         case "type":
-            low.fail(
-                node,
-                f"the type of {operators.describe(device)} is known at the call alone",
-                hint=f'compare it: {device.name} == "cuda" holds for any GPU',
-            )
+            from ferrule.language.lowering import texts
+
+            return texts.device_type(low, device)
         case "index" if isinstance(device, CallDevice) and device.kind == "cpu":
             return 0
         case "index":

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.lowering.joins import NOTHING
+from ferrule.language.lowering.joins import NOTHING, RETURNED
 from ferrule.language.values import Number, Undefined
 
 RETURN: Final = "return"
 BREAK: Final = "break"
 CONTINUE: Final = "continue"
-VALUE: Final = "return value"
+VALUE: Final = RETURNED
 """What the function returns, where it did; else `NOTHING`."""
 
 FLAGS: Final = (RETURN, BREAK, CONTINUE)

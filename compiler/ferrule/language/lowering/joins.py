@@ -1,7 +1,7 @@
-"""What a name holds after two ways have met: what it is on both, or a number that is chosen.
+"""What a name holds after two ways have met: what it is on both, or a value that is chosen.
 
-Tuples and dataclasses are taken apart.  Where a name is two things that cannot be chosen between,
-that is an error only if it is read afterwards.
+Tuples and dataclasses are taken apart; what is no number is as `chosen` has it.  Where a name is
+two things that cannot be chosen between, that is an error only if it is read afterwards.
 """
 
 from __future__ import annotations
@@ -9,28 +9,43 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import OpenRegion
-from ferrule.language.lowering import operators, structures
+from ferrule.language.ir.types import Type
+from ferrule.language.lowering import chosen, operators, structures
 from ferrule.language.lowering.assumptions import retype
+from ferrule.language.lowering.chosen import NOTHING as NOTHING
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.promotion import NoCommonType, promote, weak
-from ferrule.language.values import KernelCall, Number, PointerView, TensorView, Whole
+from ferrule.language.values import (
+    Handle,
+    KernelCall,
+    Maybe,
+    Number,
+    OneOf,
+    PointerView,
+    TensorView,
+    Whole,
+)
 from ferrule.specs import DType, Numeric
 
 
-class _Marker(Enum):
-    NOTHING = "nothing"
+RETURNED: Final = "return value"
+"""What stands for a name where it is what a function returns."""
 
-
-NOTHING: Final = _Marker.NOTHING
-"""What a name holds on a way on which nobody reads it."""
-
-_IN_REGIONS: Final = (Number, Whole, KernelCall, TensorView, PointerView)
+_IN_REGIONS: Final = (
+    Number,
+    Whole,
+    KernelCall,
+    TensorView,
+    PointerView,
+    Handle,
+    Maybe,
+    OneOf,
+)
 """What may be made of values that only one side of a branch has."""
 _KNOWN: Final = (bool, int, float, str, type(None), Numeric)
 
@@ -99,18 +114,39 @@ class Sides:
         ]
 
 
-Choice = tuple[Sides, DType]
-"""A number that is chosen, and its dtype on both ways."""
+Choice = tuple[Sides, Any]
+"""What is chosen, and what it is on both ways: the dtype of a number, or a template of `chosen`."""
 
 
 def choices(low: Lowering, sides: Sides, node: ast.AST) -> list[Choice]:
-    """The numbers in a name that must be chosen.  Raises Clash where it is two things."""
+    """What in a name must be chosen.  Raises Clash where it is two things."""
     if sides.kept():
         return []
     parts = sides.parts()
     if parts is not None:
         return [choice for part in parts for choice in choices(low, part, node)]
-    return [(sides, _common_dtype(low, sides, node))]
+    template = _template(low, sides)
+    return [(sides, _common_dtype(low, sides, node) if template is None else template)]
+
+
+def _template(low: Lowering, sides: Sides) -> Any:
+    """What a name is on both ways that is no number; None for numbers, and for two things.
+
+    What the host function returns is made of numbers, or of nothing.
+    """
+    left, right = map(operators.plain, (sides.left, sides.right))
+    if all(x is NOTHING or _is_number(x) for x in (left, right)):
+        return None
+    if low.frame is low.root and sides.path.startswith(RETURNED):
+        return None
+    try:
+        return chosen.common(low, left, right)
+    except chosen.Unlike:
+        return None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Number) or operators.is_python_number(value)
 
 
 def join(
@@ -125,19 +161,32 @@ def join(
     frozen = []
     for position, region in enumerate(regions):
         with low.builder.region(region):
-            values = [_side(low, choice, position, node) for choice in found]
+            values = [value for each in found for value in _side(low, each, position, node)]
         frozen.append(region.freeze(*values))
-    hints = tuple(each.hint for each, _ in found)
+    hints = tuple(each.hint for each, kind in found for _ in choice_types(kind))
     results = iter(low.builder.if_(condition.value, frozen[0], frozen[1], hints))
-    return [joined(each, results) for each in sides]
+    rest = iter(found)
+    return [joined(low, each, rest, results) for each in sides]
 
 
-def _side(low: Lowering, choice: Choice, position: int, node: ast.AST) -> ops.Value:
-    sides, dtype = choice
-    value = sides.left if position == 0 else sides.right
+def choice_types(kind: Any) -> tuple[Type, ...]:
+    """The types of what is chosen of this kind."""
+    return (kind,) if isinstance(kind, DType) else chosen.types(kind)
+
+
+def _side(low: Lowering, choice: Choice, position: int, node: ast.AST) -> list[ops.Value]:
+    sides, _ = choice
+    return one_side(low, choice, sides.left if position == 0 else sides.right, node)
+
+
+def one_side(low: Lowering, choice: Choice, value: Any, node: ast.AST) -> list[ops.Value]:
+    """The values of what a name is on one side."""
+    _, kind = choice
+    if not isinstance(kind, DType):
+        return chosen.values(low, value, kind, node)
     if value is NOTHING:
-        return zero(low, dtype)
-    return operators.as_number(low, value, node, dtype).value
+        return [zero(low, kind)]
+    return [operators.as_number(low, value, node, kind).value]
 
 
 def zero(low: Lowering, dtype: DType) -> ops.Value:
@@ -145,14 +194,20 @@ def zero(low: Lowering, dtype: DType) -> ops.Value:
     return low.builder.constant(dtype, 0.0 if dtype.kind == "float" else 0)
 
 
-def joined(sides: Sides, results: Iterator[ops.Value]) -> Any:
-    """What a name is after the ways have met, its chosen numbers from `results`."""
+def joined(
+    low: Lowering, sides: Sides, rest: Iterator[Choice], results: Iterator[ops.Value]
+) -> Any:
+    """What a name is after the ways have met: of the next choices, with values from `results`."""
     if sides.kept():
         return sides.one
     parts = sides.parts()
-    if parts is None:
+    if parts is not None:
+        items = [joined(low, part, rest, results) for part in parts]
+        return structures.rebuild(sides.one, items)
+    _, kind = next(rest)
+    if isinstance(kind, DType):
         return Number(next(results))
-    return structures.rebuild(sides.one, [joined(part, results) for part in parts])
+    return chosen.built(low, kind, results, sides.path or sides.hint)
 
 
 def _common_dtype(low: Lowering, sides: Sides, node: ast.AST) -> DType:
@@ -160,7 +215,7 @@ def _common_dtype(low: Lowering, sides: Sides, node: ast.AST) -> DType:
     left = operators.plain(sides.one)
     right = operators.plain(left if sides.right is NOTHING else sides.right)
     for value in (left, right):
-        if not isinstance(value, Number) and not operators.is_python_number(value):
+        if not _is_number(value):
             nowhere = sides.left is NOTHING or sides.right is NOTHING
             other = "nothing" if nowhere else operators.describe(right)
             raise Clash(
@@ -168,8 +223,8 @@ def _common_dtype(low: Lowering, sides: Sides, node: ast.AST) -> DType:
                     node,
                     f"{sides.label} is {operators.describe(left)} on one way and {other} on the "
                     f"other",
-                    expected="numbers, tuples or dataclasses of numbers, where a run-time "
-                    "condition decides",
+                    expected=f"{choosable(low)}, where a run-time condition decides",
+                    hint=_tensor_hint(left, right),
                 )
             )
     lhs, rhs = _dtype(left, right), _dtype(right, left)
@@ -184,6 +239,19 @@ def _common_dtype(low: Lowering, sides: Sides, node: ast.AST) -> DType:
             )
         )
     return lhs
+
+
+def choosable(low: Lowering) -> str:
+    """What branches choose and loops carry, in words."""
+    if low.kind != "host" or low.elementwise:
+        return "numbers, tuples or dataclasses of numbers"
+    return "one kind of number, text, object or tensor, tuples or dataclasses of these"
+
+
+def _tensor_hint(left: Any, right: Any) -> str | None:
+    if isinstance(left, TensorView) and isinstance(right, TensorView):
+        return "both must have one dtype and, in the same symbols, one shape and strides"
+    return None
 
 
 def _wider(left: DType, right: DType) -> DType:

@@ -1,23 +1,30 @@
-"""Launches: the kernel is lowered for its arguments' types, and its sizes are checked.
-
-The limits are CUDA's, on every target (CUDA C++ Programming Guide, technical specifications for
-compute capability 5.0 and later): 1024 threads a block, at most 64 of them along z; a grid of at
-most 2**31 - 1 by 65535 by 65535 blocks; 227 KiB of shared memory, static and dynamic together, as
-GPUs of compute capability 9.0 and 10.0 have it: others have less, and their driver says so.
-"""
+"""Launches: the kernel is lowered for its arguments' types, and its sizes are checked."""
 
 from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
-from ferrule.compiler.artefacts import Fault
 from ferrule.language.ir import ops, shared
 from ferrule.language.layouts import Layout
 from ferrule.language.lowering import operators, structures
 from ferrule.language.lowering.closures import Closure, captured
 from ferrule.language.lowering.context import Frame, Lowering
+from ferrule.language.lowering.launch_options import (
+    ASKED,
+    asked_values,
+    launch_options,
+    most_threads,
+)
+from ferrule.language.lowering.launch_sizes import (
+    SMEM_LIMIT,
+    check_block,
+    check_grid,
+    check_size,
+    one_size,
+    three_sizes,
+)
 from ferrule.language.values import (
     Handle,
     KernelCall,
@@ -27,13 +34,8 @@ from ferrule.language.values import (
     is_record,
     is_run_time,
 )
-from ferrule.specs import Compound, DType, Int64, Numeric
+from ferrule.specs import DType, Numeric
 from ferrule.specs.params import EnvStream, Stream
-
-MAX_THREADS: Final = 1024
-BLOCK_LIMITS: Final = (1024, 1024, 64)
-GRID_LIMITS: Final = (2**31 - 1, 65535, 65535)
-SMEM_LIMIT: Final = 227 << 10
 
 
 def launch(
@@ -42,23 +44,25 @@ def launch(
     """`kernel(...).launch(grid=..., block=...)`."""
     if args or not {"grid", "block"} <= set(kwargs):
         low.fail(node, "launch takes keywords", expected=".launch(grid=(x, y, z), block=(x, y, z))")
-    for name in sorted(set(kwargs) - {"grid", "block", "smem", "stream"}):
-        low.fail(node, f"launch has no argument {name!r}", expected="grid, block, smem, stream")
+    known = ("grid", "block", "smem", "stream", *ASKED)
+    for name in sorted(set(kwargs) - set(known)):
+        low.fail(node, f"launch has no argument {name!r}", expected=", ".join(known))
     low.state.unlaunched.pop(call, None)
     low.state.writes += 1
     stream = _stream(low, kwargs.get("stream"), node)
     kernel, arguments = _kernel(low, call, node)
-    block = _sizes(low, "block", kwargs["block"], kernel.name, node)
-    _check_block(low, block, kernel.name, node)
-    grid = _sizes(low, "grid", kwargs["grid"], kernel.name, node)
-    for axis in range(3):
-        name, limits = f"grid {ops.AXES[axis]}", (0, GRID_LIMITS[axis])
-        _check_size(low, name, grid[axis], limits, kernel.name, node)
+    options = launch_options(low, kwargs, node)
+    block = three_sizes(low, "block", kwargs["block"], kernel.name, node)
+    check_block(low, block, kernel.name, node, most_threads(options))
+    grid = three_sizes(low, "grid", kwargs["grid"], kernel.name, node)
+    check_grid(low, grid, kernel.name, node)
     smem = _smem(low, kwargs.get("smem"), kernel, node)
+    asked = asked_values(low, kwargs, grid, kernel.name, node)
     x, y, z = (size.value for size in grid)
     bx, by, bz = (size.value for size in block)
     sizes, where = ((x, y, z), (bx, by, bz)), low.location(node)
-    low.builder.append(ops.Launch(kernel.name, *sizes, arguments, stream, smem, where))
+    op = ops.Launch(kernel.name, *sizes, arguments, stream, smem, where, **asked, options=options)
+    low.builder.append(op)
 
 
 def _smem(low: Lowering, smem: Any, kernel: ops.Function, node: ast.Call) -> ops.Value | None:
@@ -71,9 +75,9 @@ def _smem(low: Lowering, smem: Any, kernel: ops.Function, node: ast.Call) -> ops
         )
     if smem is None:
         return None
-    size = _size(low, "smem", smem, kernel.name, node)
+    size = one_size(low, "smem", smem, kernel.name, node)
     _, static = shared.offsets(kernel)
-    _check_size(low, "smem", size, (0, SMEM_LIMIT - static), kernel.name, node)
+    check_size(low, "smem", size, (0, SMEM_LIMIT - static), kernel.name, node)
     return None if size.dim == 0 else size.value
 
 
@@ -88,82 +92,6 @@ def _stream(low: Lowering, stream: Any, node: ast.Call) -> ops.Value | None:
         f"launch: the stream is {operators.describe(stream)}",
         expected="a parameter whose example is make_fake_stream(), or no stream",
     )
-
-
-def _sizes(
-    low: Lowering, what: str, sizes: Any, kernel: str, node: ast.Call
-) -> tuple[Number, Number, Number]:
-    """Three Int64 sizes, padded with 1."""
-    given = tuple(sizes) if isinstance(sizes, (tuple, list)) else (sizes,)
-    if not 1 <= len(given) <= 3:
-        low.fail(node, f"{what} takes 1 to 3 sizes, but got {len(given)}")
-    padded = (*given, *(1,) * (3 - len(given)))
-    names = (f"{what} {letter}" for letter in ops.AXES)
-    x, y, z = (_size(low, *each, kernel, node) for each in zip(names, padded, strict=True))
-    return x, y, z
-
-
-def _size(low: Lowering, name: str, size: Any, kernel: str, node: ast.Call) -> Number:
-    """One size as an Int64: an expression is evaluated in 64 bits and never wraps."""
-    number = operators.as_number(low, size, node, Int64)
-    if not number.dtype.is_integer:
-        low.fail(
-            node,
-            f"{name} is {operators.describe(size)}",
-            expected="an integer",
-            hint="divide with // instead of /",
-        )
-    if isinstance(number.dim, Compound):
-        fault = Fault(
-            "LaunchError",
-            f"Invalid launch of {kernel}: {name} overflows 64 bits or divides by zero",
-            low.location(node),
-        )
-        return Number(low.builder.size(Int64, number.dim, fault), number.dim)
-    return operators.convert(low, number, Int64)
-
-
-def _check_size(
-    low: Lowering,
-    name: str,
-    size: Number,
-    limits: tuple[int, int],
-    kernel: str,
-    node: ast.Call,
-) -> None:
-    smallest, largest = limits
-    if isinstance(size.dim, int) and smallest <= size.dim <= largest:
-        return
-    message = (
-        f"Invalid launch of {kernel}: expected {name} to be in "
-        f"[{smallest}, {largest}], but got {{}}"
-    )
-    fault = Fault("LaunchError", message, low.location(node))
-    build = low.builder
-    above = build.compare("ge", size.value, build.constant(Int64, smallest))
-    below = build.compare("le", size.value, build.constant(Int64, largest))
-    build.check(build.binary("and", above, below), fault, size.value)
-
-
-def _check_block(low: Lowering, block: tuple[Number, ...], kernel: str, node: ast.Call) -> None:
-    for axis, size in enumerate(block):
-        name, limits = f"block {ops.AXES[axis]}", (1, BLOCK_LIMITS[axis])
-        _check_size(low, name, size, limits, kernel, node)
-    dims = [size.dim for size in block]
-    x, y, z = dims
-    if isinstance(x, int) and isinstance(y, int) and isinstance(z, int):
-        if x * y * z <= MAX_THREADS:
-            return
-    message = (
-        f"Invalid launch of {kernel}: expected at most {MAX_THREADS} threads a block, "
-        f"but got {{}} (block {{}}, {{}}, {{}})"
-    )
-    fault = Fault("LaunchError", message, low.location(node))
-    build = low.builder
-    bx, by, bz = (size.value for size in block)
-    threads = build.binary("mul", build.binary("mul", bx, by), bz)
-    fits = build.compare("le", threads, build.constant(Int64, MAX_THREADS))
-    build.check(fits, fault, threads, bx, by, bz)
 
 
 def _kernel(

@@ -13,11 +13,12 @@ from functools import partial
 from typing import Any, Final
 
 from ferrule.language.ir import ops
-from ferrule.language.lowering import control, exits, operators, ranges
+from ferrule.language.lowering import chosen, control, exits, operators, ranges
 from ferrule.language.lowering.assumptions import Assumed, Retry, active
 from ferrule.language.lowering.carried import Carried, carry, yielded
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.lowering.joins import NOTHING, Sides, choices, joined, zero
+from ferrule.language.lowering.joins import NOTHING, Sides, choices, joined, one_side
+from ferrule.language.lowering.narrowing import narrow
 from ferrule.language.lowering.objects import unchanged
 from ferrule.language.values import Number, Undefined
 from ferrule.specs import Boolean, DType
@@ -78,8 +79,11 @@ class _Attempt:
         numbers: list[Any] = [self.flags[exits.BREAK]]
         if exits.RETURN in self.ways:
             numbers += [self.flags[exits.RETURN]]
-            numbers += [side.left for side, _ in choices(self.low, self._value(), self.node)]
-        return [operators.as_number(self.low, x, self.node, Boolean).value for x in numbers]
+        values = [operators.as_number(self.low, x, self.node, Boolean).value for x in numbers]
+        if exits.RETURN in self.ways:
+            for choice in choices(self.low, self._value(), self.node):
+                values += one_side(self.low, choice, choice[0].left, self.node)
+        return values
 
     def _value(self) -> Sides:
         """What the loop returns, where it does."""
@@ -93,15 +97,15 @@ class _Attempt:
         counters: Sequence[tuple[ops.Value, ops.Value]] = (),
     ) -> None:
         """Emits a `While`.  `counters` are what it carries besides: what they begin as, and are."""
-        leaving = yields[len(self.carried.leaves) + len(counters) :]
+        leaving = yields[len(self.carried.initial) + len(counters) :]
         insides = [self.over, *(ops.Value(v.type, "returned") for v in leaving[1:])]
         insides = insides if leaving else []
-        initial = [zero(self.low, _dtype(value)) for value in leaving]
+        initial = [chosen.zero(self.low, value.type) for value in leaving]
         begin = (*self.carried.initial, *(first for first, _ in counters), *initial)
         inside = (*self.carried.inside, *(each for _, each in counters), *insides)
         results = tuple(ops.Value(value.type, value.hint) for value in inside)
         self.low.builder.append(ops.While(results, begin, inside, test, body(*yields)))
-        count = len(self.carried.leaves)
+        count = len(self.carried.initial)
         self.results = [*results[:count], *results[count + len(counters) :]]
 
     def after(self) -> dict[str, Any]:
@@ -116,7 +120,8 @@ class _Attempt:
             names[exits.BREAK] = Number(next(results))
         if exits.RETURN in self.ways:
             names[exits.RETURN] = Number(next(results))
-            names[exits.VALUE] = joined(self._value(), results)
+            found = iter(choices(self.low, self._value(), self.node))
+            names[exits.VALUE] = joined(self.low, self._value(), found, results)
         return names
 
 
@@ -195,6 +200,9 @@ def while_loop(low: Lowering, node: ast.While) -> None:
             decided = low.decide(node.test)
             forever = decided is True
             if isinstance(decided, bool) and not (decided and ways):
+                if decided:  # as far as the first iteration: the body may make another kind of it
+                    with low.builder.region(), low.in_region():
+                        loop.run_body(lambda: None)
                 low.fail(
                     node.test,
                     f"the condition of this loop is always {decided}",
@@ -211,7 +219,7 @@ def while_loop(low: Lowering, node: ast.While) -> None:
         with low.builder.region() as test, low.in_region():
             runs = condition(loop)
         with low.builder.region() as region, low.in_region():
-            yields = loop.run_body(lambda: None)
+            yields = loop.run_body(lambda: low.names.update(narrow(low, node.test).true))
             yields += loop.leaving()
         loop.emit_while(test.freeze(runs.value), region.freeze, yields)
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ferrule.language import containers as faces
 from ferrule.language.faces import Shape
-from ferrule.language.lowering import operators, outgoing, reflected
+from ferrule.language.lowering import anyvalues, operators, outgoing, reflected
 from ferrule.language.lowering.anyvalues import peek_object
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
@@ -117,5 +117,6 @@ TABLE: Final[dict[Any, Callable[[Lowering, _Args, _Kwargs, ast.Call], Any]]] = {
     faces.Map: map_,
     faces.Dict: dict_,
     faces.make_object: reflected.make_object,
+    faces.as_type: anyvalues.as_type,
     Shape: shape,
 }

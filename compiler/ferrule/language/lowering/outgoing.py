@@ -4,7 +4,8 @@ in another object."""
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal
 
 from ferrule.compiler.artefacts import Fault, literal
@@ -13,7 +14,15 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, Type
 from ferrule.language.lowering import operators, receiving
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.values import Handle, Number, PointerView, TensorView
+from ferrule.language.values import (
+    Handle,
+    Maybe,
+    Number,
+    OneOf,
+    PointerView,
+    TensorView,
+    is_record,
+)
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.links import Link
 from ferrule.specs import Boolean, DType, Float64, Int32, Int64, params
@@ -126,6 +135,33 @@ def emit_packed(
     return result
 
 
+def as_any(low: Lowering, value: Any, node: ast.AST) -> ops.Value:
+    """The handle of a value of any kind; the function owns what is made for it."""
+    match value:
+        case Handle(param=params.AnyValue()):
+            return value.leaves[0]
+        case Maybe(present=present, item=item):
+            return _either(low, present.value, item, None, node)
+        case OneOf(tag=tag, members=members):
+            (position, (_, member)), *rest = members.items()
+            if not rest:
+                return as_any(low, member, node)
+            here = low.builder.compare("eq", tag, low.builder.constant(Int32, position))
+            return _either(low, here, member, OneOf(tag, dict(rest), value.name), node)
+    return emit_packed(low, ops.Keep(), [value], "any", node)
+
+
+def _either(
+    low: Lowering, condition: ops.Value, left: Any, right: Any, node: ast.AST
+) -> ops.Value:
+    sides = []
+    for value in (left, right):
+        with low.builder.region() as region:
+            found = as_any(low, value, node)
+        sides.append(region.freeze(found))
+    return low.builder.if_(condition, sides[0], sides[1], ("value",))[0]
+
+
 def require_host(low: Lowering, node: ast.AST) -> None:
     """A CompileError for a call that is not in the host function itself."""
     if low.kind != "host" or low.elementwise:
@@ -223,8 +259,21 @@ class _Arguments:
                 self._number(value)
             case _ if operators.is_python_number(value):
                 self._number(self._constant(value))
+            case Maybe() | OneOf():
+                self._append("any", as_any(self.low, value, self.node))
+            case tuple() | list():
+                self._container("ffi.Array", value)
+            case dict():
+                self._container("ffi.Map", [each for pair in value.items() for each in pair])
+            case _ if is_record(value):
+                self._container("ffi.Array", [getattr(value, f.name) for f in fields(value)])
             case _:
                 self._refuse(value, position)
+
+    def _container(self, constructor: str, items: Sequence[Any]) -> None:
+        """What tvm-ffi makes of a tuple or dict of Python."""
+        made = emit_packed(self.low, constructor, list(items), "any", self.node)
+        self._append("any", made)
 
     def _append(self, kind: ops.ArgumentKind, *values: ops.Value) -> None:
         self.kinds.append(kind)
@@ -276,7 +325,7 @@ class _Arguments:
         self.low.fail(
             self.node,
             f"the argument {position} of the call is {operators.describe(value)}",
-            expected="a number, a string, None, a tensor of plain modes, a dtype, a device, or a "
-            "parameter that is an object",
+            expected="a number, a string, None, a tensor of plain modes, a dtype, a device, an "
+            "object, or a tuple or dict of these",
             hint=operators.usage_hint(value),
         )

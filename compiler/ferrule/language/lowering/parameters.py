@@ -86,6 +86,8 @@ def _handle_types(param: params.Param) -> tuple[Type, ...]:
             return (Int64,)
         case params.Stream() | params.EnvStream():
             return (HandleType("stream"),)
+        case params.AnyValue():
+            return (HandleType("any"),)
         case (
             params.Function()
             | params.Array()
@@ -94,7 +96,6 @@ def _handle_types(param: params.Param) -> tuple[Type, ...]:
             | params.Dict()
             | params.Object()
             | params.Module()
-            | params.AnyValue()
         ):
             return (HandleType(type(param).__name__.lower()),)
         case (

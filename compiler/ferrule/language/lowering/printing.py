@@ -14,10 +14,10 @@ from string import Formatter
 from typing import Any, Final
 
 from ferrule.language.ir import ops
-from ferrule.language.lowering import devices, operators, structures
+from ferrule.language.lowering import anyvalues, devices, operators, structures, texts
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.values import Number, is_run_time
-from ferrule.specs import Boolean, Float64, Int64, Uint8, Uint16, Uint32, Uint64
+from ferrule.language.values import Handle, Number, is_run_time
+from ferrule.specs import Boolean, Float64, Int32, Int64, Uint8, Uint16, Uint32, Uint64, params
 
 _C: Final = re.compile(r"%(?:%|([-+ #0]*)(\d*)(?:\.(\d+))?(?:hh|h|ll|l|j|z|t|L)?([a-zA-Z]))")
 _PYTHON: Final = re.compile(r"([<>])?([-+ ])?(#)?(0)?(\d*)(?:\.(\d+))?([a-zA-Z])?")
@@ -29,8 +29,6 @@ _FLOATS: Final = "eEfFgGaA"
 
 def printf(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> None:
     """`printf(format, values..., end="\\n")`, or `printf(values...)`."""
-    if low.kind == "kernel" and low.state.target != "cpu":
-        low.fail(node, "printf is not supported in a kernel for a GPU yet")
     unknown = [name for name in kwargs if name != "end"]
     if unknown:
         low.fail(node, f"printf has no argument {unknown[0]!r}", expected="end")
@@ -146,6 +144,8 @@ class _Text:
         elif isinstance(value, devices.CallDevice):
             self.literal(f"{value.kind}:")
             self.value(devices.attribute(self.low, value, "index", self.node), spec)
+        elif isinstance(value, Handle) and texts.compares(value):
+            self._handle(value, spec)
         elif isinstance(value, (tuple, list)):
             opening, closing = "()" if isinstance(value, tuple) else "[]"
             self.literal(opening)
@@ -159,9 +159,35 @@ class _Text:
             self.low.fail(
                 self.node,
                 f"{operators.describe(value)} cannot be printed",
-                expected="numbers",
+                expected="numbers, strings, dtypes, devices, and tuples of these",
                 hint=operators.usage_hint(value),
             )
+
+    def _handle(self, value: Handle, spec: _Spec) -> None:
+        """A text, dtype or device."""
+        match value.param:
+            case params.Device():
+                self._text(texts.device_type(self.low, value), spec)
+                self.literal(":")
+                self.value(devices.attribute(self.low, value, "index", self.node), "")
+            case params.DataType():
+                self._text(anyvalues.dtype_text(self.low, value, self.node), spec)
+            case _:
+                self._text(value, spec)
+
+    def _text(self, text: Handle, spec: _Spec) -> None:
+        """A text as it is."""
+        if spec.letter not in ("", "s") or spec.precision is not None:
+            self.low.fail(
+                self.node,
+                f"{operators.describe(text)} is printed as {spec.c('', spec.letter or 's')}",
+                expected="{}, %s, or one with a width",
+            )
+        address, size = text.leaves
+        build = self.low.builder
+        most = build.constant(Int64, Int32.range[1])
+        self.format += f"%{spec.flags.replace('0', '')}{spec.width}.*s"
+        self.values += [build.cast(Int32, build.binary("min", size, most)), address]
 
     def _known(self, value: Any, spec: _Spec) -> None:
         """A value known at compile time: part of the text."""

@@ -27,17 +27,19 @@ def lower_program(
     classes: Mapping[Path, type] | None = None,
     variadic: tuple[str, tuple[str, ...]] | None = None,
     target: Target = "cpu",
+    places: dict[ops.Op, object] | None = None,
 ) -> ops.Program:
     """Lowers a host function whose run-time parameters are those of `signature`.
 
     `constants` holds the parameters that are known at compile time, `classes` the named tuples and
     dataclasses that tuples stand for, `variadic` the name of `*args` and of its parameters.  Raises
-    CompileError.
+    CompileError.  `places` gains where each op comes from (see `places`).
     """
     source = read_source(function)
     state = ProgramState(
         dict(signature.symbols), target, returns=annotation_of(function), name=signature.name
     )
+    state.places = places
     low = Lowering("host", state, Frame(source, dict(constants)), evaluate, decide, execute)
     receiver = Receiver(low, classes or {}, [])
     with low.builder.region() as region:

@@ -12,6 +12,7 @@ from typing import Any, Final, get_args
 from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.wrapper.leaves import leaves_of
 from ferrule.language import faces
+from ferrule.language.containers import type_key_of
 from ferrule.language.examples import changed
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, TensorType, Type
@@ -33,8 +34,8 @@ from ferrule.specs import (
 from ferrule.specs.expr import make, sym_int64
 
 _EXPECTED: Final = (
-    "a dtype, str, bytes, a fake tensor, a spec such as fe.specs.params.Array, Optional of one of "
-    "these, or a tuple of them"
+    "a dtype, str, bytes, Any, a fake tensor, a spec such as fe.Array[str], the class of an "
+    "object, Optional of one of these, or a tuple of them"
 )
 _CLASSES: Final[dict[object, DType]] = {bool: Boolean, int: Int64, float: Float64}
 _TEXTS: Final[dict[object, type[params.String | params.Bytes]]] = {
@@ -53,6 +54,11 @@ def spec_of(low: Lowering, wanted: Any, node: ast.AST, name: str = "result") -> 
         return params.NoneValue(name)
     if isinstance(wanted, type) and wanted in _TEXTS:
         return _TEXTS[wanted](name)
+    if wanted is Any:
+        return params.AnyValue(name)
+    key = type_key_of(wanted)
+    if key is not None:
+        return params.Object(name, key)
     if typing.get_origin(wanted) in _UNIONS:
         return _union(low, get_args(wanted), node, name)
     if typing.get_origin(wanted) is tuple:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from ferrule.language.examples import changed
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType
-from ferrule.language.lowering import exits, operators, return_annotations
+from ferrule.language.lowering import exits, operators, outgoing, return_annotations
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.values import (
     Handle,
@@ -48,6 +48,8 @@ def given_back(low: Lowering, value: Any, node: ast.Return) -> Any:
     if low.kind != "host" or low.frame is not low.root:
         return value
     wanted = return_annotations.declared(low, value, low.state.returns, node)
+    if low.state.returns is Any:
+        return _any(low, wanted, node)
     return _packed(low, wanted, node)
 
 
@@ -104,6 +106,8 @@ def _packed(low: Lowering, value: Any, node: ast.AST) -> Any:
             return _tensor(low, value, node)
         case Handle():
             return _handle(low, value, node)
+        case Maybe() | OneOf():
+            return _any(low, value, node)
     low.fail(
         node,
         f"{_what(low, node)} returns {operators.describe(value)}",
@@ -111,6 +115,31 @@ def _packed(low: Lowering, value: Any, node: ast.AST) -> Any:
         "tuples of these",
         hint=_hint(value),
     )
+
+
+def _any(low: Lowering, value: Any, node: ast.Return) -> Parts:
+    """A value whose kind is known at the call alone."""
+    _require_own(low, value, node)
+    handle = outgoing.as_any(low, value, node)
+    return _handle(low, Handle(params.AnyValue("result"), (handle,), "the result"), node)
+
+
+def _require_own(low: Lowering, value: Any, node: ast.Return) -> None:
+    """No tensor in a value is the caller's, or a part of one."""
+    match value:
+        case TensorView():
+            _tensor(low, value, node)
+        case Maybe(item=item):
+            _require_own(low, item, node)
+        case OneOf(members=members):
+            for _, member in members.values():
+                _require_own(low, member, node)
+        case tuple() | list():
+            for item in value:
+                _require_own(low, item, node)
+        case _ if is_record(value):
+            for each in fields(value):
+                _require_own(low, getattr(value, each.name), node)
 
 
 def _what(low: Lowering, node: ast.AST) -> str:
@@ -122,7 +151,7 @@ def _hint(value: Any) -> str | None:
         return "assign it to a tensor: t = fe.empty(shape, dtype); t[:] = ...; return t"
     if isinstance(value, list):
         return "return a tuple, (x, y)"
-    return operators.usage_hint(value) if isinstance(value, (Maybe, OneOf)) else None
+    return None
 
 
 def _parts(
@@ -198,6 +227,10 @@ def _handle(low: Lowering, handle: Handle, node: ast.AST) -> Parts:
             word = "dtype" if isinstance(param, params.DataType) else "device"
             spec = type(param)("result")
             return _parts(low, f"a {word}", lambda: spec, [Number(handle.leaves[0])])
+        case params.AnyValue():
+            spec = params.AnyValue("result")
+            address = [_address(low, handle.leaves[0])]
+            return _parts(low, "a value of any kind", lambda: spec, address)
         case _ if isinstance(param, _OBJECTS):
             kept = changed(param, name="result", default=params.REQUIRED)
             words = f"an object: {param!r}"

@@ -41,6 +41,7 @@ def execute(low: Lowering, body: list[ast.stmt]) -> Returned | None:
 
 def _statement(low: Lowering, node: ast.stmt, rest: Sequence[Step]) -> bool:
     """Runs a statement; whether it ran those behind it too."""
+    low.builder.at = (low.frame, node)
     match node:
         case ast.If():
             return _if(low, node, rest)

@@ -47,7 +47,7 @@ def compare(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) 
             expected="== or !=",
         )
     if isinstance(other, (str, bytes)) and isinstance(handle.param, (params.String, params.Bytes)):
-        other = _constant(low, other)
+        other = constant(low, other)
     if isinstance(handle.param, params.Device):
         parts = device_parts(low, other, node) if isinstance(other, str) else None
         known = devices.known_equality(handle, other, parts)
@@ -73,7 +73,7 @@ def _same_kind(handle: Handle, other: Any) -> bool:
     return isinstance(other, Handle) and type(other.param) is type(handle.param)
 
 
-def _constant(low: Lowering, text: str | bytes) -> Handle:
+def constant(low: Lowering, text: str | bytes) -> Handle:
     """A text that is known at compile time."""
     data = text.encode() if isinstance(text, str) else text
     address = ops.Value(HandleType("bytes"), "text")
@@ -161,6 +161,20 @@ def length(low: Lowering, text: Handle) -> Number:
         following = build.binary("add", count, build.cast(Int64, begins))
     build.append(ops.For((result,), at, zero, size, one, (zero,), (count,), body.freeze(following)))
     return Number(result)
+
+
+def device_type(low: Lowering, device: Handle) -> Handle:
+    """`d.type` of a device that is known at the call: "" for a type without a name."""
+    build = low.builder
+    kind = build.cast(Int32, device.leaves[0])
+    found = constant(low, "").leaves
+    for name, code in DEVICE_CODES.items():
+        same = build.compare("eq", kind, build.constant(Int32, code))
+        with build.region() as region:
+            text = constant(low, name).leaves
+        then = region.freeze(*text)
+        found = build.if_(same, then, ops.Region((), found), ("text", "text_size"))
+    return Handle(params.String("type"), tuple(found), f"{device.name}.type")
 
 
 def truth(low: Lowering, text: Handle) -> Number:

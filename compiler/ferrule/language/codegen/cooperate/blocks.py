@@ -14,6 +14,7 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import Fault
+from ferrule.language.codegen.cooperate import matrices
 from ferrule.language.codegen.cooperate.coroutines import Coroutines
 from ferrule.language.codegen.cooperate.phased import Phased
 from ferrule.language.codegen.cooperate.phases import split
@@ -21,7 +22,7 @@ from ferrule.language.codegen.cooperate.team import Team
 from ferrule.language.codegen.functions import FunctionLowering
 from ferrule.language.codegen.kernels import Shape
 from ferrule.language.codegen.loops import counted
-from ferrule.language.ir import ops
+from ferrule.language.ir import divergence, ops
 from ferrule.language.ir.types import TensorType
 from ferrule.language.ir.walk import all_ops
 from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR
@@ -60,6 +61,8 @@ def emit_cooperating(
         lowering.coordinates["block_dim", axis] = shape.block[axis]
     width, height, depth = shape.block
     threads = b.mul(b.mul(width, height), depth)
+    if matrices.room(all_ops(kernel.body)):
+        _require_whole_warps(lowering, kernel, threads)
     places, static = _places(kernel)
     team = Team(lowering, kernel, shape, tuple(places), threads)
     flat = all(_is_one(size) for size in shape.block[1:])
@@ -124,9 +127,22 @@ def _memory(lowering: FunctionLowering, kernel: ops.Function, size: ir.Value) ->
 
     lowering.leave = leave
     aligned = b.and_(b.add(b.ptrtoint(memory, I64), e.const_i64(ALIGN - 1)), e.const_i64(-ALIGN))
-    yield b.inttoptr(aligned, PTR)
+    start = b.inttoptr(aligned, PTR)
+    if any(isinstance(op, ops.Shared) and op.kept for op in all_ops(kernel.body)):
+        e.call("memset", [start, e.const_i32(0), size])
+    yield start
     lowering.leave = None
     e.call("free", [memory])
+
+
+def _require_whole_warps(
+    lowering: FunctionLowering, kernel: ops.Function, threads: ir.Value
+) -> None:
+    """Matrices are in the lanes of a warp, all of them."""
+    b = lowering.b
+    rest = b.and_(threads, ir.Constant(I64, ops.WARP_SIZE - 1))
+    fault = divergence.partial_warps(kernel.name)
+    lowering.check(b.icmp_unsigned("==", rest, ir.Constant(I64, 0)), fault, (threads,))
 
 
 def _locate(lowering: FunctionLowering, shape: Shape, number: ir.Value) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.language.codegen.cooperate import atomics, intrinsics, waiting, warps
+from ferrule.language.codegen.cooperate import atomics, intrinsics, matrices, waiting, warps
 from ferrule.language.codegen.cooperate.team import Team
 from ferrule.language.codegen.cooperate.waiting import RECORD, Outcome, State
 from ferrule.language.codegen.functions import FunctionLowering, ThreadOp
@@ -57,8 +57,8 @@ class Coroutines:
 
     def room(self) -> ir.Value:
         """How many bytes the threads of a block take."""
-        each = self.team.lowering.b.add(self.frame_size, ir.Constant(I64, RECORD.size))
-        return self.team.lowering.b.mul(self.team.threads, each)
+        b, own = self.team.lowering.b, RECORD.size + matrices.room(self.sites)
+        return b.mul(self.team.threads, b.add(self.frame_size, ir.Constant(I64, own)))
 
     def run(self, memory: ir.Value) -> None:
         """Runs the block that the coordinates say, in memory that is aligned for frames."""
@@ -266,6 +266,12 @@ class _Thread:
                 self.wait(op, State.IN_WARP, mask=self.lowering.values[mask])
             case ops.Shuffle() | ops.Vote() | ops.Match():
                 self.warp_op(op)
+            case ops.Mma() | ops.LoadMatrix():
+                self.matrix_op(op)
+            case ops.MBarrierWait(barrier, phase):
+                place = self.e.builder.ptrtoint(self.lowering.values[barrier], I64)
+                number = self.lowering.values[phase]
+                self.wait(op, State.AT_MBARRIER, value=place, id=number)
             case _:
                 raise TypeError("shared memory has its place before a block runs")
 
@@ -287,6 +293,20 @@ class _Thread:
         self.wait(op, State.IN_WARP, mask=lowering.values[op.mask], value=lowering.values[bits])
         result = self.simple(lambda b: self.result(b, op))
         lowering.values[op.result] = lowering.values[result]
+
+    def matrix_op(self, op: matrices.MatrixOp) -> None:
+        """Puts the thread's part behind the records, waits, makes its part of the result, and waits
+        again: then nobody needs what is there."""
+        thread, count, _ = self.warp
+        given = ops.Value(matrices.given_type(op), "matrices")
+        self.lowering.values[given] = self.e.index(self.records, RECORD, self.threads)
+        mask = self.lowering.values[op.mask]
+        for each in (matrices.give, matrices.take):
+            b = Builder()
+            with b.region() as region:
+                each(b, op, warps.Warp.of(b, thread, count), given)
+            drive(self.lowering.region(region.freeze()))
+            self.wait(op, State.IN_WARP, mask=mask)
 
     def result(self, b: Builder, op: warps.WarpOp) -> ops.Value:
         """The result of a warp op, of what is given now."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ferrule.language.codegen.cooperate import warps
+from ferrule.language.codegen.cooperate import matrices, warps
 from ferrule.language.codegen.cooperate.numbering import Numbering
 from ferrule.language.ir import divergence, ops
 from ferrule.language.ir.builder import Builder
 from ferrule.specs import Boolean, Int32, Int64, Uint32
 
-AnyWarpOp = ops.WarpBarrier | warps.WarpOp
+AnyWarpOp = ops.WarpBarrier | warps.WarpOp | matrices.MatrixOp
 
 
 def checks(

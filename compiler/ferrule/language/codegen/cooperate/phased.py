@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from llvmlite import ir
 
@@ -16,8 +17,11 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.walk import Work, drive
 from ferrule.runtime.llvm.layouts import I8, I64
 
-_GRAIN = 64
+_GRAIN: Final = 64
 """The number of places of a slot is a multiple of this, so that all slots are aligned."""
+
+_MARGIN: Final = 32
+"""Places before and behind those of the threads: lanes read from side to side without a look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +32,9 @@ class Phased:
     split: Split
 
     def places(self) -> ir.Value:
-        """How many places a slot has, i64."""
+        """How many places a slot has with its margins, i64."""
         b = self.team.lowering.b
-        more = b.add(self.team.threads, ir.Constant(I64, _GRAIN - 1))
+        more = b.add(self.team.threads, ir.Constant(I64, 2 * _MARGIN + _GRAIN - 1))
         return b.and_(more, ir.Constant(I64, -_GRAIN))
 
     def room(self) -> ir.Value:
@@ -45,8 +49,10 @@ class Phased:
         offset = 0
         for slot in self.split.slots:
             at = lowering.b.mul(places, ir.Constant(I64, offset))
-            lowering.values[slot.tensor] = lowering.emitter.index(memory, I8, at)
-            offset += slot.elements * slot.tensor.tensor.dtype.itemsize
+            size = slot.elements * slot.tensor.tensor.dtype.itemsize
+            first = lowering.b.add(at, ir.Constant(I64, _MARGIN * size))
+            lowering.values[slot.tensor] = lowering.emitter.index(memory, I8, first)
+            offset += size
         drive(lowering.region(self.split.body))
 
     def phase(self, lowering: FunctionLowering, op: HostOp) -> Work | None:

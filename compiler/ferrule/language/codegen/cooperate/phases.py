@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 
-from ferrule.language.codegen.cooperate import strided, warps
+from ferrule.language.codegen.cooperate import matrices, strided, warps
 from ferrule.language.codegen.cooperate.kept import Draft, Guard, Slot, Values, new_slot
 from ferrule.language.codegen.cooperate.masks import AnyWarpOp, checks
 from ferrule.language.codegen.cooperate.numbering import Numbering
@@ -34,7 +34,7 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.rewrite import rewrite
 from ferrule.language.ir.walk import all_ops
-from ferrule.specs import Boolean, DType, Int64, Uint32
+from ferrule.specs import Boolean, DType, Int32, Int64, Uint32
 
 Mask = ops.Value | int
 """The mask of a warp op: its number where that is a constant."""
@@ -124,6 +124,8 @@ class _Splitter:
         """Cuts the ops of a region."""
         for op in region.ops:
             match op:
+                case ops.Check() if op in self.uniform.hoisted:
+                    into.done += self.first(op)
                 case _ if op in self.uniform.hoisted:
                     into.done.append(op)
                 case ops.Barrier():
@@ -133,6 +135,8 @@ class _Splitter:
                     self.check(op, into)
                 case ops.Shuffle() | ops.Vote() | ops.Match():
                     self.warp_op(op, into)
+                case ops.Mma() | ops.LoadMatrix():
+                    self.matrix_op(op, into)
                 case ops.If() if waits(op):
                     self.branch(op, into)
                 case ops.For() | ops.While() if waits(op):
@@ -141,6 +145,16 @@ class _Splitter:
                     self.strided(op, form, into)
                 case _:
                     into.pending.append(op)
+
+    def first(self, op: ops.Check) -> list[ops.Op]:
+        """A check that goes alike for all threads, as the first one does it."""
+        b = Builder()
+        with b.region() as region:
+            values = [
+                value if value in self.uniform else b.constant(Int32, 0) for value in op.values
+            ]
+            b.append(replace(op, values=tuple(values)))
+        return region.ops
 
     def flush(self, into: _Open, copies: Copies | None = None) -> None:
         """Ends the phase before a place where threads wait."""
@@ -255,8 +269,15 @@ class _Splitter:
                 result = warps.voted(b, op.op, bits, lanes)
         else:
             with b.region() as region:
-                result = warps.emit(b, op, warp, given)
+                result = self.received(b, op, given)
         into.pending += [*region.ops, ops.Cast(op.result, result)]
+
+    def received(self, b: Builder, op: ops.Shuffle | ops.Match, given: ops.Value) -> ops.Value:
+        """What a lane gets."""
+        warp = self.number.warp
+        if isinstance(op, ops.Shuffle) and (far := warps.distance(op, self.number_of)):
+            return warp.neighbour(b, op, far, given)
+        return warps.emit(b, op, warp, given)
 
     def give(self, op: warps.WarpOp, into: _Open) -> ops.Value:
         """The slot in which each thread leaves its value."""
@@ -271,6 +292,22 @@ class _Splitter:
                 into.pending += region.ops
         self.flush(into, [(given, value)])
         return given
+
+    def matrix_op(self, op: matrices.MatrixOp, into: _Open) -> None:
+        """What the lanes have of matrices goes into a slot; then each takes what it needs."""
+        kind = matrices.given_type(op)
+        self.scratch.append(Slot(ops.Value(kind, "matrices"), matrices.given_count(op)))
+        given = self.scratch[-1].tensor
+        self.uniform.values.add(given)
+        b, warp = Builder(), self.number.warp
+        with b.region() as gives:
+            matrices.give(b, op, warp, given)
+        into.pending += gives.ops
+        self.flush(into)
+        self.check(op, into)
+        with b.region() as takes:
+            matrices.take(b, op, warp, given)
+        into.pending += takes.ops
 
     def check(self, op: AnyWarpOp, into: _Open) -> None:
         """Checks that the lanes of the mask are there, where that is not known."""
@@ -288,10 +325,15 @@ class _Splitter:
         self.flush(into)
 
     def known(self, mask: ops.Value) -> Mask:
-        match self.makers.get(mask):
+        number = self.number_of(mask)
+        return mask if number is None else number
+
+    def number_of(self, value: ops.Value) -> int | None:
+        """The number that a value is, where that is a constant."""
+        match self.makers.get(value):
             case ops.Constant(_, int(number)):
                 return number
-        return mask
+        return None
 
     def active(self, into: _Open) -> ops.Value:
         """A slot that has, for the first thread of each warp, the lanes that run a region."""

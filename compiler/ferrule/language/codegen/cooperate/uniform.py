@@ -69,6 +69,8 @@ class Uniform:
                 if masked or count is not None or not (number is None or number in self):
                     raise Divergent
                 return False
+            case ops.MBarrierWait():
+                raise Divergent
             case _ if isinstance(op, ops.Synchronising):
                 return False
             case ops.If() if waits(op):
@@ -77,6 +79,9 @@ class Uniform:
                 return self.counted(op, dirty, masked)
             case ops.While() if waits(op):
                 return self.conditional(op, dirty, masked)
+        if isinstance(op, ops.Check) and op.inserted and not masked and op.condition in self:
+            self.hoisted.add(op)
+            return dirty
         if self.is_uniform(op, dirty or masked, masked):
             self.hoisted.add(op)
             self.values.update(results_of(op))
@@ -201,6 +206,8 @@ def _writes(op: ops.Op) -> bool:
     match op:
         case ops.Store(tensor):
             return not tensor.tensor.is_own
-        case ops.Atomic() | ops.Check():
+        case ops.Check(inserted=inserted):
+            return not inserted
+        case ops.Atomic():
             return True
     return False

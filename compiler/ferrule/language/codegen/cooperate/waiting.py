@@ -24,12 +24,12 @@ RECORD: Final = Layout(
     "wait",
     [
         Field("handle", PTR),
-        Field("value", I64),  # what the thread brings
+        Field("value", I64),  # what the thread brings; where its barrier in shared memory is
         Field("given", I64),  # what it has brought, for those that were let go with it
         Field("state", I32),
         Field("site", I32),  # which op of the text it waits at; of a failed thread, its fault
         Field("mask", I32),  # of a warp op
-        Field("id", I32),  # of a barrier
+        Field("id", I32),  # of a barrier; of one in shared memory the phase
         Field("count", I32),  # of a barrier; 0 where it is none
     ],
 )
@@ -43,6 +43,7 @@ class State(IntEnum):
     FAILED = 2
     AT_BARRIER = 3
     IN_WARP = 4
+    AT_MBARRIER = 5
 
 
 class Outcome(IntEnum):
@@ -96,6 +97,8 @@ class _Settle:
                 self.pass_barrier(record)
             with e.if_then(e.icmp("eq", state, e.const_i32(State.IN_WARP))):
                 self.pass_warp(thread, record)
+            with e.if_then(e.icmp("eq", state, e.const_i32(State.AT_MBARRIER))):
+                self.pass_mbarrier(record)
         e.ret(e.load(self.outcome, I32))
 
     def at_least(self, outcome: Outcome) -> None:
@@ -145,6 +148,15 @@ class _Settle:
         with e.if_then(e.icmp("eq", e.load(absent, I32), e.const_i32(0))):
             with lanes(e, self.records, self.count, thread, record) as (_, other):
                 self.let_go(other)
+
+    def pass_mbarrier(self, record: ir.Value) -> None:
+        """Lets a thread go if its phase has ended: the barrier, in its lowest bit, has another."""
+        e, b = self.e, self.b
+        place = b.inttoptr(e.load_field(record, RECORD, "value"), PTR)
+        known = b.trunc(e.load(place, I64), I1)
+        phase = b.trunc(e.load_field(record, RECORD, "id"), I1)
+        with e.if_then(b.xor(known, phase)):
+            self.let_go(record)
 
     def let_go(self, record: ir.Value) -> None:
         e = self.e
@@ -260,6 +272,7 @@ class _Blame:
             state = e.load_field(record, RECORD, "state")
             with e.if_then(e.icmp("ne", state, e.const_i32(State.DONE))):
                 site = b.shl(e.load_field(record, RECORD, "site"), e.const_i32(1))
+                self.mbarrier(thread, record, state, site)
                 with b.if_else(e.icmp("eq", state, e.const_i32(State.AT_BARRIER))) as (then, other):
                     with then:
                         self.barrier(record)
@@ -275,6 +288,16 @@ class _Blame:
         e.store(self.b.sext(e.load_field(record, RECORD, "count"), I64), self.named)
         with threads(e, self.records, self.count, "other") as (number, other):
             self.note(number, same_barrier(e, record, other))
+
+    def mbarrier(self, thread: ir.Value, record: ir.Value, state: ir.Value, site: ir.Value) -> None:
+        """Ends the function where a thread waits at a barrier in shared memory."""
+        e = self.e
+        with e.if_then(e.icmp("eq", state, e.const_i32(State.AT_MBARRIER))):
+            with threads(e, self.records, self.count, "other") as (number, other):
+                self.note(number, _alike(e, record, other, State.AT_MBARRIER, ("site",)))
+            e.store(self.count, self.named)
+            e.store(thread, self.missing)
+            self.finish(site)
 
     def warp(self, thread: ir.Value, record: ir.Value) -> None:
         """Who is in the warp op of a thread."""

@@ -58,6 +58,27 @@ class Warp:
         lane = b.select(reachable, source, self.lane)
         return b.load(given, (b.binary("add", self.first, lane),))
 
+    def neighbour(self, b: Builder, op: ops.Shuffle, distance: int, given: ops.Value) -> ops.Value:
+        """What `shuffled` gives where all lanes take part, and the distance is known.
+
+        Threads side by side read side by side, all of them, so that these are vectors; `given` has
+        room before its first and behind its last place.
+        """
+        far, own = b.constant(Int32, distance), b.load(given, (self.thread,))
+        above, below = (b.binary(way, self.thread, far) for way in ("add", "sub"))
+        last = b.constant(Int32, ops.WARP_SIZE - distance)
+        there = b.compare("lt", above, self.count)
+        match op.op:
+            case "up":
+                return b.select(b.compare("ge", self.lane, far), b.load(given, (below,)), own)
+            case "down":
+                within = b.binary("and", there, b.compare("lt", self.lane, last))
+                return b.select(within, b.load(given, (above,)), own)
+            case _:
+                low = b.compare("eq", b.binary("and", self.lane, far), b.constant(Int32, 0))
+                upper = b.select(there, b.load(given, (above,)), own)
+                return b.select(low, upper, b.load(given, (below,)))
+
     def gathered(
         self, b: Builder, mask: ops.Value, holds: Callable[[ops.Value], ops.Value]
     ) -> ops.Value:
@@ -78,6 +99,16 @@ class Warp:
         hints = ops.LoopHints(unroll=1, vectorize=False)
         b.append(ops.For((result,), index, zero, stop, one, initial, (bits,), frozen, hints))
         return result
+
+
+def distance(op: ops.Shuffle, known: Callable[[ops.Value], int | None]) -> int | None:
+    """How far the lanes are from each other, if all take part and `neighbour` can tell."""
+    lane, clamp = known(op.lane), known(op.clamp)
+    if lane is None or known(op.mask) != ALL or not 0 < lane < ops.WARP_SIZE:
+        return None
+    whole = 0 if op.op == "up" else ops.WARP_SIZE - 1
+    power = op.op != "bfly" or lane & (lane - 1) == 0
+    return lane if op.op != "idx" and clamp == whole and power else None
 
 
 def emit(b: Builder, op: WarpOp, warp: Warp, given: ops.Value) -> ops.Value:

@@ -1,0 +1,96 @@
+"""What a launch asks for besides its sizes, as an array of `CUlaunchAttribute` on the stack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from llvmlite import ir
+
+from ferrule.compiler.cuda.driver import ATTRIBUTE, CLUSTER, EVENT, LaunchAttribute
+from ferrule.runtime.llvm.emitter import Emitter
+from ferrule.runtime.llvm.layouts import I8
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An event that a launch records: its address, and the flags of `cuEventRecordWithFlags`."""
+
+    handle: ir.Value
+    flags: int = 0
+    at_block_start: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The attributes of a launch; what is not said the driver decides.
+
+    `cluster`: blocks along x, y and z, i32 each.  `programmatic`: it may begin before the launch
+    before it on the stream has ended.  `priority`: i32, as of streams, the lower the sooner.
+    `carveout`: the part of an SM's memory that is to be shared memory, in percent.
+    """
+
+    cluster: tuple[ir.Value, ir.Value, ir.Value] | None = None
+    cooperative: bool = False
+    programmatic: bool = False
+    priority: ir.Value | None = None
+    carveout: int | None = None
+    completion: Event | None = None
+    programmatic_event: Event | None = None
+
+
+def store_attributes(emitter: Emitter, asked: Asked) -> tuple[ir.Value, int]:
+    """Where the attributes are, null without any, and how many."""
+    stores = list(_stores(emitter, asked))
+    if not stores:
+        return emitter.null(), 0
+    first = emitter.alloca(ATTRIBUTE, len(stores), name="attributes")
+    for number, (kind, store) in enumerate(stores):
+        at = emitter.index(first, I8, number * ATTRIBUTE.size)
+        emitter.store_field(at, ATTRIBUTE, "id", emitter.const_i32(kind))
+        store(emitter.field_ptr(at, ATTRIBUTE, "value"))
+    return first, len(stores)
+
+
+def _stores(
+    emitter: Emitter, asked: Asked
+) -> list[tuple[LaunchAttribute, Callable[[ir.Value], None]]]:
+    """The kind of each attribute, and what stores its value."""
+    one = emitter.const_i32(1)
+    found: list[tuple[LaunchAttribute, Callable[[ir.Value], None]]] = []
+    if asked.cluster is not None:
+        store = partial(_store_cluster, emitter, asked.cluster)
+        found.append((LaunchAttribute.CLUSTER_DIMENSION, store))
+    numbers = (
+        (LaunchAttribute.COOPERATIVE, one if asked.cooperative else None),
+        (LaunchAttribute.PROGRAMMATIC_STREAM_SERIALIZATION, one if asked.programmatic else None),
+        (LaunchAttribute.PRIORITY, asked.priority),
+        (
+            LaunchAttribute.PREFERRED_SHARED_MEMORY_CARVEOUT,
+            None if asked.carveout is None else emitter.const_i32(asked.carveout),
+        ),
+    )
+    found += [(kind, partial(emitter.store, value)) for kind, value in numbers if value is not None]
+    events = (
+        (LaunchAttribute.LAUNCH_COMPLETION_EVENT, asked.completion),
+        (LaunchAttribute.PROGRAMMATIC_EVENT, asked.programmatic_event),
+    )
+    found += [
+        (kind, partial(_store_event, emitter, event)) for kind, event in events if event is not None
+    ]
+    return found
+
+
+def _store_cluster(
+    emitter: Emitter, cluster: tuple[ir.Value, ir.Value, ir.Value], at: ir.Value
+) -> None:
+    for axis, blocks in zip(CLUSTER.names, cluster, strict=True):
+        emitter.store_field(at, CLUSTER, axis, blocks)
+
+
+def _store_event(emitter: Emitter, event: Event, at: ir.Value) -> None:
+    emitter.store_field(at, EVENT, "event", event.handle)
+    emitter.store_field(at, EVENT, "flags", emitter.const_i32(event.flags))
+    starts = emitter.const_i32(int(event.at_block_start))
+    emitter.store_field(at, EVENT, "triggerAtBlockStart", starts)

@@ -1,0 +1,75 @@
+"""libdevice, NVIDIA's library of mathematical functions as LLVM's bitcode: where it is, linking it.
+
+Its functions are those of the libdevice user's guide; a module calls what it needs of them, and the
+rest goes.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from llvmlite import binding as llvm
+
+from ferrule.compiler.cuda.assembling import find_ptxas
+from ferrule.compiler.errors import CompileError, Diagnostic
+
+PREFIX: Final = "__nv_"
+_FILE: Final = "libdevice.10.bc"
+_BELOW: Final = Path("nvvm") / "libdevice" / _FILE
+
+
+@cache
+def libdevice() -> bytes:
+    """The bitcode.  CompileError where there is none."""
+    for path in _places():
+        if path.is_file():
+            return path.read_bytes()
+    raise CompileError(
+        Diagnostic(
+            f"there is no {_FILE}, which --libdevice needs",
+            hint="install the package nvidia-cuda-nvcc, or set CUDA_HOME to a CUDA toolkit; without "
+            "--libdevice ferrule's own functions are used",
+        )
+    )
+
+
+def _places() -> Iterator[Path]:
+    """Where it may be: as cuda-pathfinder says, below a toolkit, or in a Python package."""
+    if importlib.util.find_spec("cuda") and importlib.util.find_spec("cuda.pathfinder"):
+        pathfinder = importlib.import_module("cuda.pathfinder")
+        find = getattr(pathfinder, "find_bitcode_lib", None)
+        try:
+            found = None if find is None else find("device")
+        except RuntimeError:
+            found = None
+        if found is not None:
+            yield Path(found)
+    homes = (os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH"))
+    yield from (Path(home) / _BELOW for home in homes if home)
+    spec = importlib.util.find_spec("nvidia")
+    for folder in () if spec is None else spec.submodule_search_locations or ():
+        yield from sorted(Path(folder).glob(f"*/{_BELOW}"))
+    ptxas = find_ptxas()
+    if ptxas is not None:
+        yield Path(ptxas).resolve().parent.parent / _BELOW
+    yield Path("/usr/local/cuda") / _BELOW
+
+
+def link_libdevice(module: Any, context: Any) -> None:
+    """Makes what a module calls of libdevice a part of it, if it calls anything."""
+    if not any(function.name.startswith(PREFIX) for function in module.functions):
+        return
+    kept = {function.name for function in module.functions if not function.is_declaration}
+    library = llvm.parse_bitcode(libdevice(), context)
+    library.triple, library.data_layout = module.triple, module.data_layout
+    module.link_in(library)
+    for function in module.functions:
+        if not function.is_declaration and function.name not in kept:
+            function.linkage = "internal"
+    module.verify()

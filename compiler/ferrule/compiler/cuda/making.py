@@ -1,0 +1,61 @@
+"""What options say about the making of kernels, behind the choice of a target."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.options import Options
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceOptions:
+    """How kernels are made; `archs` are the architectures, each once."""
+
+    archs: tuple[str, ...]
+    opt_level: int = 3
+    cubin: bool = False
+    ptxas_options: tuple[str, ...] = ()
+    line_info: bool = False
+    fast_math: bool = False
+    libdevice: bool = False
+    noalias: bool = False
+    paths: bool = True
+    """Whether the code names source files with their folders."""
+
+    @property
+    def assembling(self) -> tuple[str, ...]:
+        """The options of ptxas."""
+        lines = ("-lineinfo",) if self.line_info else ()
+        return (f"-O{self.opt_level}", *lines, *self.ptxas_options)
+
+
+def device_options(options: Options) -> DeviceOptions:
+    """Those of a compilation whose architectures have been chosen."""
+    assert isinstance(options.gpu_arch, str)
+    if options.ptxas_options and not (options.cubin or options.keep_cubin):
+        raise CompileError(
+            Diagnostic(
+                "--ptxas-options are for ptxas, but the driver will assemble these kernels",
+                hint="add --cubin, which assembles them here",
+            )
+        )
+    return DeviceOptions(
+        tuple(options.gpu_arch.split(",")),
+        options.opt_level,
+        options.cubin or options.keep_cubin,
+        _words(options.ptxas_options),
+        options.generate_line_info,
+        options.fast_math,
+        options.libdevice,
+        options.noalias,
+        not options.strip_paths,
+    )
+
+
+def _words(text: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise CompileError(f"--ptxas-options {text!r} cannot be read: {error}") from None

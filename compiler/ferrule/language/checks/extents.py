@@ -1,0 +1,63 @@
+"""The memory that the elements of a tensor may be in: where it begins, and how many bytes it has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ferrule.language.checks import sizes
+from ferrule.language.checks.memory import Memory, span
+from ferrule.language.checks.proving import Prover
+from ferrule.language.ir import ops
+from ferrule.language.ir.builder import Builder
+from ferrule.specs import Int64
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """The bytes of a tensor's memory before its first element, and from there on: Int64 values."""
+
+    before: ops.Value
+    behind: ops.Value
+
+
+@dataclass(slots=True)
+class Extents:
+    """The memory of a function's roots.
+
+    `rooms`: of parameters that are views.  `dynamic`: the tensors in dynamic shared memory, by the
+    byte where they begin; `smem`: how many bytes of it there are.
+    """
+
+    memory: Memory
+    prover: Prover
+    rooms: dict[ops.Value, Room] = field(default_factory=dict)
+    dynamic: dict[ops.Value, int] = field(default_factory=dict)
+    smem: ops.Value | None = None
+
+    def base(self, b: Builder, root: ops.Value) -> tuple[ops.Value, ops.Value] | None:
+        """The address where the memory of a root begins, and its bytes, as far as it is known."""
+        if root in self.rooms:
+            room = self.rooms[root]
+            begin = b.binary("sub", sizes.address(b, root), room.before)
+            return begin, b.binary("add", room.before, room.behind)
+        if root in self.dynamic:
+            assert self.smem is not None, "a kernel with dynamic shared memory is told its size"
+            offset = b.constant(Int64, self.dynamic[root])
+            return b.binary("sub", sizes.address(b, root), offset), self.smem
+        size = sizes.bytes_of(b, root)
+        return None if size is None else (sizes.address(b, root), size)
+
+    def is_inside(self, tensor: ops.Value, indices: tuple[ops.Value, ...], root: ops.Value) -> bool:
+        """Whether it is known that an element is in the memory of a root."""
+        type_, room = tensor.tensor, None if root in self.rooms else span(root.tensor)
+        low = self.memory.offset(tensor)
+        if room is None or low is None or root in self.dynamic:
+            return False
+        high = low + type_.dtype.itemsize
+        for index, stride in zip(indices, type_.strides, strict=True):
+            if not isinstance(stride, int) or stride < 0:
+                return False
+            least, most = self.prover.range(index)
+            low += least * stride * type_.dtype.itemsize
+            high += most * stride * type_.dtype.itemsize
+        return 0 <= low and high <= room

@@ -1,0 +1,77 @@
+"""What is said of a fault that a check finds, in one form for all of them.
+
+The values of a fault are two numbers, then, in a kernel, block x, y, z and thread x, y, z.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from ferrule.compiler.artefacts import Fault, Location, literal
+
+_MOST_LINES: Final = 4
+_RUNNING: Final = " in block ({}, {}, {}), thread ({}, {}, {})"
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The place of an op: its function, whether that is a kernel, and where it is written."""
+
+    function: str
+    in_kernel: bool
+    location: Location | None
+
+    def fault(self, kind: str, text: str) -> Fault:
+        """A fault there; `text` has the placeholders of its numbers."""
+        location = self.location
+        at = "" if location is None else literal(f" at {location.file}:{location.line}")
+        running = _RUNNING if self.in_kernel else ""
+        comma = "," if at or running else ""
+        message = f"{literal(self.function)}: {text}{comma}{at}{running}"
+        return Fault(kind, message, location)
+
+
+def out_of_dim(where: Where, name: str, axis: int) -> Fault:
+    """An index is not in range; its numbers: the index, and the size of the dim."""
+    text = f"index {{}} is out of range for dim {axis} of {literal(name)}, which has {{}}"
+    return where.fault("IndexError", text)
+
+
+def out_of_memory(where: Where, name: str, dtype: str) -> Fault:
+    """An element is not in memory; its numbers: which element it is, and how many there are."""
+    text = f"element {{}} is out of range for {literal(name)}, which has {{}} elements of {dtype}"
+    return where.fault("IndexError", text)
+
+
+def division(where: Where) -> Fault:
+    """An integer is divided by zero."""
+    return where.fault("ZeroDivisionError", "an integer is divided by zero")
+
+
+def misaligned(where: Where, name: str, align: int) -> Fault:
+    """A tensor is not aligned as its type says; its number: how many bytes past a multiple."""
+    text = f"{literal(name)} begins {{}} bytes past a multiple of {align}, to which it is aligned"
+    return where.fault("ValueError", text)
+
+
+def race(where: Where, name: str, does: str, did: str, there: str) -> Fault:
+    """Two threads use an element at once; its numbers: the element, and the other thread's.
+
+    `there`: where the other one may have done so, see `lines`.
+    """
+    text = (
+        f"element {{}} of {literal(name)} is {does}, and thread number {{}} has {did} it{there}"
+        " since the last barrier"
+    )
+    return where.fault("RaceError", text)
+
+
+def lines(places: Iterable[Location | None]) -> str:
+    """One or more places, by their lines."""
+    found = sorted({place.line for place in places if place is not None})
+    if not found or len(found) > _MOST_LINES:
+        return ""
+    *first, last = map(str, found)
+    return f" in line {', '.join(first)} or {last}" if first else f" in line {last}"

@@ -1,0 +1,314 @@
+"""The checks of one function: a kernel or the host function."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from ferrule.compiler.artefacts import Fault
+from ferrule.language.checks import faults, sizes
+from ferrule.language.checks.extents import Extents
+from ferrule.language.checks.faults import Where
+from ferrule.language.checks.linear import Forms
+from ferrule.language.checks.memory import Index, Memory, span
+from ferrule.language.checks.places import Places
+from ferrule.language.checks.proving import Prover, Sizes
+from ferrule.language.checks.races import Access, Met, kind_of, watched
+from ferrule.language.checks.shadow import Clock, Watch, shadow_type
+from ferrule.language.codegen.launched import Launched
+from ferrule.language.ir import ops
+from ferrule.language.ir.builder import Builder, OpenRegion
+from ferrule.language.ir.rewrite import with_regions
+from ferrule.language.ir.types import TensorType
+from ferrule.language.ir.walk import Work, all_ops
+from ferrule.specs import AddressSpace, DType, Int64, Uint8
+from ferrule.specs.expr import INT64_MAX
+
+_DONE = {
+    "read": ("read", "read"),
+    "write": ("written", "written"),
+    "atomic": ("changed by an atomic", "changed"),
+}
+
+
+@dataclass(slots=True)
+class Checked:
+    """A function under construction: `head` are ops at its beginning, `finished` inner regions."""
+
+    function: ops.Function
+    places: Places
+    prover: Prover
+    memory: Memory
+    extents: Extents
+    b: Builder = field(default_factory=Builder)
+    head: Builder = field(default_factory=Builder)
+    begin: OpenRegion = field(default_factory=OpenRegion)
+    finished: list[ops.Region] = field(default_factory=list)
+    watched: dict[Access, Met] = field(default_factory=dict)
+    shadows: dict[Hashable, ops.Value] = field(default_factory=dict)
+    granule: int = 1
+    clock: Clock | None = None
+    thread: tuple[ops.Value, ...] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        program: ops.Program,
+        function: ops.Function,
+        places: Places,
+        known: Launched,
+        sizes: Sizes | None = None,
+    ) -> Checked:
+        """A function of which nothing is done yet; `known` and `sizes` are of its launches."""
+        prover, memory = Prover.of(known, program.relations, sizes), Memory()
+        checked = cls(function, places, prover, memory, Extents(memory, prover))
+        for op in all_ops(function.body):
+            checked.memory.take(op)
+            if isinstance(op, ops.DynamicShared):
+                checked.extents.dynamic[op.result] = op.offset
+        return checked
+
+    @property
+    def in_kernel(self) -> bool:
+        """Whether many threads run it."""
+        return self.function.kind == "kernel"
+
+    def build(self) -> ops.Region:
+        """The function's body, when `region` has gone through it."""
+        body = self.finished.pop()
+        return ops.Region((*self.begin.ops, *body.ops), body.yields)
+
+    def start(self) -> None:
+        """Begins a kernel: finds what has to be watched, and makes shadows for it."""
+        tensors = (op.result for op in all_ops(self.function.body) if isinstance(op, ops.SimpleOp))
+        shared = [t for t in tensors if isinstance(t.type, TensorType) and t.type.is_shared]
+        pieces = {tensor: self.piece(tensor) for tensor in shared}
+        every = [op for op in all_ops(self.function.body) if isinstance(op, ops.SimpleOp)]
+        forms = Forms({op.result: op for op in every}, self.prover.launched.blocks)
+        self.watched = watched(self.function, pieces, forms)
+        if not self.watched:
+            return
+        self.granule = sizes.granule_of(self.function)
+        with self.head.region(self.begin):
+            self.clock = Clock.begin(self.head, list(all_ops(self.function.body)))
+            for piece in dict.fromkeys(pieces[op.tensor] for op in self.watched):
+                self.shadows[piece] = self.shadow(piece)
+
+    def piece(self, tensor: ops.Value) -> Hashable:
+        """What piece of shared memory a tensor is in."""
+        root = self.memory.origin(tensor).root
+        return "dynamic" if root in self.extents.dynamic else root
+
+    def shadow(self, piece: Hashable) -> ops.Value:
+        """A shadow for a piece of shared memory."""
+        b = self.head
+        if isinstance(piece, ops.Value):
+            room = span(piece.tensor) or 1
+            result = ops.Value(shadow_type(-(-room // self.granule)), "shadow")
+            b.append(ops.Shared(result, kept=True))
+            return result
+        assert self.extents.smem is not None, "a kernel with dynamic shared memory is told its size"
+        b.append(ops.Shared(ops.Value(shadow_type(1), "shadow"), kept=True))
+        whole = TensorType(Uint8, (INT64_MAX,), (1,), 16, AddressSpace.smem)
+        behind = b.view(b.dynamic_shared(whole), whole, (sizes.shadow_start(b, self.extents.smem),))
+        return b.view(behind, shadow_type(None))
+
+    # ---- going through ----
+
+    def region(self, region: ops.Region) -> Work:
+        """Puts a region with checks at the end of `finished`."""
+        with self.b.region() as opened:
+            for op in region.ops:
+                match op:
+                    case ops.If() | ops.For() | ops.While() | ops.Parallel():
+                        yield self.structured(op)
+                    case _:
+                        self.simple(op)
+        self.finished.append(opened.freeze(*region.yields))
+
+    def structured(self, op: ops.RegionOp) -> Work:
+        """An op with regions: what is known inside is forgotten behind it."""
+        done: list[ops.Region] = []
+        match op:
+            case ops.If(_, condition, then, otherwise):
+                for side, holds in ((then, True), (otherwise, False)):
+                    with self.prover.under(condition, holds):
+                        yield self.region(side)
+                    done.append(self.finished.pop())
+            case ops.While(test=test, body=body):
+                with self.prover.scope():
+                    yield self.region(test)
+                    done.append(self.finished.pop())
+                    with self.prover.under(test.yields[0], True):
+                        yield self.region(body)
+                    done.append(self.finished.pop())
+            case ops.For(body=body) | ops.Parallel(body=body):
+                with self.prover.scope():
+                    self.indices(op)
+                    yield self.region(body)
+                done.append(self.finished.pop())
+        self.b.append(with_regions(op, done))
+
+    def indices(self, op: ops.For | ops.Parallel) -> None:
+        """Takes in the index of a loop."""
+        if isinstance(op, ops.For):
+            self.prover.index(op)
+            return
+        for index, extent in zip(op.indices, op.extents, strict=True):
+            self.prover.bounded(index, extent)
+
+    def simple(self, op: ops.Op) -> None:
+        """An op without regions, behind the checks that it needs."""
+        match op:
+            case ops.Binary(_, "floordiv" | "mod", _, divisor) if _is_integer(divisor):
+                self.division(op, divisor)
+            case ops.Load(_, tensor, indices) | ops.Store(tensor, indices):
+                self.access(op, tensor, indices)
+            case ops.Atomic(_, _, tensor, indices):
+                self.access(op, tensor, indices)
+        self.b.append(op)
+        self.prover.take(op)
+        if self.clock is not None:
+            self.clock.passed(self.b, op)
+
+    # ---- what is checked ----
+
+    def running(self) -> tuple[ops.Value, ...]:
+        """Block and thread, in a kernel."""
+        if self.thread is None:
+            registers: tuple[ops.Register, ...] = ("block_idx", "thread_idx") * self.in_kernel
+            with self.head.region(self.begin):
+                self.thread = tuple(
+                    self.head.special(register, axis) for register in registers for axis in range(3)
+                )
+        return self.thread
+
+    def check(self, condition: ops.Value, fault: Fault, *numbers: ops.Value) -> None:
+        """A check with these numbers, and the thread that runs it."""
+        self.b.append(ops.Check(condition, fault, (*numbers, *self.running()), inserted=True))
+
+    def where(self, op: ops.Op) -> Where:
+        """The place of an op."""
+        return Where(self.function.name, self.in_kernel, self.places.at(op))
+
+    def division(self, op: ops.Binary, divisor: ops.Value) -> None:
+        """A divisor that may be zero."""
+        low, high = self.prover.range(divisor)
+        if low > 0 or high < 0:
+            return
+        assert isinstance(divisor.type, DType)
+        zero = self.b.constant(divisor.type, 0)
+        self.check(self.b.compare("ne", divisor, zero), faults.division(self.where(op)))
+
+    def access(self, op: Access, tensor: ops.Value, indices: tuple[ops.Value, ...]) -> None:
+        """An access to an element."""
+        origin, where = self.memory.origin(tensor), self.where(op)
+        for index in self.memory.indices(tensor, indices):
+            self.index(index, where)
+        if not origin.inside and not tensor.tensor.is_own:
+            self.element(tensor, indices, origin.root, where)
+        for view, align in origin.claims:
+            self.alignment(view, align, where)
+        if op in self.watched:
+            self.race(op, tensor, indices, where)
+
+    def index(self, index: Index, where: Where) -> None:
+        """An index along a dim."""
+        b, dim = self.b, index.tensor.tensor.shape[index.axis]
+        if dim == INT64_MAX:
+            return
+        low = self.prover.range(index.value)[0] >= 0
+        if low and self.prover.is_below(index.value, dim):
+            return
+        at = b.cast(Int64, index.value)
+        size = b.constant(Int64, dim) if isinstance(dim, int) else b.size(Int64, dim)
+        below = self.prover.is_below(index.value, dim)
+        sides = [] if below else [b.compare("lt", at, size)]
+        sides += [] if low else [b.compare("ge", at, b.constant(Int64, 0))]
+        ok = sides[0] if len(sides) == 1 else b.binary("and", *sides)
+        fault = faults.out_of_dim(where, index.tensor.hint, index.axis)
+        self.check(ok, fault, at, size)
+        self.prover.passed(index.value, dim)
+
+    def element(
+        self, tensor: ops.Value, indices: tuple[ops.Value, ...], root: ops.Value, where: Where
+    ) -> None:
+        """An element that may be outside of what its tensor is a view of."""
+        b, itemsize = self.b, tensor.tensor.dtype.itemsize
+        found = (
+            None if self.extents.is_inside(tensor, indices, root) else self.extents.base(b, root)
+        )
+        if found is None:
+            return
+        begin, size = found
+        offset = b.binary("sub", sizes.address(b, tensor, indices), begin)
+        last = b.binary("sub", size, b.constant(Int64, itemsize))
+        low = b.compare("ge", offset, b.constant(Int64, 0))
+        ok = b.binary("and", low, b.compare("le", offset, last))
+        numbers = (self.divided(value, itemsize) for value in (offset, size))
+        name = "dynamic shared memory" if root in self.extents.dynamic else self.name(root)
+        fault = faults.out_of_memory(where, name, tensor.tensor.dtype.name)
+        self.check(ok, fault, *numbers)
+
+    def divided(self, offset: ops.Value, size: int) -> ops.Value:
+        """A number of bytes as one of elements, of a size that is a power of two."""
+        bits = self.b.constant(Int64, size.bit_length() - 1)
+        return self.b.binary("shr", offset, bits)
+
+    def name(self, root: ops.Value) -> str:
+        """What a root is called."""
+        shared = isinstance(root.type, TensorType) and root.type.is_shared
+        return "shared memory" if shared else root.hint
+
+    def alignment(self, view: ops.Value, align: int, where: Where) -> None:
+        """A view that begins at an address which has to be a multiple of `align`."""
+        if view.tensor.is_own:
+            return
+        b = self.b
+        past = b.binary("and", sizes.address(b, view), b.constant(Int64, align - 1))
+        ok = b.compare("eq", past, b.constant(Int64, 0))
+        self.check(ok, faults.misaligned(where, view.hint, align), past)
+
+    # ---- races ----
+
+    def race(
+        self, op: Access, tensor: ops.Value, indices: tuple[ops.Value, ...], where: Where
+    ) -> None:
+        """An access to shared memory that may meet others."""
+        b, clock = self.b, self.clock
+        assert clock is not None, "a kernel begins with a clock if anything is watched"
+        with ExitStack() as inside:
+            region = inside.enter_context(b.region()) if clock.partly else None
+            self.meet(op, tensor, indices, where)
+        if region is not None:
+            b.if_(clock.is_watched(b), region.freeze(), ops.Region(), ())
+
+    def meet(
+        self, op: Access, tensor: ops.Value, indices: tuple[ops.Value, ...], where: Where
+    ) -> None:
+        """Looks up who has used an element, and keeps that the running thread does."""
+        b, clock, kind, itemsize = self.b, self.clock, kind_of(op), tensor.tensor.dtype.itemsize
+        found = self.extents.base(b, self.memory.origin(tensor).root)
+        assert clock is not None and found is not None, "shared memory has a size"
+        offset = b.binary("sub", sizes.address(b, tensor, indices), found[0])
+        number, first = (self.divided(offset, size) for size in (itemsize, self.granule))
+        shadow, stamp, me = self.shadows[self.piece(tensor)], clock.stamp(b), clock.name(b)
+        for step in range(itemsize // self.granule):
+            granule = b.binary("add", first, b.constant(Int64, step)) if step else first
+            watch = Watch(b, clock, shadow, granule, stamp, me)
+            for other, accesses in self.watched[op].items():
+                met = watch.meet(other)
+                there = [self.places.at(access) for access in accesses]
+                words = (_DONE[kind][0], _DONE[other][1], faults.lines(there))
+                fault = faults.race(where, self.called(tensor), *words)
+                self.check(b.unary("not", met.clashes), fault, number, met.other)
+            watch.record(kind)
+
+    def called(self, tensor: ops.Value) -> str:
+        """What the piece of shared memory of a tensor is called."""
+        return "dynamic shared memory" if self.piece(tensor) == "dynamic" else "shared memory"
+
+
+def _is_integer(value: ops.Value) -> bool:
+    return isinstance(value.type, DType) and value.type.is_integer

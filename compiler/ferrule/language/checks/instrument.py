@@ -1,0 +1,146 @@
+"""The pass of `--enable-checks`: a program with a check before each op that may go wrong.
+
+What is checked, where it is not known to hold: indices against the dims of their tensor; elements
+of views in other layouts, and what pointers reach, against the memory that they are views of;
+divisors of integers; alignment that a view claims; accesses to shared memory that may meet others
+(see `races`).  A kernel learns of its launch what it cannot know: it gets a parameter with the
+bytes of dynamic shared memory, and for a tensor that is a view made by the host function two, the
+bytes before and behind its first element.  The shadow of dynamic shared memory is behind it.
+
+The threads of a block run in the order of their numbers, and blocks in theirs, as far as the first
+fault: which one that is does not depend on the number of cores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from ferrule.language.checks import sizes
+from ferrule.language.checks.extents import Room
+from ferrule.language.checks.function import Checked
+from ferrule.language.checks.memory import Memory
+from ferrule.language.checks.places import Places
+from ferrule.language.codegen.launched import Launched, launched
+from ferrule.language.ir import ops
+from ferrule.language.ir.builder import Builder
+from ferrule.language.ir.rewrite import rewrite
+from ferrule.language.ir.shared import uses_dynamic
+from ferrule.language.ir.types import TensorType
+from ferrule.language.ir.walk import all_ops, drive
+from ferrule.specs import Dim, Int64
+
+
+def instrument(program: ops.Program, places: Places) -> ops.Program:
+    """The program with checks.  It is verified, and still is."""
+    host = _Host.of(program)
+    facts = launched(program)
+    kernels = tuple(
+        _kernel(program, kernel, places, host, facts.get(kernel.name, Launched()))
+        for kernel in program.kernels
+    )
+    checked = Checked.of(program, program.host, places, Launched())
+    drive(checked.region(program.host.body))
+    body = rewrite(checked.build(), host.launch)
+    return replace(program, kernels=kernels, host=replace(program.host, body=body))
+
+
+def _kernel(
+    program: ops.Program,
+    kernel: ops.Function,
+    places: Places,
+    host: _Host,
+    known: Launched,
+) -> ops.Function:
+    """A kernel with checks, and with parameters for what it learns of its launch."""
+    checked = Checked.of(program, kernel, places, known, host.sizes.get(kernel.name))
+    more = []
+    for position in host.passed.get(kernel.name, ()):
+        param = kernel.params[position]
+        room = Room(
+            ops.Value(Int64, f"{param.hint}.before"), ops.Value(Int64, f"{param.hint}.behind")
+        )
+        checked.extents.rooms[param] = room
+        more += [room.before, room.behind]
+    if uses_dynamic(kernel):
+        checked.extents.smem = ops.Value(Int64, "smem")
+        more.append(checked.extents.smem)
+    checked.start()
+    drive(checked.region(kernel.body))
+    return replace(kernel, params=(*kernel.params, *more), body=checked.build())
+
+
+@dataclass(slots=True)
+class _Host:
+    """What the launches of a program hand to kernels.
+
+    `passed`: by kernel, the parameters that are views made by the host function.  `sizes`: by
+    kernel, those of grid and block that all of its launches say alike.
+    """
+
+    program: ops.Program
+    memory: Memory = field(default_factory=Memory)
+    passed: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    sizes: dict[str, dict[tuple[ops.Register, int], Dim]] = field(default_factory=dict)
+    dims: dict[ops.Value, Dim] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, program: ops.Program) -> _Host:
+        """That of a program."""
+        host = cls(program)
+        for op in all_ops(program.host.body):
+            host.memory.take(op)
+            if isinstance(op, ops.Size):
+                host.dims[op.result] = op.dim
+            if isinstance(op, ops.Cast) and op.operand in host.dims and op.result.type is Int64:
+                host.dims[op.result] = host.dims[op.operand]
+            if isinstance(op, ops.Launch):
+                host.launched(op)
+                known = {*host.passed.get(op.kernel, ())}
+                known.update(at for at, given in enumerate(op.arguments) if host.is_view(given))
+                host.passed[op.kernel] = tuple(sorted(known))
+        return host
+
+    def launched(self, op: ops.Launch) -> None:
+        """Takes in the sizes of a launch."""
+        given: dict[tuple[ops.Register, int], Dim] = {}
+        for axis in range(3):
+            if op.grid[axis] in self.dims:
+                given["grid_dim", axis] = self.dims[op.grid[axis]]
+            if op.block[axis] in self.dims:
+                given["block_dim", axis] = self.dims[op.block[axis]]
+        before = self.sizes.get(op.kernel, given)
+        both = {place: dim for place, dim in given.items() if before.get(place) == dim}
+        self.sizes[op.kernel] = both
+
+    def is_view(self, value: ops.Value) -> bool:
+        """Whether an argument's own type does not say what memory it is in."""
+        if not isinstance(value.type, TensorType):
+            return False
+        origin = self.memory.origin(value)
+        return not origin.inside or bool(origin.pending)
+
+    def launch(self, b: Builder, op: ops.Op) -> None:
+        """A launch with what its kernel is told besides."""
+        if not isinstance(op, ops.Launch):
+            b.append(op)
+            return
+        kernel = self.program.kernel(op.kernel)
+        more: list[ops.Value] = []
+        for position in self.passed.get(op.kernel, ()):
+            more += self.room(b, op.arguments[position])
+        smem = op.smem
+        if uses_dynamic(kernel):
+            size = b.constant(Int64, 0) if smem is None else smem
+            more.append(size)
+            smem = sizes.with_shadow(b, size, sizes.granule_of(kernel))
+        b.append(replace(op, arguments=(*op.arguments, *more), smem=smem))
+
+    def room(self, b: Builder, argument: ops.Value) -> list[ops.Value]:
+        """The bytes of an argument's root before its first element, and from there on."""
+        root = self.memory.origin(argument).root
+        size = sizes.bytes_of(b, root)
+        if size is None:
+            return [b.constant(Int64, sizes.UNKNOWN)] * 2
+        at, begin = sizes.address(b, argument), sizes.address(b, root)
+        before = b.binary("sub", at, begin)
+        return [before, b.binary("sub", size, before)]

@@ -1,0 +1,41 @@
+"""Where the ops of a program come from in the user's source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ferrule.compiler.artefacts import Location
+from ferrule.language.ir import ops
+
+_LIBRARY = "ferrule.language.collectives"
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where ops come from: the frame and the node that were being lowered, by op.
+
+    Ops that a later pass made anew are found by their result.
+    """
+
+    known: Mapping[ops.Op, object]
+    results: dict[ops.Value, object] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, known: Mapping[ops.Op, object]) -> Places:
+        """Those that a lowering has left."""
+        results = {op.result: at for op, at in known.items() if isinstance(op, ops.SimpleOp)}
+        return cls(known, results)
+
+    def at(self, op: ops.Op) -> Location | None:
+        """The place of an op: that of the call where a library function made it."""
+        found: Any = self.known.get(op)
+        if found is None and isinstance(op, ops.SimpleOp):
+            found = self.results.get(op.result)
+        if found is None:
+            return None
+        frame, node = found
+        while frame.source.outer.get("__name__") == _LIBRARY and frame.caller is not None:
+            frame, node = frame.caller, frame.call_node
+        return frame.source.location(node)  # type: ignore[no-any-return]

@@ -1,0 +1,320 @@
+"""What is known of the integers of a function: intervals, and which are less than which.
+
+A `Prover` goes through a function with the pass: it takes in each op, and the conditions under
+which the ops of a region run.  What it says holds in every call; what it does not say may hold too.
+Values that are made by the same ops of the same values are one, so that the second `bx * 16 + tx`
+of a kernel is known to be the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from ferrule.compiler.artefacts import Relation
+from ferrule.language.codegen.intervals import Interval, interval
+from ferrule.language.codegen.launched import Launched
+from ferrule.language.ir import ops
+from ferrule.specs import Dim, DType, Int64, Sym
+
+Key = Hashable
+"""Alike for values that are always equal."""
+Sizes = Mapping[tuple[ops.Register, int], Dim]
+"""Of grids and blocks, by register and axis."""
+
+_MIRRORED: Final[dict[ops.CompareOp, ops.CompareOp]] = {
+    "lt": "ge",
+    "ge": "lt",
+    "le": "gt",
+    "gt": "le",
+    "eq": "ne",
+    "ne": "eq",
+}
+_FULL: Final = Int64.range
+_BLOCK: Final = ((1, 1024), (1, 1024), (1, 64))
+_GRID: Final = ((1, 2**31 - 1), (1, 65535), (1, 65535))
+
+
+@dataclass(slots=True)
+class Prover:
+    """What is known where the pass is."""
+
+    launched: Launched
+    makers: dict[ops.Value, ops.Op] = field(default_factory=dict)
+    keys: dict[ops.Value, Key] = field(default_factory=dict)
+    ranges: dict[Key, Interval] = field(default_factory=dict)
+    less: dict[Key, set[Key]] = field(default_factory=dict)
+    """For a key those that are greater."""
+    interned: dict[Key, Key] = field(default_factory=dict)
+    """A key for what an op makes of others, which stays as short as they are."""
+    made: dict[Key, Key] = field(default_factory=dict)
+    """What `interned` has, by the short key."""
+
+    equal: Mapping[Sym, Dim] = field(default_factory=dict)
+    """For a symbol the size that it equals in every call."""
+
+    @classmethod
+    def of(
+        cls, known: Launched, relations: Iterable[Relation], sizes: Sizes | None = None
+    ) -> Prover:
+        """What is known where a function begins; relations hold in every call.
+
+        `sizes`: those of grid and block that every launch says alike, by register and axis.
+        """
+        equal: dict[Sym, Dim] = {}
+        for relation in relations:
+            left, right = (_plain(side, equal) for side in (relation.left, relation.right))
+            if isinstance(right, Sym) and right != left:
+                equal[right] = left
+            elif isinstance(left, Sym) and isinstance(right, int):
+                equal[left] = right
+        prover = cls(known, equal=equal)
+        for (register, axis), dim in (sizes or {}).items():
+            index = ("block_idx" if register == "grid_dim" else "thread_idx", axis)
+            prover.less[index] = {prover._size_key(dim)}
+        return prover
+
+    # ---- taking in ----
+
+    def take(self, op: ops.Op) -> None:
+        """Takes in an op without regions, or the results of one with."""
+        if not isinstance(op, ops.SimpleOp) or not _is_integer(op.result):
+            if isinstance(op, (ops.Compare, ops.Binary, ops.Unary)):
+                self.makers[op.result] = op
+            return
+        self.makers[op.result] = op
+        key = self._key_of(op)
+        self.keys[op.result] = key
+        if key not in self.ranges:
+            self.ranges[key] = _clipped(self._range_of(op), op.result)
+
+    def index(self, op: ops.For) -> None:
+        """Takes in the index of a loop, for what is inside."""
+        (start, stop, step) = (self.range(value) for value in (op.start, op.stop, op.step))
+        key = self.keys[op.index] = op.index
+        if step[0] > 0:
+            self.ranges[key] = _clipped((start[0], max(start[0], stop[1] - 1)), op.index)
+            self.less[key] = {self.key(op.stop), *self.less.get(self.key(op.stop), ())}
+        elif step[1] < 0:
+            self.ranges[key] = _clipped((min(start[1], stop[0] + 1), start[1]), op.index)
+            self.less[key] = set(self.less.get(self.key(op.start), ()))
+
+    def bounded(self, value: ops.Value, extent: ops.Value) -> None:
+        """Takes in that a value is at least 0 and below an extent."""
+        self.keys[value] = value
+        self.ranges[value] = (0, max(0, self.range(extent)[1] - 1))
+        self.less[value] = {self.key(extent)}
+
+    @contextmanager
+    def under(self, condition: ops.Value, holds: bool) -> Iterator[None]:
+        """Inside, a condition is known to hold, or not to."""
+        with self.scope():
+            self._assume(condition, holds)
+            yield
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """What is found inside is forgotten behind it."""
+        ranges, less = dict(self.ranges), {key: set(known) for key, known in self.less.items()}
+        yield
+        self.ranges, self.less = ranges, less
+
+    def passed(self, value: ops.Value, dim: Dim) -> None:
+        """Takes in that a value was found to be at least 0 and less than a size."""
+        low, high = self.range(value)
+        most = interval(dim)[1] - 1
+        self.ranges[self.key(value)] = (max(low, 0), min(high, most))
+        self.less.setdefault(self.key(value), set()).add(self._size_key(dim))
+
+    def _assume(self, condition: ops.Value, holds: bool) -> None:
+        match self.makers.get(condition):
+            case ops.Binary(_, "and", lhs, rhs) if holds:
+                self._assume(lhs, True)
+                self._assume(rhs, True)
+            case ops.Binary(_, "or", lhs, rhs) if not holds:
+                self._assume(lhs, False)
+                self._assume(rhs, False)
+            case ops.Unary(_, "not", operand):
+                self._assume(operand, not holds)
+            case ops.Compare(_, op, lhs, rhs) if _is_integer(lhs):
+                self._compare(op if holds else _MIRRORED[op], lhs, rhs)
+
+    def _compare(self, op: ops.CompareOp, lhs: ops.Value, rhs: ops.Value) -> None:
+        (a, b), (c, d) = self.range(lhs), self.range(rhs)
+        x, y = self.key(lhs), self.key(rhs)
+        match op:
+            case "lt":
+                self.ranges[x], self.ranges[y] = (a, min(b, d - 1)), (max(c, a + 1), d)
+                self.less.setdefault(x, set()).update({y, *self.less.get(y, ())})
+            case "le":
+                self.ranges[x], self.ranges[y] = (a, min(b, d)), (max(c, a), d)
+                self.less.setdefault(x, set()).update(self.less.get(y, ()))
+            case "gt":
+                self._compare("lt", rhs, lhs)
+            case "ge":
+                self._compare("le", rhs, lhs)
+            case "eq":
+                both = (max(a, c), min(b, d))
+                self.ranges[x] = self.ranges[y] = both
+            case "ne" if (c, d) == (0, 0) and a == 0:
+                self.ranges[x] = (1, b)
+
+    # ---- asking ----
+
+    def range(self, value: ops.Value) -> Interval:
+        """Between which numbers a value is."""
+        return self.ranges.get(self.key(value), _clipped(_FULL, value))
+
+    def key(self, value: ops.Value) -> Key:
+        """The key of a value."""
+        return self.keys.get(value, value)
+
+    def is_below(self, value: ops.Value, dim: Dim) -> bool:
+        """Whether a value is less than a size."""
+        if self.range(value)[1] < interval(dim)[0]:
+            return True
+        return self._is_less(value, self._size_key(dim))
+
+    def _size_key(self, dim: Dim) -> Key:
+        dim = _plain(dim, self.equal)
+        return dim if isinstance(dim, int) else ("size", dim)
+
+    def _is_less(self, value: ops.Value, wanted: Key) -> bool:
+        if any(self._at_most(key, wanted) for key in self.less.get(self.key(value), ())):
+            return True
+        match self.makers.get(value):
+            case ops.Cast(_, operand) if _is_integer(operand):
+                return self.key(operand) == self.key(value) and self._is_less(operand, wanted)
+            case ops.Binary(_, "min", lhs, rhs):
+                return self._is_less(lhs, wanted) or self._is_less(rhs, wanted)
+            case ops.Select(_, _, one, other):
+                return self._is_less(one, wanted) and self._is_less(other, wanted)
+        return False
+
+    def _at_most(self, key: Key, wanted: Key) -> bool:
+        """Whether a key is at most another; of numbers, and of the smaller of two."""
+        if key == wanted:
+            return True
+        if isinstance(key, int) and isinstance(wanted, int):
+            return key <= wanted
+        match self.made.get(key):
+            case ("min", _, lhs, rhs):
+                return self._at_most(lhs, wanted) or self._at_most(rhs, wanted)
+        return False
+
+    # ---- ops ----
+
+    def _key_of(self, op: ops.SimpleOp) -> Key:
+        match op:
+            case ops.Constant(_, value):
+                return value
+            case ops.Size(_, dim, None):
+                return self._size_key(dim)
+            case ops.Special(_, register, axis):
+                return (register, axis)
+            case ops.Cast(result, operand) if _is_integer(operand):
+                low, high = _clipped(_FULL, result)
+                known = self.range(operand)
+                if low <= known[0] and known[1] <= high:
+                    return self.key(operand)
+            case ops.Binary(result, name, lhs, rhs):
+                key = (name, result.type, self.key(lhs), self.key(rhs))
+                short = self.interned.setdefault(key, ("made", len(self.interned)))
+                self.made[short] = key
+                return short
+        return op.result
+
+    def _range_of(self, op: ops.SimpleOp) -> Interval:
+        match op:
+            case ops.Constant(_, int(value)):
+                return value, value
+            case ops.Size(_, dim):
+                return interval(dim)
+            case ops.Special(_, register, axis):
+                return self._special(register, axis)
+            case ops.Cast(_, operand) if _is_integer(operand):
+                return self.range(operand)
+            case ops.Select(_, _, one, other):
+                (a, b), (c, d) = self.range(one), self.range(other)
+                return min(a, c), max(b, d)
+            case ops.Unary(_, "neg", operand):
+                low, high = self.range(operand)
+                return -high, -low
+            case ops.Unary(_, "popc" | "clz", _):
+                return 0, 64
+            case ops.Binary(_, name, lhs, rhs):
+                return _binary(name, self.range(lhs), self.range(rhs))
+        return _FULL
+
+    def _special(self, register: ops.Register, axis: int) -> Interval:
+        grid, block = (
+            (max(known[axis][0], least[axis][0]), min(known[axis][1], least[axis][1]))
+            for known, least in ((self.launched.grid, _GRID), (self.launched.block, _BLOCK))
+        )
+        match register:
+            case "thread_idx":
+                return 0, block[1] - 1
+            case "block_idx":
+                return 0, grid[1] - 1
+            case "block_dim":
+                return block
+            case "grid_dim":
+                return grid
+
+
+def _plain(dim: Dim, equal: Mapping[Sym, Dim]) -> Dim:
+    """A size, with what a symbol is known to be."""
+    while isinstance(dim, Sym) and dim in equal:
+        dim = equal[dim]
+    return dim
+
+
+def _is_integer(value: ops.Value) -> bool:
+    return isinstance(value.type, DType) and value.type.is_integer
+
+
+def _clipped(known: Interval, value: ops.Value) -> Interval:
+    """The interval of a value; its dtype's where arithmetic may have wrapped."""
+    low, high = _dtype_range(value)
+    return known if low <= known[0] <= known[1] <= high else (low, high)
+
+
+def _dtype_range(value: ops.Value) -> Interval:
+    assert isinstance(value.type, DType)
+    bits = value.type.bits
+    if value.type.kind == "uint":
+        return 0, (1 << bits) - 1
+    return -(1 << bits - 1), (1 << bits - 1) - 1
+
+
+def _binary(name: ops.BinaryOp, lhs: Interval, rhs: Interval) -> Interval:
+    """The interval of a result, before it wraps."""
+    (a, b), (c, d) = lhs, rhs
+    match name:
+        case "add":
+            return a + c, b + d
+        case "sub":
+            return a - d, b - c
+        case "mul":
+            products = [x * y for x in lhs for y in rhs]
+            return min(products), max(products)
+        case "min":
+            return min(a, c), min(b, d)
+        case "max":
+            return max(a, c), max(b, d)
+        case "floordiv" if c > 0:
+            quotients = [x // y for x in lhs for y in rhs]
+            return min(quotients), max(quotients)
+        case "mod" if c > 0:
+            return (0, min(b, d - 1)) if a >= 0 else (0, d - 1)
+        case "and" if a >= 0 or c >= 0:
+            return 0, min(each[1] for each in (lhs, rhs) if each[0] >= 0)
+        case "or" | "xor" if a >= 0 and c >= 0:
+            return 0, (1 << max(b, d).bit_length()) - 1
+        case "shr" if a >= 0 and c >= 0:
+            return a >> min(d, 64), b >> min(c, 64)
+        case "shl" if a >= 0 and 0 <= c <= d < 64:
+            return a << c, b << d
+    return _FULL

@@ -1,0 +1,47 @@
+"""The functions of libdevice, for kernels that are to use them: op by op."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from llvmlite import ir
+
+from ferrule.compiler.cuda.libdevice import PREFIX
+from ferrule.language.codegen import halves
+from ferrule.language.ir import ops
+from ferrule.runtime.llvm.emitter import Emitter
+from ferrule.runtime.llvm.layouts import F32, F64
+from ferrule.specs import BFloat16, DType, Float16, Float32, Float64
+
+_NAMES: Final = frozenset(
+    (
+        *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "rsqrt", "cbrt", "sin", "cos"),
+        *("tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "erf", "erfc"),
+        *("pow", "atan2", "fmod"),
+    )
+)
+"""Ops that have the name of a function, and C's special values."""
+
+_DTYPES: Final = (Float32, Float64, Float16, BFloat16)
+
+
+def keeps(op: ops.Unary | ops.Binary) -> bool:
+    """Whether an op stays an op of the library, for `emit`."""
+    return op.op in _NAMES and op.result.type in _DTYPES
+
+
+def emit(emitter: Emitter, op: str, dtype: DType, operands: Sequence[ir.Value]) -> ir.Value:
+    """An op that was kept; a float of 2 bytes is computed in float32."""
+    if dtype in (Float32, Float64):
+        return _call(emitter, op, operands)
+    wide = [halves.widen(emitter, dtype, operand) for operand in operands]
+    return halves.narrow(emitter, dtype, _call(emitter, op, wide))
+
+
+def _call(emitter: Emitter, op: str, operands: Sequence[ir.Value]) -> ir.Value:
+    kind = operands[0].type
+    assert kind in (F32, F64)
+    name = f"{PREFIX}{op}{'f' if kind == F32 else ''}"
+    function = ir.FunctionType(kind, [kind] * len(operands))
+    return emitter.call(emitter.symbol(name, function), list(operands))

@@ -1,0 +1,32 @@
+"""What `fast_math` means: floats of kernels may be computed less precisely everywhere.
+
+The functions are those of `fast=True`; a multiplication and an addition may become one operation
+that rounds once; a float32 division is PTX's `div.approx`, off by 2 ulp at most, and 0 where the
+divisor is above 2**126 ("Floating-Point Instructions").  What ferrule's own functions compute stays
+as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ferrule.language.ir import ops
+from ferrule.language.ir.builder import Builder
+from ferrule.language.ir.rewrite import rewrite
+from ferrule.specs import BFloat16, Float16, Float32, Float64
+
+_FLOATS = (Float16, BFloat16, Float32, Float64)
+
+
+def relaxed(program: ops.Program) -> ops.Program:
+    """The program with everything in its kernels marked that may be fast."""
+    kernels = tuple(replace(k, body=rewrite(k.body, _marked)) for k in program.kernels)
+    return replace(program, kernels=kernels)
+
+
+def _marked(b: Builder, op: ops.Op) -> None:
+    match op:
+        case ops.Unary(result) | ops.Binary(result) if result.type in _FLOATS:
+            b.append(replace(op, fast=True))
+        case _:
+            b.append(op)

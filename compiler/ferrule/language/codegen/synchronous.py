@@ -1,0 +1,116 @@
+"""What targets without work in the background make of it: a copy is made at once.
+
+A program may not look at the target before it has waited, so nobody can tell.  One kernel ends
+before the next begins, so there is nothing to wait for or to let begin.
+
+A barrier in shared memory is a number that the threads, of which one runs at a time, change: bit 0
+is the phase, the next `_BITS` are the arrivals of a phase, the next those that are missing in this
+one, the rest the bytes that are.  Its phase has ended when nothing is missing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from ferrule.language.ir import ops
+from ferrule.language.ir.builder import Builder
+from ferrule.language.ir.rewrite import rewrite
+from ferrule.language.ir.types import TensorType
+from ferrule.language.ir.walk import all_ops
+from ferrule.specs import Int32, Int64, Uint8
+
+_BITS: Final = 20
+_MISSING: Final = 1 + _BITS
+"""The bit from which on there is what is missing."""
+_BYTES: Final = 1 + 2 * _BITS
+_UNBOUNDED: Final = (1 << 63) - 1
+_BACKGROUND: Final = (ops.AsyncCopy, ops.Control, ops.MBarrier, ops.BulkCopy)
+
+
+def synchronous(program: ops.Program) -> ops.Program:
+    """The program without work in the background; an `MBarrierWait` stays."""
+    return replace(program, kernels=tuple(map(_kernel, program.kernels)))
+
+
+def _kernel(kernel: ops.Function) -> ops.Function:
+    if not any(isinstance(op, _BACKGROUND) for op in all_ops(kernel.body)):
+        return kernel
+    return replace(kernel, body=rewrite(kernel.body, _rule))
+
+
+def _rule(b: Builder, op: ops.Op) -> None:
+    match op:
+        case ops.AsyncCopy(holds=holds) if holds is None:
+            _copy(b, op)
+        case ops.AsyncCopy(holds=ops.Value() as holds):
+            with b.region() as then:
+                _copy(b, op)
+            with b.region() as otherwise:
+                zero = b.cast(op.target.tensor.dtype, b.constant(Int32, 0))
+                for position in range(op.count):
+                    b.store(op.target, (b.constant(Int32, position),), zero)
+            b.if_(holds, then.freeze(), otherwise.freeze(), ())
+        case ops.BulkCopy(size=size):
+            _copy_bytes(b, op)
+            _change(b, op.barrier, _shifted(b, size, _BYTES))
+        case ops.MBarrier():
+            _barrier(b, op)
+        case ops.Control():
+            pass
+        case _:
+            b.append(op)
+
+
+def _copy(b: Builder, op: ops.AsyncCopy) -> None:
+    """Loads all, then stores, so that a target can make one access of each."""
+    places = [(b.constant(Int32, position),) for position in range(op.count)]
+    loaded = [b.load(op.source, place) for place in places]
+    for place, value in zip(places, loaded, strict=True):
+        b.store(op.target, place, value)
+
+
+def _copy_bytes(b: Builder, op: ops.BulkCopy) -> None:
+    index, zero, one = ops.Value(Int32, "byte"), b.constant(Int32, 0), b.constant(Int32, 1)
+    target, source = _bytes(b, op.target), _bytes(b, op.source)
+    with b.region() as body:
+        b.store(target, (index,), b.load(source, (index,)))
+    b.append(ops.For((), index, zero, op.size, one, (), (), body.freeze()))
+
+
+def _bytes(b: Builder, tensor: ops.Value) -> ops.Value:
+    type_ = TensorType(Uint8, (_UNBOUNDED,), (1,), tensor.tensor.align, tensor.tensor.space)
+    return b.view(tensor, type_)
+
+
+# ---- barriers in shared memory ----
+
+
+def _barrier(b: Builder, op: ops.MBarrier) -> None:
+    one = b.constant(Int64, 1 << _MISSING)
+    match op.kind, op.amount:
+        case "init", ops.Value() as count:
+            number = b.binary("or", _shifted(b, count, 1), _shifted(b, count, _MISSING))
+            b.store(op.barrier, (b.constant(Int32, 0),), number)
+        case "expect_tx", ops.Value() as size:
+            _change(b, op.barrier, b.unary("neg", _shifted(b, size, _BYTES)))
+        case "arrive_and_expect_tx", ops.Value() as size:
+            _change(b, op.barrier, b.binary("sub", one, _shifted(b, size, _BYTES)))
+        case _:
+            _change(b, op.barrier, one)
+
+
+def _shifted(b: Builder, count: ops.Value, by: int) -> ops.Value:
+    return b.binary("shl", b.cast(Int64, count), b.constant(Int64, by))
+
+
+def _change(b: Builder, barrier: ops.Value, come: ops.Value) -> None:
+    """Takes what has come from what is missing; where nothing is, the next phase begins."""
+    first = (b.constant(Int32, 0),)
+    left = b.binary("sub", b.load(barrier, first), come)
+    missing = b.binary("shr", left, b.constant(Int64, _MISSING))
+    ended = b.compare("eq", missing, b.constant(Int64, 0))
+    again = b.binary("shl", left, b.constant(Int64, _BITS))
+    count = b.binary("and", again, b.constant(Int64, ((1 << _BITS) - 1) << _MISSING))
+    other = b.binary("xor", b.binary("or", left, count), b.constant(Int64, 1))
+    b.store(barrier, first, b.select(ended, other, left))

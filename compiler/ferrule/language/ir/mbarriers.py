@@ -1,0 +1,53 @@
+"""Ops of the kernel IR for barriers in shared memory, PTX's `mbarrier` objects.
+
+A barrier is an Int64 in shared memory, which only these ops read and write.  It has a phase, 0 at
+first, and waits for as many arrivals as it was made for, and for the bytes that copies bring.  When
+all are there the next phase begins, the other one of 0 and 1, and waits for as many again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ferrule.compiler.artefacts import Location
+from ferrule.language.ir.values import Value
+
+MBarrierKind = Literal["init", "arrive", "expect_tx", "arrive_and_expect_tx"]
+"""What a thread does to a barrier."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MBarrier:
+    """`init`: makes a barrier for `amount` arrivals.  `arrive`: is one of them.  `expect_tx`: the
+    phase waits for `amount` bytes more.  An amount is an Int32."""
+
+    kind: MBarrierKind
+    barrier: Value
+    amount: Value | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MBarrierWait:
+    """Waits until the phase that has this number, an Int32 of 0 or 1, has ended.
+
+    What threads did before they arrived, and what the copies brought, is seen behind it.
+    """
+
+    barrier: Value
+    phase: Value
+    location: Location | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BulkCopy:
+    """Copies `size` bytes, an Int32, from global to shared memory, for which a barrier waits.
+
+    The size and both addresses are multiples of 16.  The phase waits for as many bytes as it was
+    told to expect, so somebody says so for each copy, in the same phase.
+    """
+
+    target: Value
+    source: Value
+    size: Value
+    barrier: Value

@@ -1,0 +1,102 @@
+"""Ops of the kernel IR in which the lanes of a warp multiply small matrices together.
+
+A warp holds a matrix in pieces: each lane has some of its elements in a *fragment*, a compact
+tensor in registers.  Four lanes that follow each other have a row of A, C and D, or a column of B,
+between them.  With `w` the elements of A and B that 32 bits hold (1, 2 or 4), g the lane's number
+divided by 4 and t the rest (PTX ISA, "Matrix Fragments for mma.m16n8k16" and its neighbours):
+
+* element r * w + j of A's fragment is A[g + 8 * (r % 2), 4 * w * (r // 2) + t * w + j];
+* element r * w + j of B's fragment is B[4 * w * r + t * w + j, g];
+* element i of the fragments of C and D is C[g + 8 * (i // 2), 2 * t + i % 2].
+
+All lanes of the warp take part: the mask names all 32, and the block has whole warps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from ferrule.compiler.artefacts import Location
+from ferrule.language.ir.values import Value
+from ferrule.specs import (
+    BFloat16,
+    DType,
+    Float16,
+    Float32,
+    Int8,
+    Int32,
+    TFloat32,
+    Uint8,
+)
+
+MMA_DTYPES: Final[dict[DType, tuple[DType, ...]]] = {
+    Float16: (Float32, Float16),
+    BFloat16: (Float32,),
+    TFloat32: (Float32,),
+    Int8: (Int32,),
+    Uint8: (Int32,),
+}
+"""The dtypes of C and D by that of A; B has A's, but the integers of 8 bits mix."""
+ROWS: Final = 16
+COLUMNS: Final = 8
+ROW_BYTES: Final = 16
+"""Of a matrix in shared memory: 8 rows of 16 bytes."""
+MATRIX_COUNTS: Final = (1, 2, 4)
+"""How many matrices one op loads."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mma:
+    """`d = a @ b + c` of a matrix A of 16 rows, B of 8 columns, C and D: PTX's `mma.sync`.
+
+    The operands are fragments: 4 elements of C and D, and of A twice as many as of B: 2 or 4 words
+    of 32 bits.  Floats: the products are exact, and the sums at least as precise as those of the
+    dtype of D, in any order.  Integers wrap.
+    """
+
+    d: Value
+    a: Value
+    b: Value
+    c: Value
+    mask: Value
+    location: Location | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoadMatrix:
+    """Loads 1, 2 or 4 matrices of 8 rows of 16 bytes from shared memory: PTX's `ldmatrix`.
+
+    `source` of lane i is row i % 8 of matrix i // 8, as a tensor of one dim whose address is a
+    multiple of 16; what the lanes from 8 times the count on have there does not matter.  Word m of
+    the fragment `target` is of matrix m: the elements t * w + j of row g.  `transposed`, of
+    elements of 2 bytes: those of the transposed matrix, element g of the rows 2 * t and 2 * t + 1.
+    """
+
+    target: Value
+    source: Value
+    transposed: bool
+    mask: Value
+    location: Location | None = None
+
+    @property
+    def count(self) -> int:
+        """How many matrices there are."""
+        return fragment_size(self.target) // words(self.target)
+
+
+def fragment_size(fragment: Value) -> int:
+    """The elements of a fragment, a compact tensor of one dim."""
+    (size,) = fragment.tensor.shape
+    assert isinstance(size, int)
+    return size
+
+
+def words(fragment: Value) -> int:
+    """How many elements of a fragment 32 bits hold."""
+    return 4 // fragment.tensor.dtype.itemsize
+
+
+def depth(op: Mma) -> int:
+    """The columns of A, which are the rows of B."""
+    return 4 * fragment_size(op.b)

@@ -1,0 +1,59 @@
+"""Barriers in shared memory and copies that arrive at them, as `arch` has them; see `faces`.
+
+A barrier is at a pointer into shared memory, to an `Int64` that nothing else reads or writes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ferrule.language.faces import outside
+
+
+def mbarrier_init(mbar_ptr: Any, cnt: Any) -> None:
+    """Makes a barrier for `cnt` arrivals; the others see it behind a `sync_threads()`.
+
+    From sm_90 on, as all of these.
+    """
+    outside("arch.mbarrier_init")
+
+
+def mbarrier_init_fence() -> None:
+    """Lets the copies and the other blocks of the cluster see barriers that were made."""
+    outside("arch.mbarrier_init_fence")
+
+
+def mbarrier_arrive(mbar_ptr: Any) -> None:
+    """Arrives at a barrier."""
+    outside("arch.mbarrier_arrive")
+
+
+def mbarrier_expect_tx(mbar_ptr: Any, bytes: Any) -> None:
+    """Lets the phase of a barrier wait for so many bytes more."""
+    outside("arch.mbarrier_expect_tx")
+
+
+def mbarrier_arrive_and_expect_tx(mbar_ptr: Any, bytes: Any) -> None:
+    """`mbarrier_expect_tx`, then `mbarrier_arrive`, in one."""
+    outside("arch.mbarrier_arrive_and_expect_tx")
+
+
+def mbarrier_wait(mbar_ptr: Any, phase: Any) -> None:
+    """Waits until the phase with this number, 0 or 1, has ended; the first is 0."""
+    outside("arch.mbarrier_wait")
+
+
+def cp_async_bulk(dst: Any, src: Any, bytes: Any, mbar_ptr: Any) -> None:
+    """Begins to copy so many bytes from global to shared memory; they arrive at a barrier.
+
+    One thread asks for all of it.  The size and both addresses are multiples of 16 bytes.
+    """
+    outside("arch.cp_async_bulk")
+
+
+def fence_proxy(kind: str, space: str | None = None) -> None:
+    """Orders what the thread did to memory before and what copies do to it after.
+
+    `kind`: "alias", "async", "async.global" or "async.shared", of the `space` "cta" or "cluster".
+    """
+    outside("arch.fence_proxy")

@@ -1,0 +1,92 @@
+"""Matrices that a warp multiplies, in the reference interpreter: whole matrices, by definition.
+
+The elements of all lanes are put where `ferrule.language.ir.tensor_cores` says; then each lane gets
+its elements of the product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ferrule.language.ir import ops, tensor_cores
+from ferrule.specs import DType, Float32
+from interpreter import scalars
+from interpreter.memory import Memory
+from interpreter.stops import Undefined
+
+MatrixOp = ops.Mma | ops.LoadMatrix
+Matrix = np.ndarray[Any, np.dtype[Any]]
+
+
+def brought(op: MatrixOp, lane: int, values: Mapping[ops.Value, Any]) -> tuple[Any, ...]:
+    """What a lane brings: its elements of A, B and C; or the row that its pointer is to."""
+    match op:
+        case ops.Mma(_, a, b, c):
+            return tuple(_elements(f, values[f], tensor_cores.fragment_size(f)) for f in (a, b, c))
+        case ops.LoadMatrix(_, source):
+            if lane >= 8 * op.count:
+                return ()
+            count = tensor_cores.ROW_BYTES // source.tensor.dtype.itemsize
+            return tuple(_elements(source, values[source], count))
+
+
+def _elements(tensor: ops.Value, memory: Memory, count: int) -> list[Any]:
+    dtype = tensor.tensor.dtype
+    return [memory.read(dtype, at * dtype.itemsize) for at in range(count)]
+
+
+def given(op: MatrixOp, lane: int, parts: Mapping[int, tuple[Any, ...]]) -> list[Any]:
+    """The elements that a lane gets."""
+    if len(parts) != ops.WARP_SIZE:
+        raise Undefined(f"{len(parts)} lanes take part where matrices need {ops.WARP_SIZE}")
+    group, rest = divmod(lane, 4)
+    match op:
+        case ops.Mma():
+            a, b, c = _whole(op, parts)
+            places = [(group + 8 * (i // 2), 2 * rest + i % 2) for i in range(4)]
+            return [_sum(op, c[place], a[place[0]], b[:, place[1]]) for place in places]
+        case ops.LoadMatrix():
+            w = tensor_cores.words(op.target)
+            found = []
+            for matrix in range(op.count):
+                rows = [parts[8 * matrix + row] for row in range(8)]
+                for at in range(rest * w, rest * w + w):
+                    found.append(rows[at][group] if op.transposed else rows[group][at])
+            return found
+
+
+def _whole(op: ops.Mma, parts: Mapping[int, tuple[Any, ...]]) -> tuple[Matrix, Matrix, Matrix]:
+    """A, B and C."""
+    w, depth = tensor_cores.words(op.a), tensor_cores.depth(op)
+    a, b, c = (np.zeros(shape, object) for shape in ((16, depth), (depth, 8), (16, 8)))
+    for lane, (of_a, of_b, of_c) in parts.items():
+        g, t = divmod(lane, 4)
+        for i, value in enumerate(of_a):
+            r, j = divmod(i, w)
+            a[g + 8 * (r % 2), 4 * w * (r // 2) + t * w + j] = value
+        for i, value in enumerate(of_b):
+            r, j = divmod(i, w)
+            b[4 * w * r + t * w + j, g] = value
+        for i, value in enumerate(of_c):
+            c[g + 8 * (i // 2), 2 * t + i % 2] = value
+    return a, b, c
+
+
+def _sum(op: ops.Mma, first: Any, row: Sequence[Any], column: Sequence[Any]) -> Any:
+    """An element: of floats the sum is rounded at each step, in the order of the targets that
+    compute it so; of integers it wraps."""
+    dtype = op.d.tensor.dtype
+    sums: DType = Float32 if dtype.kind == "float" else dtype
+    w = tensor_cores.words(op.a)
+    # One lane after the other, each with its elements of the row.
+    order = [k for t in range(4) for k in range(len(row)) if k // w % 4 == t]
+    total = scalars.cast(dtype, sums, first)
+    for k in order:
+        pair = (
+            scalars.cast(f.tensor.dtype, sums, x) for f, x in ((op.a, row[k]), (op.b, column[k]))
+        )
+        total = scalars.binary("add", sums, total, scalars.binary("mul", sums, *pair))
+    return scalars.cast(sums, dtype, total)
