@@ -279,7 +279,7 @@ def run(quick: bool, effort: Effort) -> Result:
     torch = importlib.import_module("torch") if there["torch"] else None
     waiting = tuple(barriers(effort))
     rows = tuple(
-        threads.compared(work, torch, bool(there["numba"]), effort.fewer(3))
+        threads.compared(work, torch, bool(there["numba"]), effort.fewer(6))
         for work in works(small=quick)
     )
     tables = (

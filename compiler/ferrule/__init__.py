@@ -118,10 +118,10 @@ if TYPE_CHECKING:
     from ferrule.language.views import recast_tensor as recast_tensor
     from ferrule.runtime import CudaError as CudaError
     from ferrule.runtime import DivergenceError as DivergenceError
-    from ferrule.runtime import RaceError as RaceError
     from ferrule.runtime import Function as Function
     from ferrule.runtime import LaunchError as LaunchError
     from ferrule.runtime import Module as Module
+    from ferrule.runtime import RaceError as RaceError
     from ferrule.runtime import export_library as export_library
     from ferrule.runtime import from_dlpack as from_dlpack
     from ferrule.runtime import get_global_func as get_global_func

@@ -158,3 +158,86 @@ def test_an_order_of_strings_is_a_compile_error() -> None:
         return a < b
 
     assert "expected: == or !=" in wrong(before, "a", "b")
+
+
+def test_texts_are_searched_as_in_python() -> None:
+    def host(a, b):
+        own = fe.call("ferrule.test.texts.same", a, result=str)
+        ends = a.startswith(b), own.endswith(b), a.startswith("ab"), a.endswith("")
+        return ends, b in a, b not in own, "x" in a, a in ("ab", "", b), own not in ("ab", "x")
+
+    def python(a: str, b: str) -> Any:
+        ends = a.startswith(b), a.endswith(b), a.startswith("ab"), a.endswith("")
+        return ends, b in a, b not in a, "x" in a, a in ("ab", "", b), a not in ("ab", "x")
+
+    fe.register_global_func("ferrule.test.texts.same", lambda x: x, override=True)
+    function = compiled(host, "a", "b")
+    for a in (*TEXTS, "abab", "xab", "aab", "x", "gr\xfc\xdfe x ab"):
+        for b in (*TEXTS, "abab", "ab", "\xfc"):
+            assert function(a, b) == python(a, b)
+
+
+def test_bytes_are_searched_too() -> None:
+    def host(a):
+        return b"\0b" in a, a.startswith(b"a\0"), a.endswith(b"\0")
+
+    assert [compiled(host, b"a")(x) for x in (b"a\0b", b"a\0", b"")] == [
+        (True, True, False), (False, True, True), (False, False, False),
+    ]  # fmt: skip
+
+
+def test_dtypes_and_devices_are_looked_for_among_several() -> None:
+    def host(t, d):
+        return t in (fe.Float16, "float32"), t not in [fe.Int8], d in ("cpu", "cuda:1")
+
+    function = compiled(host, params.DataType("t"), params.Device("d"))
+    assert function(tvm_ffi.dtype("float32"), tvm_ffi.device("cuda:1")) == (True, True, True)
+    assert function(tvm_ffi.dtype("int8"), tvm_ffi.device("cuda:0")) == (False, False, False)
+
+
+def test_the_type_and_index_of_a_device_parameter_are_read() -> None:
+    def host(d):
+        if d.type in ("cpu", "cuda"):
+            return d.type, d.index
+        return "other" if d.type == "rocm" else "", fe.Int32(len(d.type))
+
+    function = compiled(host, params.Device("d"))
+    names = ("cpu", "cuda:3", "rocm:1", "metal")
+    found = [function(tvm_ffi.device(name)) for name in names]
+    assert found == [("cpu", 0), ("cuda", 3), ("other", 4), ("", 5)]
+
+
+def test_texts_dtypes_and_devices_are_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    def host(t, d, s, b, a):
+        fe.printf("{} {} [{:>7}] [{:<7}] [%]", t, d, s, s)
+        fe.printf("%s|%7s|%-7s|%d", s, t, b, 3)
+        fe.printf(s, (b, a.device), a.dtype, end="")
+
+    examples = params.DataType("t"), params.Device("d"), "s", b"b", vector()
+    function, array = compiled(host, *examples), np.zeros(1, np.float32)
+    function(tvm_ffi.dtype("int8x4"), tvm_ffi.device("cuda:3"), "%s", b"bytes", array)
+    function(tvm_ffi.dtype("float16"), tvm_ffi.device("cpu"), "x" * 100, b"", array)
+    long = "x" * 100
+    assert capfd.readouterr().out == (
+        "int8x4 cuda:3 [     %s] [%s     ] [%]\n%s| int8x4|bytes  |3\n%s (bytes, cpu:0) float32"
+        f"float16 cpu:0 [{long}] [{long}] [%]\n{long}|float16|       |3\n{long} (, cpu:0) float32"
+    )
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        (lambda a: a + "x", "the string a is an operand of +"),
+        (lambda a: a.upper(), "the string a has no attribute 'upper'"),
+        (lambda a: 3 in a, "3 (int) is looked for in the string a"),
+        (lambda a: fe.printf("{:.3}", a), "the string a is printed as %.3s"),
+        (lambda a: fe.printf("%d", a), "the string a is printed as %d"),
+    ],
+)
+def test_what_is_not_made_of_strings_is_a_compile_error(expression: Any, message: str) -> None:
+    def host(a):
+        return expression(a)
+
+    with pytest.raises(fe.CompileError) as caught:
+        compiled(host, "a")
+    assert message in str(caught.value)

@@ -20,6 +20,7 @@ from ferrule.compiler.cuda.driver import (
     LAUNCH_CONFIG,
     Attribute,
     Capture,
+    JitOption,
     LaunchAttribute,
     Result,
 )
@@ -74,6 +75,7 @@ def test_numbers_are_those_of_the_header(header: Path) -> None:
     names[Result.SUCCESS] = "CUDA_SUCCESS"
     names |= {each: f"CU_STREAM_CAPTURE_{each.name}" for each in Capture}
     names |= {each: f"CU_LAUNCH_ATTRIBUTE_{each.name}" for each in LaunchAttribute}
+    names |= {each: f"CU_JIT_{each.name}" for each in JitOption}
     for value, name in names.items():
         assert re.search(rf"\b{name}\s*=\s*{value.value}\b", text), name
     for each in Attribute:

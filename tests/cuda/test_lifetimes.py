@@ -17,6 +17,8 @@ from cuda_device import FakeCuda, build, has_libcuda
 
 from ferrule.runtime import find_runtime_libraries
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+
 LET_GO = [
     "cuThreadExchangeStreamCaptureMode",
     "cuLibraryUnload",

@@ -148,6 +148,20 @@ def test_the_first_call_of_all_is_not_captured_and_leaves_the_capture_whole(
     assert len(fake_cuda.launches()) == 1
 
 
+@pytest.mark.parametrize("symbols", [False, True])
+def test_nor_is_the_first_call_on_a_stream_that_a_parameter_names(
+    fake_cuda: FakeCuda, symbols: bool
+) -> None:
+    size = fe.sym_int() if symbols else 8
+    vector = make_fake_compact_tensor(fe.Float32, (size,))
+    function = fe.compile(on_stream, vector, make_fake_stream(), options=CUDA)
+    stream = fake_cuda.stream(0)
+    with fake_cuda.capturing(stream), pytest.raises(fe.CudaError, match="before the capture$"):
+        function(floats(), stream)
+    function(floats(), stream)
+    assert [launch.stream for launch in fake_cuda.launches()] == [stream]
+
+
 def test_what_another_thread_captures_is_named_where_the_driver_refuses(
     fake_cuda: FakeCuda,
 ) -> None:

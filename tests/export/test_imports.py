@@ -82,6 +82,26 @@ def test_any_tree_is_harmless(cut: int, made: list[tuple[int, int]]) -> None:
 
 
 @pytest.mark.needs_cc
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (b"\x0b" + bytes(7) + b"ferrule.ptx", b"\xff" * 8, "a part of 18446744073709551615 bytes"),
+        (b"ferrule.ptx", b"\xfferrule", r"a module is of the kind b'\\xfferrule.ptx'"),
+    ],
+)
+def test_a_library_with_a_damaged_tree_is_refused_before_tvm_ffi_reads_it(
+    old: bytes, new: bytes, message: str, add_one: Function, ptx: fe.Module, tmp_path: Path
+) -> None:
+    fe.Module([add_one], imports=[ptx]).write_to_file(tmp_path / "k.so")
+    data = bytearray((tmp_path / "k.so").read_bytes())
+    assert data.count(old) == 1
+    at = data.index(old)
+    data[at : at + len(new)] = new
+    with pytest.raises(ObjectFileError, match=message):
+        load_module(data)
+
+
+@pytest.mark.needs_cc
 @pytest.mark.parametrize("suffix", [".so", ".a"])
 def test_a_module_is_loaded_with_what_it_imports(
     suffix: str, add_one: Function, ptx: fe.Module, tmp_path: Path

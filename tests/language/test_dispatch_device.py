@@ -138,10 +138,6 @@ def asking_kernel(a: fe.Tensor):
     a[0] = a.device.index
 
 
-def of_parameter(a: fe.Tensor, d):
-    return d.type == "cpu"
-
-
 def unknown(a: fe.Tensor, d):
     return a.device.kind
 
@@ -158,7 +154,6 @@ def elsewhere(a: fe.Tensor, d):
     ("function", "message"),
     [
         (in_kernel, "the device of a is known in the host function alone"),
-        (of_parameter, "the type of the device d is known at the call alone"),
         (unknown, "the device a.device has no attribute 'kind'"),
         (no_device, "'gpu' is no device"),
         (elsewhere, "the new tensor is to be on cuda, but the target is cpu"),

@@ -281,12 +281,6 @@ def test_what_a_container_does_not_do_is_refused_with_another_way() -> None:
 
     assert "the array x is indexed by 0.5" in wrong(by_float, None)
 
-    def iterate(m: fe.Dict[str, int]):
-        for key in m:
-            fe.call("f", key)
-
-    assert "take it as a Map" in wrong(iterate, None)
-
     def attribute(x: fe.Array[fe.Int32]):
         return x.first
 
@@ -298,9 +292,9 @@ def test_what_a_container_does_not_do_is_refused_with_another_way() -> None:
     assert "a key of m is a string, not 1 (int)" in wrong(wrong_key, None)
 
     def texts(m: fe.Map[str, str]):
-        return m.get("a", "b")
+        return m.get("a", 1)
 
-    assert "write if key in m: and read m[key] inside" in wrong(texts, None)
+    assert "m.get('a', 1): this value is the string" in wrong(texts, None)
 
 
 def test_a_kernel_reads_no_container_but_its_host_function_does() -> None:
@@ -400,3 +394,31 @@ def test_elements_are_released_whatever_happens() -> None:
             pass
     gc.collect()
     assert (use_count(inner), use_count(x), use_count(m)) == before
+
+
+def test_a_dict_is_iterated_as_it_was_at_the_beginning() -> None:
+    def host(m: fe.Dict[str, int], change):
+        total = fe.Int64(0)
+        for key in m:
+            change(m, key)
+        for key, value in m.items():
+            if key != "a":
+                total += value
+        for value in m.values():
+            total += value
+        return total, len(m)
+
+    function = compiled(host, None, params.Function("change"))
+    items = tvm_ffi.Dict({"a": 1, "b" * 20: 2})
+    before = use_count(items)
+    assert function(items, lambda m, key: m.__setitem__(key + "!", 10)) == (2 + 20 + 23, 4)
+    assert function(items, lambda m, key: m.__delitem__(key)) == (0, 0)
+    assert function(tvm_ffi.Dict({}), lambda m, key: 1 / 0) == (0, 0)
+
+    def fails(m: Any, key: str) -> None:
+        raise KeyError(key)
+
+    items["a"] = 3
+    with pytest.raises(KeyError, match="a"):
+        function(items, fails)
+    assert use_count(items) == before

@@ -13,10 +13,13 @@ import pytest
 
 BENCHMARKS = (
     "call_overhead",
+    "checked",
     "checks",
     "compile_time",
+    "cooperative",
     "elementwise",
     "export",
+    "gpu",
     "kernels",
     "maths",
     "overloads",

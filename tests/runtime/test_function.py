@@ -27,6 +27,7 @@ from ferrule.runtime import (
     Engine,
     Function,
     LaunchError,
+    RaceError,
     StageError,
     make_function,
 )
@@ -198,6 +199,7 @@ def test_errors_of_the_wrapper_have_short_tracebacks(make: Maker, argument: Any)
         ("ValueError", ValueError),
         ("LaunchError", LaunchError),
         ("DivergenceError", DivergenceError),
+        ("RaceError", RaceError),
         ("CudaError", CudaError),
         ("ZeroDivisionError", ZeroDivisionError),
         ("OverflowError", OverflowError),

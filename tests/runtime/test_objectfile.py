@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from llvmlite import binding
 
-from ferrule.runtime import ObjectFileError
+from ferrule.runtime import ObjectFileError, elf
 from ferrule.runtime.engine import host_machine
 from ferrule.runtime.objectfile import Machine, read_object
 
@@ -77,6 +77,29 @@ def _patched(offset: int, form: str, value: int) -> bytes:
 def test_what_is_refused(data: bytes, message: str) -> None:
     with pytest.raises(ObjectFileError, match=message):
         read_object(data)
+
+
+@pytest.mark.skipif(host_machine() is not Machine.X86_64, reason="kinds of x86-64")
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [(11, "got a relocation R_X86_64_32S: compile it with -fPIC"), (19, "is of kind 19, which")],
+)
+def test_a_relocation_on_which_llvm_ends_the_process_is_refused(kind: int, message: str) -> None:
+    header = elf.read_header(_DATA, elf.FileType.OBJECT)
+    sections = [elf.read_section(_DATA, offset) for offset in header.sections]
+    table = next(
+        section
+        for section in sections
+        if section.kind == elf.SHT_RELA and sections[section.info].flags & elf.SHF_ALLOC
+    )
+    with pytest.raises(ObjectFileError, match=message):
+        read_object(_patched(table.offset + 8, "<I", kind))
+
+
+def test_thread_local_data_is_refused() -> None:
+    text = _TEXT + "\n@own = thread_local global i32 1\n"
+    with pytest.raises(ObjectFileError, match="thread-local data: link the object into a shared"):
+        read_object(compile_text(text, "echo").data)
 
 
 def _harmless(data: bytes) -> None:

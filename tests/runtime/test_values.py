@@ -223,6 +223,17 @@ def test_what_arrives(make: Maker, kind: str, value: Any, index: int) -> None:
 
 
 @pytest.mark.parametrize("kind", every_kind())
+def test_a_list_that_holds_itself_is_an_error(make: Maker, kind: str) -> None:
+    """On the way tvm-ffi would follow it until the stack ends."""
+    itself: list[Any] = [1]
+    itself.append(itself)
+    function = make.index(every_kind()[kind])
+    for value in (itself, (1, itself), (itself,), ((1, 2, itself), 2), {"a": itself}):
+        with pytest.raises(RecursionError):
+            function(value)
+
+
+@pytest.mark.parametrize("kind", every_kind())
 def test_the_gate_gives_what_the_slow_path_gives(make: Maker, kind: str) -> None:
     """A value of an accepted type arrives as the slow path would have passed it on."""
     param = every_kind()[kind]

@@ -60,11 +60,15 @@ class Collector:
         from ferrule.language.codegen.device import device_module, entry_names
         from ferrule.language.codegen.errors import CodegenError
         from ferrule.language.ir.outline import outline
+        from ferrule.language.ir.walk import all_ops
 
         program = outline(program)
         names = {kernel: f"entry{i}" for i, kernel in enumerate(entry_names(program))}
         if not names:
             self.left_out["no kernel"] += 1
+            return None
+        if any(getattr(op, "inserted", False) for k in program.kernels for op in all_ops(k.body)):
+            self.left_out["it has checks, which are for the CPU"] += 1
             return None
         try:
             return device_module(program, arch, names)

@@ -140,7 +140,9 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A verified, unoptimised LLVM module with one external function, which does the work.
+    """An unoptimised LLVM module with one external function, which does the work.
+
+    LLVM verifies it when it makes the object.
 
     The function `symbol` has the C type `int32_t (int64_t* values, <parameters>, <symbols>)`:
     for each parameter of the signature its leaves, then the value of each of `symbols`, i32 or i64
@@ -204,7 +206,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class HostModule:
-    """Wrapper and body, verified and unoptimised: what an object is made from.
+    """Wrapper and body, unoptimised: what an object is made from.
 
     `wrapper` exports `__tvm_ffi_<signature.name>` and calls `body.symbol`, or what its `convention`
     says.  `opt_level`, from 0 to 3, is how far the body is optimised.  An overload has

@@ -98,9 +98,7 @@ def _joined(gpu_arch: object) -> str | None:
         archs = [arch for arch in gpu_arch if isinstance(arch, str)]
         if len(archs) == len(gpu_arch):
             return ",".join(archs)
-    raise CompileError(
-        f"gpu_arch must be a str such as 'sm_90a', but got {gpu_arch!r}"
-    )
+    raise CompileError(f"gpu_arch must be a str such as 'sm_90a', but got {gpu_arch!r}")
 
 
 def _unknown_target(value: object, where: str) -> Diagnostic:
@@ -152,11 +150,11 @@ def _text(name: str) -> Callable[[Options, str], Options]:
 
 
 _FLAGS: Final[Mapping[str, Callable[[Options], Options]]] = {
-    **{"--" + name.replace("_", "-"): _switch(name) for name in _SWITCHES},
     "--enable-tvm-ffi": lambda options: replace(options, enable_tvm_ffi=True),
     "--strip-paths": lambda options: replace(options, strip_paths=True),
     "--enable-checks": lambda options: replace(options, enable_checks=True),
     "--enable-assertions": lambda options: replace(options, enable_checks=True),
+    **{"--" + name.replace("_", "-"): _switch(name) for name in _SWITCHES},
 }
 _SETTINGS: Final[Mapping[str, Callable[[Options, str], Options]]] = {
     "--target": _set_target,

@@ -42,6 +42,24 @@ def griddepcontrol_launch_dependents() -> None:
     outside("arch.griddepcontrol_launch_dependents")
 
 
+def cluster_arrive() -> None:
+    """Arrives at the barrier of the cluster, where each thread of it arrives, then waits.
+
+    From sm_90 on, as all three.
+    """
+    outside("arch.cluster_arrive")
+
+
+def cluster_arrive_relaxed() -> None:
+    """The same, without letting the others see what the thread wrote."""
+    outside("arch.cluster_arrive_relaxed")
+
+
+def cluster_wait() -> None:
+    """Waits until all threads of the cluster have arrived; what they wrote before is seen."""
+    outside("arch.cluster_wait")
+
+
 def setmaxregister_increase(reg_count: Any) -> None:
     """Gives each thread of the warpgroup so many registers, a multiple of 8 from 24 to 256.
 

@@ -81,7 +81,7 @@ def _first_of_warp(val: Any, op: Any, lane: Any, warp: Any) -> Any:
     """`op` of the values of all lanes that are there, in lane 0; what others get means nothing."""
     lanes = _lanes(warp)
     for step in range_constexpr(5):
-        other = shuffle_sync_down(val, 16 >> step)
+        other = shuffle_sync_down(val, 16 >> step, mask_and_clamp=lanes - 1)
         val = _combined(op, val, other) if lane + (16 >> step) < lanes else val
     return val
 

@@ -293,7 +293,7 @@ def compiled(job: Job) -> CompiledOrigin:
         from ferrule.language.checks.instrument import instrument
         from ferrule.language.checks.places import Places
 
-        program = instrument(program, Places.of(origins))
+        program = instrument(program, Places.of(origins, stripped=job.options.strip_paths))
         verify(program)
     try:
         body = _lowered(collapse(program), job.options, origins)

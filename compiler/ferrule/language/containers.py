@@ -30,11 +30,41 @@ class Described:
     def __ferrule_spec__(self, name: str) -> params.Param:
         return named(self.spec, name)
 
+    def __or__(self, other: Any) -> Described:
+        return _either(self.spec, other, first=self.spec)
+
+    def __ror__(self, other: Any) -> Described:
+        return _either(self.spec, other, first=None)
+
+
+def _either(spec: params.Param, other: Any, first: params.Param | None) -> Described:
+    """`Array[int] | None`, `Array[int] | str`; `first` is what stands before the other."""
+    if other is None or other is type(None):
+        known = spec if isinstance(spec, params.Optional) else params.Optional(spec.name, spec)
+        return Described(known)
+    more = element_spec(other)
+    if more is None:
+        raise TypeError(f"{other!r} takes any value, so there is no union with it")
+    if isinstance(spec, params.Optional):
+        return Described(params.Optional(spec.name, _either(spec.item, other, first).spec))
+    pair = (spec, more) if first is spec else (more, spec)
+    members = [inner for each in pair for inner in _members(each)]
+    return Described(params.Union(spec.name, tuple(named(each, spec.name) for each in members)))
+
+
+def _members(spec: params.Param) -> tuple[params.Param, ...]:
+    return spec.members if isinstance(spec, params.Union) else (spec,)
+
 
 def named(spec: params.Param, name: str) -> params.Param:
-    """The spec under another name."""
+    """The spec under another name, as all in it that stands for the same value."""
     from ferrule.language.examples import changed
 
+    match spec:
+        case params.Optional(item=item):
+            return changed(spec, name=name, item=named(item, name))
+        case params.Union(members=members):
+            return changed(spec, name=name, members=tuple(named(m, name) for m in members))
     return changed(spec, name=name)
 
 
@@ -168,6 +198,8 @@ def annotated_spec(annotation: Any, name: str) -> params.Param | None:
         return annotation.__ferrule_spec__(name)
     origin = typing.get_origin(annotation)
     cls = annotation if origin is None else origin
+    if annotation is Callable or cls is Callable:
+        return params.Function(name)
     if not isinstance(cls, type):
         return None
     if issubclass(cls, (_Elements, _Pairs)):

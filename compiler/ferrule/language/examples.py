@@ -197,6 +197,10 @@ class _Derivation:
         found = annotated_spec(annotation, name)
         if found is not None:
             return found
+        if example is None and isinstance(annotation, get_args(params.Param)):
+            return changed(annotation, name=name)
+        if example is None and annotation in (str, bytes):
+            return self.member(name, None, annotation, path)
         if is_stream_annotation(annotation) and not isinstance(example, SupportsSpec):
             return params.Stream(name)
         return None
@@ -219,10 +223,14 @@ class _Derivation:
         match example:
             case None:
                 return params.NoneValue(name)
-            case str():
-                return params.String(name)
-            case bytes():
-                return params.Bytes(name)
+            case str() | bytes():
+                return params.String(name) if isinstance(example, str) else params.Bytes(name)
+            case _ if example is str or example is bytes:
+                return params.String(name) if example is str else params.Bytes(name)
+            case _ if example is Any:
+                return params.AnyValue(name)
+            case types.FunctionType() | types.BuiltinFunctionType():
+                return params.Function(name)
         found = example_spec(name, example) or annotated_spec(example, name)
         if found is not None:
             return found

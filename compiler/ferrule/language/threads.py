@@ -39,8 +39,26 @@ def grid_dim() -> tuple[Any, Any, Any]:
 
 
 def cluster_idx() -> tuple[Any, Any, Any]:
-    """The cluster's coordinates in the grid, three Int32: each block is a cluster of its own."""
+    """The cluster's coordinates in the grid of clusters, three Int32.
+
+    On a CPU and on GPUs before sm_90 each block is a cluster of its own.
+    """
     outside("arch.cluster_idx")
+
+
+def cluster_dim() -> tuple[Any, Any, Any]:
+    """The number of clusters of the grid along each axis, three Int32."""
+    outside("arch.cluster_dim")
+
+
+def block_in_cluster_idx() -> tuple[Any, Any, Any]:
+    """The block's coordinates in its cluster, three Int32."""
+    outside("arch.block_in_cluster_idx")
+
+
+def block_in_cluster_dim() -> tuple[Any, Any, Any]:
+    """The number of blocks of a cluster along each axis, three Int32."""
+    outside("arch.block_in_cluster_dim")
 
 
 def lane_idx() -> Any:

@@ -54,6 +54,8 @@ SHT_SYMTAB: Final = 2
 SHT_STRTAB: Final = 3
 SHT_RELA: Final = 4
 SHT_NOTE: Final = 7
+SHF_ALLOC: Final = 2
+SHF_TLS: Final = 0x400
 SHT_NOBITS: Final = 8
 SHT_REL: Final = 9
 SHT_DYNSYM: Final = 11
@@ -98,6 +100,7 @@ class Section:
     align: int
     entry_size: int
     address: int = 0
+    flags: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +160,10 @@ def _check_magic(data: bytes) -> None:
 
 def read_section(data: bytes, offset: int) -> Section:
     """The section header at this offset."""
-    _, kind, _, address, at, size, link, info, align, entry_size = unpack(
+    _, kind, flags, address, at, size, link, info, align, entry_size = unpack(
         SECTION, data, offset, "a section header"
     )
-    return Section(kind, at, size, link, info, align, entry_size, address)
+    return Section(kind, at, size, link, info, align, entry_size, address, flags)
 
 
 def read_notes(data: bytes, offset: int, size: int, align: int) -> Iterator[Note]:

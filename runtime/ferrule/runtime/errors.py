@@ -22,8 +22,8 @@ class DivergenceError(RuntimeError):
 
 
 class RaceError(RuntimeError):
-    """Two threads of a block use one piece of shared memory and no barrier lies between, one of them
-    to write; says which, and where.  Only what is compiled with `--enable-checks` finds them."""
+    """Two threads of a block use one piece of shared memory, one of them to write, and no barrier
+    lies between; says which, and where.  Only code compiled with `--enable-checks` finds them."""
 
 
 class CudaError(RuntimeError):

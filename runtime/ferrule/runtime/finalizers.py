@@ -3,7 +3,8 @@
 Their addresses are in its section `.fini_array`, or `.dtors`, as LLVM calls it here; linkers make
 the one of the other.  The system calls those of a shared library.  LLVM's linker calls none, so the
 engine does, which finds them by their distance to a symbol whose address it knows: sections stay
-whole.
+whole.  It calls no initialisers: those of generated code are for libraries, which the end of the
+process closes.
 """
 
 from __future__ import annotations

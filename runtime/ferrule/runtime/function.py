@@ -25,8 +25,9 @@ from typing import TYPE_CHECKING, Any
 import tvm_ffi
 
 from ferrule import specs
-from ferrule.runtime.artefacts import DeviceOrigin, KernelInfo, ObjectCode, Origin
+from ferrule.runtime.artefacts import KernelInfo, ObjectCode, Origin
 from ferrule.runtime.callpath import prepare_call
+from ferrule.runtime.devicecode import kernel_info_of, ptx_of
 from ferrule.runtime.engine import Engine
 from ferrule.runtime.entry.key import ANY_FUNCTION, CallTraits, entry_key
 from ferrule.runtime.errors import StageError
@@ -147,9 +148,7 @@ class _Members:
 
         StageError where there are none for a GPU.
         """
-        origin = _state_of(self).origin
-        texts = dict(origin.ptx()) if isinstance(origin, DeviceOrigin) else {}
-        return texts if len(texts) > 1 else origin.text("ptx")
+        return ptx_of(_state_of(self).origin)
 
     def kernel_info(self) -> dict[str, KernelInfo] | dict[str, dict[str, KernelInfo]]:
         """What each kernel takes of a GPU, by its name, as ptxas or nvJitLink says; where it was
@@ -157,11 +156,7 @@ class _Members:
 
         StageError where there are no kernels for a GPU, CompileError without an assembler.
         """
-        origin = _state_of(self).origin
-        if not isinstance(origin, DeviceOrigin):
-            raise StageError("ptx", (), "what it was made from says nothing of its kernels")
-        found = {arch: dict(kernels) for arch, kernels in origin.kernel_info().items()}
-        return found if len(found) > 1 else next(iter(found.values()))
+        return kernel_info_of(_state_of(self).origin)
 
     def export_to_c(
         self,

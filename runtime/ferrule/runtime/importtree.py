@@ -73,11 +73,18 @@ def read_import_tree(data: bytes) -> tuple[Node, ...]:
         raise _damaged(f"a module imports one that is not among its {count}")
     nodes = []
     for first, last in zip(indptr, indptr[1:], strict=False):
-        kind = reader.take().decode("utf-8", "backslashreplace")
+        kind = _kind(reader.take())
         data_of = b"" if kind == LIBRARY else reader.take()
         nodes.append(Node(kind, data_of, tuple(children[first:last])))
     order(nodes)
     return tuple(nodes)
+
+
+def _kind(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise _damaged(f"a module is of the kind {data!r}") from None
 
 
 def order(nodes: Sequence[Node]) -> list[int]:

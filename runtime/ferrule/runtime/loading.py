@@ -64,9 +64,8 @@ def load_module(
     try:
         return _load(data, path)
     except (ObjectFileError, MetadataError) as error:
-        if path is None:
-            raise
-        raise ObjectFileError(f"{path}: {error}") from None
+        where = "" if path is None else f"{path}: "
+        raise ObjectFileError(f"{where}{error}") from None
 
 
 def load_pickled(data: bytes, name: str) -> Function:
@@ -109,11 +108,16 @@ def _load_objects(kind: str, objects: Sequence[bytes], path: Path | None) -> Mod
 
 
 def _load_library(data: bytes, path: Path | None) -> Module:
-    library, makers = _library_makers(data, path)
+    header = read_library(data)
+    described = _described(header.machine, header.defined, header.notes)
     tree = read_import_bytes(data)
-    if tree is None:
+    # Read before tvm-ffi reads it, which a damaged one keeps busy for ever.
+    nodes = None if tree is None else read_import_tree(tree)
+    library = SharedLibrary.open(data, path, header.defined)
+    origin = LoadedOrigin("a library" if path is None else str(path), None)
+    makers = _makers(described, header.defined, library.address, library, origin)
+    if nodes is None:
         return Module.loaded("library", path, makers)
-    nodes = read_import_tree(tree)
     return _tree(nodes, "library", path, makers, library.modules(nodes))
 
 
@@ -145,16 +149,6 @@ def _member(data: bytes, header: ObjectFile, described: Mapping[str, Metadata]) 
     name, triple, cpu = (first.name, first.triple, first.cpu) if first else ("", "", "")
     links = [link for metadata in described.values() for link in metadata.links]
     return Member(ObjectCode(name, data, triple, cpu), header, tuple(links))
-
-
-def _library_makers(
-    data: bytes, path: Path | None
-) -> tuple[SharedLibrary, dict[str, Callable[[], Any]]]:
-    header = read_library(data)
-    described = _described(header.machine, header.defined, header.notes)
-    library = SharedLibrary.open(data, path, header.defined)
-    origin = LoadedOrigin("a library" if path is None else str(path), None)
-    return library, _makers(described, header.defined, library.address, library, origin)
 
 
 def _described(

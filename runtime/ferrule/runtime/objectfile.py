@@ -17,6 +17,13 @@ from ferrule.runtime.elf import Machine, Note, ObjectFileError, Section
 __all__ = ["Machine", "ObjectFile", "ObjectFileError", "read_object"]
 
 _MAX_ALIGN: Final = 1 << 16
+_REACH: Final = 1 << 30
+
+_SHORT: Final = {10: "R_X86_64_32", 11: "R_X86_64_32S", 12: "R_X86_64_16", 14: "R_X86_64_8"}
+"""Kinds of relocations of x86-64 for addresses that are shorter than those of a process."""
+
+_KNOWN: Final = frozenset((0, 1, 2, 4, 9, 22, 24, 25, 26, 27, 29, 41, 42))
+"""Those that LLVM resolves; it ends the process on others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +49,7 @@ def read_object(data: bytes) -> ObjectFile:
         raise ObjectFileError(f"wanted an object with one symbol table, got {len(tables)}")
     for section in sections:
         if section.kind in (elf.SHT_RELA, elf.SHT_REL):
-            _check_relocations(data, sections, section)
+            _check_relocations(data, header.machine, sections, section)
     symbols = [symbol for table in tables for symbol in elf.read_symbols(data, sections, table)]
     kept = [section for section in sections if section.kind == elf.SHT_NOTE]
     return ObjectFile(
@@ -58,8 +65,11 @@ def read_object(data: bytes) -> ObjectFile:
 def _check_extent(data: bytes, section: Section) -> None:
     if section.kind == 0:
         return
-    if section.align > _MAX_ALIGN or section.align & (section.align - 1):
+    unaligned = section.align == 0 and section.flags & elf.SHF_ALLOC
+    if unaligned or section.align > _MAX_ALIGN or section.align & (section.align - 1):
         raise ObjectFileError(f"wanted a section alignment, got {section.align}")
+    if section.flags & elf.SHF_TLS:
+        raise ObjectFileError("it has thread-local data: link the object into a shared library")
     if section.kind == elf.SHT_NOBITS:
         if section.size >= 1 << 40:
             raise ObjectFileError(f"a section asks for {section.size} bytes of zeros")
@@ -67,7 +77,9 @@ def _check_extent(data: bytes, section: Section) -> None:
     elf.check_inside(data, section.offset, section.size, "a section")
 
 
-def _check_relocations(data: bytes, sections: list[Section], section: Section) -> None:
+def _check_relocations(
+    data: bytes, machine: Machine, sections: list[Section], section: Section
+) -> None:
     if section.kind == elf.SHT_REL or section.entry_size != elf.RELOCATION.size:
         raise ObjectFileError("wanted relocations with addends of 24 bytes, got another form")
     if section.size % elf.RELOCATION.size:
@@ -76,8 +88,25 @@ def _check_relocations(data: bytes, sections: list[Section], section: Section) -
     target = elf.section_at(sections, section.info, None, "the section that relocations change")
     count = symbols.size // elf.SYMBOL.size
     limit = 0 if target.kind in (0, elf.SHT_NOBITS) else target.size
-    for at, info, _ in elf.entries(elf.RELOCATION, data, section):
+    for at, info, addend in elf.entries(elf.RELOCATION, data, section):
         if info >> 32 >= count:
             raise ObjectFileError(f"a relocation names symbol {info >> 32} of {count}")
         if at >= limit:
             raise ObjectFileError(f"a relocation is at {at} of a section of {limit} bytes")
+        if machine is Machine.X86_64 and target.flags & elf.SHF_ALLOC:
+            _check_kind(info & 0xFFFFFFFF)
+            if not -_REACH <= addend < _REACH:
+                raise ObjectFileError(f"a relocation is to a place {addend} bytes off a symbol")
+
+
+def _check_kind(kind: int) -> None:
+    if kind in _SHORT:
+        raise ObjectFileError(
+            f"wanted position-independent code, got a relocation {_SHORT[kind]}: "
+            f"compile it with -fPIC, or link it into a shared library"
+        )
+    if kind not in _KNOWN:
+        raise ObjectFileError(
+            f"a relocation is of kind {kind}, which LLVM cannot resolve: "
+            f"link the object into a shared library"
+        )

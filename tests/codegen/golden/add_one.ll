@@ -55,27 +55,24 @@ entry:
   store i64 %".6", ptr %".12"
   %".14" = getelementptr inbounds i64, ptr %"frame", i64 3
   store i64 %".8", ptr %".14"
-  %"status" = alloca i32, align 4
   %".16" = icmp sle i64 %".8", 5
   br i1 %".16", label %"entry.if", label %"entry.else"
 entry.if:
-  %"status.1" = call i32 @"blocks_device_add_one"(ptr %"frame", ptr %"values", i64 0, i64 %".8")
-  store i32 %"status.1", ptr %"status"
+  %"status" = call i32 @"blocks_device_add_one"(ptr %"frame", ptr %"values", i64 0, i64 %".8")
   br label %"entry.endif"
 entry.else:
-  %"status.2" = call i32 @"ferrule_run_blocks"(ptr @"ferrule.threads", ptr @"blocks_device_add_one", ptr %"frame", ptr %"values", i64 %".8", i64 6, i64 2)
-  %".20" = icmp eq i32 %"status.2", -1
-  %".21" = select  i1 %".20", i32 1, i32 %"status.2"
-  store i32 %".21", ptr %"status"
+  %"status.1" = call i32 @"ferrule_run_blocks"(ptr @"ferrule.threads", ptr @"blocks_device_add_one", ptr %"frame", ptr %"values", i64 %".8", i64 6, i64 2)
+  %".19" = icmp eq i32 %"status.1", -1
+  %".20" = select  i1 %".19", i32 1, i32 %"status.1"
   br label %"entry.endif"
 entry.endif:
-  %".24" = load i32, ptr %"status"
-  %".25" = icmp eq i32 %".24", 0
-  br i1 %".25", label %"on", label %"failed", !prof !4
+  %"status.2" = phi  i32 [%"status", %"entry.if"], [%".20", %"entry.else"]
+  %".22" = icmp eq i32 %"status.2", 0
+  br i1 %".22", label %"on", label %"failed", !prof !4
 on:
   ret i32 0
 failed:
-  ret i32 %".24"
+  ret i32 %"status.2"
 }
 
 @"ferrule.threads" = private global [16 x i64] zeroinitializer, align 8

@@ -16,27 +16,24 @@ entry:
   store ptr %"out", ptr %".13"
   %".15" = getelementptr inbounds i64, ptr %"frame", i64 4
   store i64 %".7", ptr %".15"
-  %"status" = alloca i32, align 4
   %".17" = icmp sle i64 %".7", 2048
   br i1 %".17", label %"entry.if", label %"entry.else"
 entry.if:
-  %"status.1" = call i32 @"parallel"(ptr %"frame", ptr %"values", i64 0, i64 %".7")
-  store i32 %"status.1", ptr %"status"
+  %"status" = call i32 @"parallel"(ptr %"frame", ptr %"values", i64 0, i64 %".7")
   br label %"entry.endif"
 entry.else:
-  %"status.2" = call i32 @"ferrule_run_blocks"(ptr @"ferrule.threads", ptr @"parallel", ptr %"frame", ptr %"values", i64 %".7", i64 2048, i64 256)
-  %".21" = icmp eq i32 %"status.2", -1
-  %".22" = select  i1 %".21", i32 1, i32 %"status.2"
-  store i32 %".22", ptr %"status"
+  %"status.1" = call i32 @"ferrule_run_blocks"(ptr @"ferrule.threads", ptr @"parallel", ptr %"frame", ptr %"values", i64 %".7", i64 2048, i64 256)
+  %".20" = icmp eq i32 %"status.1", -1
+  %".21" = select  i1 %".20", i32 1, i32 %"status.1"
   br label %"entry.endif"
 entry.endif:
-  %".25" = load i32, ptr %"status"
-  %".26" = icmp eq i32 %".25", 0
-  br i1 %".26", label %"on", label %"failed", !prof !4
+  %"status.2" = phi  i32 [%"status", %"entry.if"], [%".21", %"entry.else"]
+  %".23" = icmp eq i32 %"status.2", 0
+  br i1 %".23", label %"on", label %"failed", !prof !4
 on:
   ret i32 0
 failed:
-  ret i32 %".25"
+  ret i32 %"status.2"
 }
 
 define internal i32 @"parallel"(ptr %"frame", ptr %"values", i64 %"first", i64 %"last") "prefer-vector-width"="512" noinline nounwind

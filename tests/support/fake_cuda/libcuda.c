@@ -190,6 +190,10 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, void *options, 
 {
     usleep(load_delay);
     CUresult result = begin(__func__, 2, NUMBER(num_options), NUMBER(num_library_options));
+    for (unsigned i = 0; options && values && i < num_options && i < 3; i++) {
+        begun->numbers[begun->num_numbers++] = ((int *)options)[i];
+        begun->numbers[begun->num_numbers++] = NUMBER(((void **)values)[i]);
+    }
     int number = 0;
     while (number < MAX_LIBRARIES - 1 && libraries[number] && libraries[number]->live)
         number++;

@@ -112,9 +112,8 @@ class Machine:
                 self.printed.append(scalars.c_format(text, [values[value] for value in found]))
             case ops.Launch():
                 self.launch(op, values)
-            case ops.If(results, condition, then, otherwise):
-                taken = then if values[condition] else otherwise
-                values.update(zip(results, self.region(taken, values, thread), strict=True))
+            case ops.If():
+                self.if_(op, values, thread)
             case ops.For():
                 self.for_(op, values, thread)
             case ops.While():
@@ -252,6 +251,11 @@ class Machine:
         steps = sum(i * stride for i, stride in zip(coordinates, strides, strict=True))
         return steps * type_.dtype.itemsize
 
+    def if_(self, op: ops.If, values: Values, thread: Thread) -> None:
+        """One of two regions."""
+        taken = op.then if values[op.condition] else op.otherwise
+        values.update(zip(op.results, self.region(taken, values, thread), strict=True))
+
     def for_(self, op: ops.For, values: Values, thread: Thread) -> None:
         """A loop over Python's range; a step of 0 has no iterations."""
         start, stop, step = (values[value] for value in (op.start, op.stop, op.step))
@@ -287,7 +291,10 @@ class Machine:
             runs: dict[int, Run] = {}
             for at in self.order(product(*map(range, block))):
                 known = {"block_idx": block_idx, "thread_idx": at}
-                thread = Thread({**known, "block_dim": block, "grid_dim": grid}, shared)
+                alone = {"cluster_idx": block_idx, "cluster_dim": grid}
+                alone |= {"block_in_cluster_idx": (0, 0, 0), "block_in_cluster_dim": (1, 1, 1)}
+                known = {**known, **alone, "block_dim": block, "grid_dim": grid}
+                thread = Thread(known, shared)
                 if self.waits(kernel.body):
                     number = at[0] + block[0] * (at[1] + block[1] * at[2])
                     runs[number] = self.walk(kernel.body, dict(given), thread)
@@ -301,7 +308,7 @@ class Machine:
     def waits(self, region: ops.Region) -> bool:
         """Whether a region has an op that waits for other threads."""
         if id(region) not in self.waiting:
-            found = any(isinstance(op, ops.Synchronising) for op in all_ops(region))
+            found = any(map(_waits, all_ops(region)))
             self.waiting[id(region)] = found
         return self.waiting[id(region)]
 
@@ -314,6 +321,8 @@ class Machine:
             match op:
                 case ops.Barrier() | ops.WarpBarrier():
                     yield waits_for(op, values)
+                case ops.Control("cluster_wait"):
+                    yield waits_for(ops.Barrier(), values)
                 case ops.Shuffle() | ops.Vote() | ops.Match():
                     values[op.result] = yield waits_for(op, values)
                 case ops.Mma(d=target) | ops.LoadMatrix(target=target):
@@ -357,6 +366,12 @@ class Machine:
             carried = yield from self.walk(op.body, values, thread)
         values.update(zip(op.results, carried, strict=True))
         return []
+
+
+def _waits(op: ops.Op) -> bool:
+    """Whether an op waits for other threads; a cluster is one block."""
+    in_cluster = isinstance(op, ops.Control) and op.kind == "cluster_wait"
+    return in_cluster or isinstance(op, ops.Synchronising)
 
 
 def dtype_of(value: ops.Value) -> DType:

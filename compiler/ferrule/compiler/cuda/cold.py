@@ -26,7 +26,7 @@ UNLOAD: Final = "ferrule_cuda_unload"
 
 PROTOTYPES: Final = MappingProxyType(
     {
-        OPEN: ir.FunctionType(I32, [PTR, PTR, I32, PTR]),
+        OPEN: ir.FunctionType(I32, [PTR, PTR, I32, PTR, PTR]),
         PUSH: ir.FunctionType(I32, [PTR, I32, I32, PTR]),
         POP: ir.FunctionType(I32, [PTR, PTR]),
         ALLOW: ir.FunctionType(I32, [PTR, PTR, I32, I32, PTR]),

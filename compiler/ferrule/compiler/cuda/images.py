@@ -12,9 +12,10 @@ there is none, the best one for the GPU of the first call.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from types import MappingProxyType
 from typing import Final
 
 from llvmlite import ir
@@ -22,10 +23,10 @@ from llvmlite import ir
 from ferrule.compiler.artefacts import DeviceCode
 from ferrule.compiler.cuda.archs import capability
 from ferrule.compiler.cuda.cold import attempt, call, cold, end
-from ferrule.compiler.cuda.driver import Attribute
+from ferrule.compiler.cuda.driver import Attribute, JitOption
 from ferrule.compiler.cuda.state import PROGRAM, Status, call_driver, status
 from ferrule.runtime.llvm.emitter import Emitter
-from ferrule.runtime.llvm.layouts import I1, I8, I32, PTR, Field, Layout
+from ferrule.runtime.llvm.layouts import I1, I8, I32, PTR, Field, Layout, size_of
 
 
 class Serves(IntEnum):
@@ -65,6 +66,9 @@ class Image:
 
 
 IMAGE: Final = Layout("CudaImage", [Field("number", I32), Field("serves", I32), Field("data", PTR)])
+NO_OPTIONS: Final[Mapping[JitOption, int]] = MappingProxyType({})
+"""The driver assembles PTX as it likes."""
+
 CHOOSE: Final = "ferrule_cuda_choose"
 CHOOSE_TYPE: Final = ir.FunctionType(I32, [PTR, PTR, I32, PTR, PTR])
 _CAPABILITY: Final = "ferrule_cuda_capability"
@@ -109,6 +113,32 @@ def image_table(emitter: Emitter, images: Sequence[Image]) -> tuple[ir.Value, in
     table = emitter.global_constant(emitter.module.get_unique_name("cuda.images"), value)
     table.align = IMAGE.align
     return table, len(rows), emitter.cstring(", ".join(map(str, ordered)))
+
+
+def program_constant(
+    emitter: Emitter,
+    images: Sequence[Image],
+    kernels: Sequence[str],
+    options: Mapping[JitOption, int],
+) -> ir.Value:
+    """The constant `PROGRAM`."""
+    names = b"".join(name.encode() + b"\0" for name in kernels)
+    table, count, listed = image_table(emitter, images)
+    fields = [table, emitter.const_i64(count), listed]
+    fields += [_words(emitter, options, I32), _words(emitter, options.values(), PTR)]
+    fields.append(emitter.const_i64(len(options)))
+    fields += [emitter.bytes_constant(names), emitter.const_i64(len(kernels))]
+    value = ir.Constant.literal_struct(fields)
+    name = emitter.module.get_unique_name("cuda.program")
+    program = emitter.global_constant(name, value)
+    program.align = PROGRAM.align
+    return program
+
+
+def _words(emitter: Emitter, numbers: Iterable[int], kind: ir.Type) -> ir.Value:
+    """The address of constant numbers of the size of a type; null for none."""
+    data = b"".join(number.to_bytes(size_of(kind), "little") for number in numbers)
+    return emitter.bytes_constant(data, align=size_of(kind)) if data else emitter.null()
 
 
 def define_choosing(emitter: Emitter) -> None:

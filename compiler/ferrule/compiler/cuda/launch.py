@@ -14,7 +14,7 @@ has room for `FAULT_ROOM`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Final
@@ -33,11 +33,10 @@ from ferrule.compiler.cuda.cold import (
     REGISTER,
     UNLOAD,
 )
-from ferrule.compiler.cuda.driver import LAUNCH_CONFIG, SHARED_BY_DEFAULT, Result
-from ferrule.compiler.cuda.images import Image, image_table
+from ferrule.compiler.cuda.driver import LAUNCH_CONFIG, SHARED_BY_DEFAULT, JitOption, Result
+from ferrule.compiler.cuda.images import NO_OPTIONS, Image, program_constant
 from ferrule.compiler.cuda.state import (
     KERNEL,
-    PROGRAM,
     STATE,
     Phase,
     Status,
@@ -68,10 +67,15 @@ class Launcher:
     """
 
     def __init__(
-        self, emitter: Emitter, images: bytes | Sequence[Image], kernels: Sequence[str]
+        self,
+        emitter: Emitter,
+        images: bytes | Sequence[Image],
+        kernels: Sequence[str],
+        options: Mapping[JitOption, int] = NO_OPTIONS,
     ) -> None:
         """`images` are those for several architectures, or the PTX text or cubin of one that is for
-        every GPU; `kernels` are names in each of them."""
+        every GPU; `kernels` are names in each of them.  `options` are for the driver's assembler.
+        """
         if not kernels or len(set(kernels)) != len(kernels):
             raise ValueError(f"wanted the names of kernels, each once, but got {list(kernels)!r}")
         self._emitter: Final = emitter
@@ -79,15 +83,18 @@ class Launcher:
             name: STATE.size + KERNEL.size * number for number, name in enumerate(kernels)
         }
         table = [Image(images)] if isinstance(images, bytes) else images
-        self._program: Final = _program(emitter, table, kernels)
+        self._program: Final = program_constant(emitter, table, kernels, options)
         self._state: Final = _state(emitter, STATE.size + KERNEL.size * len(kernels))
         _with_library(emitter, self._state)
 
-    def enter(self, device: ir.Value, values: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
+    def enter(
+        self, device: ir.Value, values: ir.Value, stream: ir.Value | None = None
+    ) -> tuple[ir.Value, ir.Value, ir.Value]:
         """Make a device current: status, token, and the ordinal of the device.
 
         `device` is an i32, the ordinal, or -1 for whatever is current, device 0 where nothing is.
-        libcuda is found and the image loaded on the first call.  The token is for `leave`; where
+        libcuda is found and the image loaded on the first call, unless `stream` is captured, the
+        caller's current one if that is not given.  The token is for `leave`; where
         the status is not 0 there is nothing to leave.
         """
         e = self._emitter
@@ -100,7 +107,8 @@ class Launcher:
         e.cond_branch(ready, asking, opening, LIKELY)
 
         e.at(opening)
-        opened = self._cold(OPEN, self._state, self._program, device, values)
+        asked = e.null() if stream is None else stream
+        opened = self._cold(OPEN, self._state, self._program, device, asked, values)
         e.cond_branch(e.icmp("eq", opened, status(Status.DONE)), asking, entered, LIKELY)
 
         e.at(asking)
@@ -286,19 +294,6 @@ def _state(emitter: Emitter, size: int) -> ir.Value:
     state.align = STATE.align
     state.type = PTR
     return state
-
-
-def _program(emitter: Emitter, images: Sequence[Image], kernels: Sequence[str]) -> ir.Value:
-    """The constant `PROGRAM`."""
-    names = b"".join(name.encode() + b"\0" for name in kernels)
-    table, count, listed = image_table(emitter, images)
-    fields = [table, emitter.const_i64(count), listed]
-    fields += [emitter.bytes_constant(names), emitter.const_i64(len(kernels))]
-    value = ir.Constant.literal_struct(fields)
-    name = emitter.module.get_unique_name("cuda.program")
-    program = emitter.global_constant(name, value)
-    program.align = PROGRAM.align
-    return program
 
 
 def _with_library(emitter: Emitter, state: ir.Value) -> None:

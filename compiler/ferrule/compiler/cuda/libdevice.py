@@ -33,8 +33,8 @@ def libdevice() -> bytes:
     raise CompileError(
         Diagnostic(
             f"there is no {_FILE}, which --libdevice needs",
-            hint="install the package nvidia-cuda-nvcc, or set CUDA_HOME to a CUDA toolkit; without "
-            "--libdevice ferrule's own functions are used",
+            hint="install the package nvidia-cuda-nvcc, or set CUDA_HOME to a CUDA toolkit; "
+            "without --libdevice ferrule's own functions are used",
         )
     )
 

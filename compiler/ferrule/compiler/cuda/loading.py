@@ -39,9 +39,10 @@ _RTLD_NOW: Final = 2
 _WAIT: Final = 50
 """Microseconds between two looks at a load that another thread does, which takes milliseconds."""
 
+_OPTIONS: Final = ("options", "option_values")
 _FIND: Final = ir.FunctionType(I32, [PTR, PTR])
 _KERNELS: Final = ir.FunctionType(I32, [PTR, PTR, PTR])
-_CAPTURED: Final = ir.FunctionType(I32, [PTR, I32])
+_CAPTURED: Final = ir.FunctionType(I32, [PTR, I32, PTR])
 
 
 def define_loading(emitter: Emitter) -> None:
@@ -98,15 +99,17 @@ def _each_name(
 
 
 def _define_captured(emitter: Emitter) -> None:
-    """`i32 ferrule_cuda_captured(ptr state, i32 device)`: whether the caller's stream is."""
-    with cold(emitter, "ferrule_cuda_captured", _CAPTURED) as (state, device):
+    """`i32 ferrule_cuda_captured(ptr state, i32 device, ptr stream)`: whether it is, for null
+    the caller's current one."""
+    with cold(emitter, "ferrule_cuda_captured", _CAPTURED) as (state, device, named):
         place = emitter.alloca(I32, name="captured")
         emitter.store(device, place)
         with emitter.if_then(emitter.icmp("slt", device, emitter.const_i32(0))):
             emitter.store(emitter.const_i32(0), place)
             call_driver(emitter, state, "cuCtxGetDevice", [place])
         kind, index = emitter.const_i32(DeviceType.CUDA), emitter.load(place, I32)
-        stream = emitter.call("TVMFFIEnvGetStream", [kind, index], "stream")
+        current = emitter.call("TVMFFIEnvGetStream", [kind, index], "current")
+        stream = emitter.select(emitter.is_null(named), current, named)
         with emitter.if_then(emitter.is_null(stream)):
             emitter.ret(emitter.const_i32(0))
         emitter.store(emitter.const_i32(0), place)
@@ -140,12 +143,14 @@ def _define_kernels(emitter: Emitter) -> None:
 def _define_load(emitter: Emitter) -> None:
     """`i32 ferrule_cuda_load(…)`, as `ferrule_cuda_open`, for the one thread that does it."""
     none, zero = emitter.null(), emitter.const_i32(0)
-    with cold(emitter, "ferrule_cuda_load", PROTOTYPES[OPEN]) as (state, program, device, values):
+    with cold(emitter, "ferrule_cuda_load", PROTOTYPES[OPEN]) as arguments:
+        state, program, device, stream, values = arguments
         found = call(emitter, "ferrule_cuda_find", _FIND, state, values)
         with unless(emitter, found):
             emitter.ret(found)
         attempt(emitter, state, values, "cuInit", zero)
-        with unless(emitter, call(emitter, "ferrule_cuda_captured", _CAPTURED, state, device)):
+        asked = [state, device, stream]
+        with unless(emitter, call(emitter, "ferrule_cuda_captured", _CAPTURED, *asked)):
             emitter.ret(status(Status.CAPTURING))
         library = emitter.field_ptr(state, STATE, "library")
         place = emitter.alloca(PTR, name="image")
@@ -154,7 +159,9 @@ def _define_load(emitter: Emitter) -> None:
         with unless(emitter, chosen):
             emitter.ret(chosen)
         image = emitter.load(place, PTR)
-        options = [none, none, zero, none, none, zero]
+        jit = [emitter.load_field(program, PROGRAM, name) for name in _OPTIONS]
+        count = emitter.builder.trunc(emitter.load_field(program, PROGRAM, "option_count"), I32)
+        options = [*jit, count, none, none, zero]
         attempt(emitter, state, values, "cuLibraryLoadData", library, image, *options)
         looked_up = call(emitter, "ferrule_cuda_kernels", _KERNELS, state, program, values)
         with unless(emitter, looked_up):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
+from typing import Final
 
+from ferrule.compiler.cuda.driver import JitOption
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.options import Options
 
@@ -29,6 +31,19 @@ class DeviceOptions:
         """The options of ptxas."""
         lines = ("-lineinfo",) if self.line_info else ()
         return (f"-O{self.opt_level}", *lines, *self.ptxas_options)
+
+    @property
+    def jit(self) -> dict[JitOption, int]:
+        """The options of the driver's assembler, where they are not its own."""
+        found = {}
+        if self.opt_level < _BEST:
+            found[JitOption.OPTIMIZATION_LEVEL] = self.opt_level
+        if self.line_info:
+            found[JitOption.GENERATE_LINE_INFO] = 1
+        return found
+
+
+_BEST: Final = 3
 
 
 def device_options(options: Options) -> DeviceOptions:

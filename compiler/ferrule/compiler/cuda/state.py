@@ -73,12 +73,16 @@ PROGRAM: Final = Layout(
         Field("images", PTR),
         Field("image_count", I64),
         Field("listed", PTR),
+        Field("options", PTR),
+        Field("option_values", PTR),
+        Field("option_count", I64),
         Field("names", PTR),
         Field("count", I64),
     ],
 )
-"""A constant: the table of images (see `images`) with a text that lists them, and the names of
-their kernels, one behind the other, each with its NUL."""
+"""A constant: the table of images (see `images`) with a text that lists them, the options of the
+driver's assembler with their values, and the names of the images' kernels, one behind the other,
+each with its NUL."""
 
 FIRST_CALL: Final = STATE.offset(next(iter(CALLS)))
 

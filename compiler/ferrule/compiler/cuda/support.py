@@ -1,7 +1,8 @@
 """The cold half of launching: loading an image, changing the context, naming what failed.
 
-* `i32 ferrule_cuda_open(ptr state, ptr program, i32 device, ptr values)`: load the image of a
-  `PROGRAM` and look up its kernels, or wait for who does that; `device` is the call's, or -1.
+* `i32 ferrule_cuda_open(ptr state, ptr program, i32 device, ptr stream, ptr values)`: load the
+  image of a `PROGRAM` and its kernels, or wait for who does that; `device` is the call's, or -1,
+  `stream` a stream of it, or null for the caller's current one: of one that is captured, an error.
 * `i32 ferrule_cuda_push(ptr state, i32 device, i32 result, ptr values)`: make the primary context
   of a device current, of device 0 for -1; `result` is what cuCtxGetDevice gave.
 * `i32 ferrule_cuda_pop(ptr state, ptr values)`: make current what was before.

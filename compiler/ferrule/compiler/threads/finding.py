@@ -136,18 +136,25 @@ def _define_number(emitter: Emitter) -> None:
     """`i32 ferrule_threads_number(ptr text)`: a number from 1 to `MAX_THREADS`, else -1."""
     e, wrong = emitter, emitter.const_i32(-1)
     with e.define("ferrule_threads_number", I32, [PTR], names=["text"], attributes=COLD) as f:
-        b, place = e.builder, e.alloca(I32, name="number")
-        e.store(e.const_i32(0), place)
-        with e.loop(e.call("strlen", [f.args[0]])) as i:
-            digit = b.sub(b.zext(_byte(e, f.args[0], i), I32), e.const_i32(ord("0")))
-            with e.if_then(e.icmp("ugt", digit, e.const_i32(9))):
-                e.ret(wrong)
-            number = b.add(b.mul(e.load(place, I32), e.const_i32(10)), digit)
-            with e.if_then(e.icmp("sgt", number, e.const_i32(MAX_THREADS))):
-                e.ret(wrong)
-            e.store(number, place)
-        found = e.load(place, I32)
-        e.ret(e.select(e.icmp("eq", found, e.const_i32(0)), wrong, found))
+        b, number, text = e.builder, e.alloca(I32, name="number"), e.alloca(PTR, name="at")
+        e.store(e.const_i32(0), number)
+        e.store(f.args[0], text)
+        head = e.block("next")
+        e.branch(head)
+        e.at(head)
+        at, before = e.load(text, PTR), e.load(number, I32)
+        byte = b.zext(e.load(at, I8), I32)
+        with e.if_then(e.icmp("eq", byte, e.const_i32(0))):
+            e.ret(e.select(e.icmp("eq", before, e.const_i32(0)), wrong, before))
+        digit = b.sub(byte, e.const_i32(ord("0")))
+        with e.if_then(e.icmp("ugt", digit, e.const_i32(9))):
+            e.ret(wrong)
+        after = b.add(b.mul(before, e.const_i32(10)), digit)
+        with e.if_then(e.icmp("sgt", after, e.const_i32(MAX_THREADS))):
+            e.ret(wrong)
+        e.store(after, number)
+        e.store(e.index(at, I8, 1), text)
+        e.branch(head)
 
 
 def _define_see(emitter: Emitter) -> None:

@@ -44,6 +44,10 @@ ENTRIES: Final = (RUN, SIGNALS)
 WORTH_SHARING: Final = 40_000
 """Nanoseconds of work from which on it is shared: waking sleeping threads takes about as long."""
 
+LONG_ENOUGH: Final = 5_000
+"""Nanoseconds after which the time so far tells of the rest: beside them looking at the clock, and
+what the first blocks find in no cache, are little."""
+
 SHARED_PIECE: Final = 50_000
 """Nanoseconds of a piece: long beside taking it and a look at the clock, short beside a launch."""
 
@@ -277,10 +281,10 @@ def _piece(
 ) -> ir.Value:
     """How many blocks a piece has: a multiple of the grain."""
     e, b, one = emitter, emitter.builder, emitter.const_i64(1)
-    timed, most = b.fdiv(_float(SHARED_PIECE), each), b.sitofp(left, _FLOAT)
-    timed = b.fptosi(b.select(b.fcmp_ordered("<", timed, most), timed, most), I64)
     fair = b.sdiv(left, b.mul(b.sext(team, I64), e.const_i64(PIECES_EACH)))
-    blocks = _most(e, _least(e, timed, fair), one)
+    timed, most = b.fdiv(_float(SHARED_PIECE), each), b.sitofp(fair, _FLOAT)
+    blocks = b.fptosi(b.select(b.fcmp_ordered("<", timed, most), timed, most), I64)
+    blocks = _most(e, blocks, one)
     grains = b.sdiv(b.add(blocks, b.sub(grain, one)), grain)
     return b.mul(grains, grain)
 
@@ -319,9 +323,8 @@ def _define_run(emitter: Emitter) -> None:
         e.at(stop)
         e.ret(status)
         e.at(on)
-        now = _own(e, "now", _NOW)
-        elapsed = _most(e, b.sub(now, start), e.const_i64(1))
-        e.branch(measure)
+        elapsed = b.sub(_own(e, "now", _NOW), start)
+        e.cond_branch(e.icmp("slt", elapsed, e.const_i64(LONG_ENOUGH)), again, measure)
         e.at(measure)
         each = b.fdiv(b.sitofp(elapsed, _FLOAT), b.sitofp(end, _FLOAT))
         rest = b.fmul(each, b.sitofp(b.sub(count, end), _FLOAT))

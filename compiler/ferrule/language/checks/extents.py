@@ -1,4 +1,4 @@
-"""The memory that the elements of a tensor may be in: where it begins, and how many bytes it has."""
+"""The memory that the elements of a tensor may be in: where it begins, and its bytes."""
 
 from __future__ import annotations
 

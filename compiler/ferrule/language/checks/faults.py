@@ -22,15 +22,21 @@ class Where:
     function: str
     in_kernel: bool
     location: Location | None
+    stripped: bool = False
 
     def fault(self, kind: str, text: str) -> Fault:
         """A fault there; `text` has the placeholders of its numbers."""
         location = self.location
-        at = "" if location is None else literal(f" at {location.file}:{location.line}")
+        at = "" if location is None else f" at {self._place(location)}"
         running = _RUNNING if self.in_kernel else ""
         comma = "," if at or running else ""
         message = f"{literal(self.function)}: {text}{comma}{at}{running}"
         return Fault(kind, message, location)
+
+    def _place(self, location: Location) -> str:
+        if self.stripped:
+            return f"line {location.line}"
+        return literal(f"{location.file}:{location.line}")
 
 
 def out_of_dim(where: Where, name: str, axis: int) -> Fault:

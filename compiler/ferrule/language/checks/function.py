@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
@@ -11,7 +11,7 @@ from ferrule.language.checks import faults, sizes
 from ferrule.language.checks.extents import Extents
 from ferrule.language.checks.faults import Where
 from ferrule.language.checks.linear import Forms
-from ferrule.language.checks.memory import Index, Memory, span
+from ferrule.language.checks.memory import Index, Memory, Origin, span
 from ferrule.language.checks.places import Places
 from ferrule.language.checks.proving import Prover, Sizes
 from ferrule.language.checks.races import Access, Met, kind_of, watched
@@ -49,6 +49,7 @@ class Checked:
     shadows: dict[Hashable, ops.Value] = field(default_factory=dict)
     granule: int = 1
     clock: Clock | None = None
+    counting: bool = False
     thread: tuple[ops.Value, ...] | None = None
 
     @classmethod
@@ -59,14 +60,23 @@ class Checked:
         places: Places,
         known: Launched,
         sizes: Sizes | None = None,
+        views: Sequence[ops.Value] = (),
     ) -> Checked:
-        """A function of which nothing is done yet; `known` and `sizes` are of its launches."""
-        prover, memory = Prover.of(known, program.relations, sizes), Memory()
+        """A function of which nothing is done yet; `known` and `sizes` are of its launches.
+
+        `views`: the parameters whose types do not say what memory they are in.
+        """
+        tensors = (p.type for p in function.params if isinstance(p.type, TensorType))
+        extents = (dim for type_ in tensors for dim in type_.shape)
+        prover = Prover.of(known, program.relations, sizes, extents)
+        memory = Memory()
         checked = cls(function, places, prover, memory, Extents(memory, prover))
+        memory.origins.update((view, Origin(view, inside=False)) for view in views)
         for op in all_ops(function.body):
             checked.memory.take(op)
             if isinstance(op, ops.DynamicShared):
                 checked.extents.dynamic[op.result] = op.offset
+                memory.origins[op.result] = Origin(op.result, inside=False)
         return checked
 
     @property
@@ -120,12 +130,32 @@ class Checked:
         """Puts a region with checks at the end of `finished`."""
         with self.b.region() as opened:
             for op in region.ops:
+                if region is self.function.body and self.needs_clock(op):
+                    self.count()
                 match op:
                     case ops.If() | ops.For() | ops.While() | ops.Parallel():
                         yield self.structured(op)
                     case _:
                         self.simple(op)
         self.finished.append(opened.freeze(*region.yields))
+
+    def count(self) -> None:
+        """Begins to count how often the thread waits."""
+        assert self.clock is not None, "a kernel begins with a clock if anything is watched"
+        self.counting = True
+        self.clock.start(self.b)
+
+    def needs_clock(self, op: ops.Op) -> bool:
+        """Whether an op is the first of the body that waits, or uses what is watched.
+
+        What comes before stays without effect, so that it can become vectors.
+        """
+        if self.clock is None or self.counting:
+            return False
+        return any(
+            isinstance(inner, ops.Synchronising | ops.Control) or inner in self.watched
+            for inner in all_ops(ops.Region((op,)))
+        )
 
     def structured(self, op: ops.RegionOp) -> Work:
         """An op with regions: what is known inside is forgotten behind it."""
@@ -169,7 +199,7 @@ class Checked:
                 self.access(op, tensor, indices)
         self.b.append(op)
         self.prover.take(op)
-        if self.clock is not None:
+        if self.clock is not None and self.counting:
             self.clock.passed(self.b, op)
 
     # ---- what is checked ----
@@ -190,7 +220,8 @@ class Checked:
 
     def where(self, op: ops.Op) -> Where:
         """The place of an op."""
-        return Where(self.function.name, self.in_kernel, self.places.at(op))
+        at = self.places.at(op)
+        return Where(self.function.name, self.in_kernel, at, self.places.stripped)
 
     def division(self, op: ops.Binary, divisor: ops.Value) -> None:
         """A divisor that may be zero."""

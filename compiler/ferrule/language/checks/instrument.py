@@ -52,10 +52,10 @@ def _kernel(
     known: Launched,
 ) -> ops.Function:
     """A kernel with checks, and with parameters for what it learns of its launch."""
-    checked = Checked.of(program, kernel, places, known, host.sizes.get(kernel.name))
+    views = [kernel.params[position] for position in host.passed.get(kernel.name, ())]
+    checked = Checked.of(program, kernel, places, known, host.sizes.get(kernel.name), views)
     more = []
-    for position in host.passed.get(kernel.name, ()):
-        param = kernel.params[position]
+    for param in views:
         room = Room(
             ops.Value(Int64, f"{param.hint}.before"), ops.Value(Int64, f"{param.hint}.behind")
         )

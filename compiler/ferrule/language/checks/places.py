@@ -16,17 +16,19 @@ _LIBRARY = "ferrule.language.collectives"
 class Places:
     """Where ops come from: the frame and the node that were being lowered, by op.
 
-    Ops that a later pass made anew are found by their result.
+    Ops that a later pass made anew are found by their result.  `stripped`: nothing may tell the
+    files.
     """
 
     known: Mapping[ops.Op, object]
+    stripped: bool = False
     results: dict[ops.Value, object] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, known: Mapping[ops.Op, object]) -> Places:
+    def of(cls, known: Mapping[ops.Op, object], *, stripped: bool = False) -> Places:
         """Those that a lowering has left."""
         results = {op.result: at for op, at in known.items() if isinstance(op, ops.SimpleOp)}
-        return cls(known, results)
+        return cls(known, stripped, results)
 
     def at(self, op: ops.Op) -> Location | None:
         """The place of an op: that of the call where a library function made it."""

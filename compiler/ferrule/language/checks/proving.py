@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ferrule.compiler.artefacts import Relation
+from ferrule.language.checks.ranges import FULL, binary, clipped, is_integer
 from ferrule.language.codegen.intervals import Interval, interval
 from ferrule.language.codegen.launched import Launched
 from ferrule.language.ir import ops
-from ferrule.specs import Dim, DType, Int64, Sym
+from ferrule.specs import Dim, DType, Sym
 
 Key = Hashable
 """Alike for values that are always equal."""
@@ -32,7 +33,6 @@ _MIRRORED: Final[dict[ops.CompareOp, ops.CompareOp]] = {
     "eq": "ne",
     "ne": "eq",
 }
-_FULL: Final = Int64.range
 _BLOCK: Final = ((1, 1024), (1, 1024), (1, 64))
 _GRID: Final = ((1, 2**31 - 1), (1, 65535), (1, 65535))
 
@@ -47,6 +47,8 @@ class Prover:
     ranges: dict[Key, Interval] = field(default_factory=dict)
     less: dict[Key, set[Key]] = field(default_factory=dict)
     """For a key those that are greater."""
+    spare: dict[Key, tuple[Key, int]] = field(default_factory=dict)
+    """For indices of loops in whole steps: what they are less than, and by how much more."""
     interned: dict[Key, Key] = field(default_factory=dict)
     """A key for what an op makes of others, which stays as short as they are."""
     made: dict[Key, Key] = field(default_factory=dict)
@@ -54,14 +56,21 @@ class Prover:
 
     equal: Mapping[Sym, Dim] = field(default_factory=dict)
     """For a symbol the size that it equals in every call."""
+    extents: frozenset[Dim] = frozenset()
+    """Sizes of tensors, which are never negative."""
 
     @classmethod
     def of(
-        cls, known: Launched, relations: Iterable[Relation], sizes: Sizes | None = None
+        cls,
+        known: Launched,
+        relations: Iterable[Relation],
+        sizes: Sizes | None = None,
+        extents: Iterable[Dim] = (),
     ) -> Prover:
         """What is known where a function begins; relations hold in every call.
 
-        `sizes`: those of grid and block that every launch says alike, by register and axis.
+        `sizes`: those of grid and block that every launch says alike, by register and axis;
+        `extents`: dims of tensors that there are.
         """
         equal: dict[Sym, Dim] = {}
         for relation in relations:
@@ -70,7 +79,7 @@ class Prover:
                 equal[right] = left
             elif isinstance(left, Sym) and isinstance(right, int):
                 equal[left] = right
-        prover = cls(known, equal=equal)
+        prover = cls(known, equal=equal, extents=frozenset(extents))
         for (register, axis), dim in (sizes or {}).items():
             index = ("block_idx" if register == "grid_dim" else "thread_idx", axis)
             prover.less[index] = {prover._size_key(dim)}
@@ -80,7 +89,7 @@ class Prover:
 
     def take(self, op: ops.Op) -> None:
         """Takes in an op without regions, or the results of one with."""
-        if not isinstance(op, ops.SimpleOp) or not _is_integer(op.result):
+        if not isinstance(op, ops.SimpleOp) or not is_integer(op.result):
             if isinstance(op, (ops.Compare, ops.Binary, ops.Unary)):
                 self.makers[op.result] = op
             return
@@ -88,17 +97,22 @@ class Prover:
         key = self._key_of(op)
         self.keys[op.result] = key
         if key not in self.ranges:
-            self.ranges[key] = _clipped(self._range_of(op), op.result)
+            self.ranges[key] = clipped(self._range_of(op), op.result)
 
     def index(self, op: ops.For) -> None:
         """Takes in the index of a loop, for what is inside."""
-        (start, stop, step) = (self.range(value) for value in (op.start, op.stop, op.step))
+        start, end, step = (self.range(value) for value in (op.start, op.stop, op.step))
         key = self.keys[op.index] = op.index
         if step[0] > 0:
-            self.ranges[key] = _clipped((start[0], max(start[0], stop[1] - 1)), op.index)
-            self.less[key] = {self.key(op.stop), *self.less.get(self.key(op.stop), ())}
+            self.ranges[key] = clipped((start[0], max(start[0], end[1] - 1)), op.index)
+            stop = self.key(op.stop)
+            self.less[key] = {stop, *self.less.get(stop, ())}
+            match self.made.get(stop):
+                case ("mul", DType() as dtype, _, int(size)) if self._is_exact(stop, dtype):
+                    if start == (0, 0) and step == (size, size):
+                        self.spare[key] = (stop, size - 1)
         elif step[1] < 0:
-            self.ranges[key] = _clipped((min(start[1], stop[0] + 1), start[1]), op.index)
+            self.ranges[key] = clipped((min(start[1], end[0] + 1), start[1]), op.index)
             self.less[key] = set(self.less.get(self.key(op.start), ()))
 
     def bounded(self, value: ops.Value, extent: ops.Value) -> None:
@@ -138,7 +152,7 @@ class Prover:
                 self._assume(rhs, False)
             case ops.Unary(_, "not", operand):
                 self._assume(operand, not holds)
-            case ops.Compare(_, op, lhs, rhs) if _is_integer(lhs):
+            case ops.Compare(_, op, lhs, rhs) if is_integer(lhs):
                 self._compare(op if holds else _MIRRORED[op], lhs, rhs)
 
     def _compare(self, op: ops.CompareOp, lhs: ops.Value, rhs: ops.Value) -> None:
@@ -165,7 +179,7 @@ class Prover:
 
     def range(self, value: ops.Value) -> Interval:
         """Between which numbers a value is."""
-        return self.ranges.get(self.key(value), _clipped(_FULL, value))
+        return self.ranges.get(self.key(value), clipped(FULL, value))
 
     def key(self, value: ops.Value) -> Key:
         """The key of a value."""
@@ -185,13 +199,32 @@ class Prover:
         if any(self._at_most(key, wanted) for key in self.less.get(self.key(value), ())):
             return True
         match self.makers.get(value):
-            case ops.Cast(_, operand) if _is_integer(operand):
+            case ops.Cast(_, operand) if is_integer(operand):
                 return self.key(operand) == self.key(value) and self._is_less(operand, wanted)
             case ops.Binary(_, "min", lhs, rhs):
                 return self._is_less(lhs, wanted) or self._is_less(rhs, wanted)
+            case ops.Binary(_, "add", lhs, rhs):
+                return self._has_room(lhs, rhs, wanted) or self._has_room(rhs, lhs, wanted)
             case ops.Select(_, _, one, other):
                 return self._is_less(one, wanted) and self._is_less(other, wanted)
         return False
+
+    def _has_room(self, value: ops.Value, more: ops.Value, wanted: Key) -> bool:
+        """Whether a value is less than what is wanted minus as much as is added to it."""
+        low, high = self.range(more)
+        for key in self.less.get(self.key(value), ()) if low >= 0 else ():
+            match self.made.get(key):
+                case ("sub", DType() as dtype, minuend, int(number)) if (
+                    minuend == wanted and number >= high
+                ):
+                    if self._is_exact(key, dtype):
+                        return True
+        stop, room = self.spare.get(self.key(value), (None, 0))
+        return 0 <= low and high <= room and self._at_most(stop, wanted)
+
+    def _is_exact(self, key: Key, dtype: DType) -> bool:
+        """Whether what was computed cannot have wrapped: else its range is that of the dtype."""
+        return self.ranges.get(key, FULL)[0] > dtype.range[0]
 
     def _at_most(self, key: Key, wanted: Key) -> bool:
         """Whether a key is at most another; of numbers, and of the smaller of two."""
@@ -202,6 +235,10 @@ class Prover:
         match self.made.get(key):
             case ("min", _, lhs, rhs):
                 return self._at_most(lhs, wanted) or self._at_most(rhs, wanted)
+            case ("mul", DType() as dtype, part, int(size)) if self._is_exact(key, dtype):
+                match self.made.get(part):
+                    case ("floordiv", _, whole, divisor):
+                        return divisor == size > 0 and self._at_most(whole, wanted)
         return False
 
     # ---- ops ----
@@ -214,8 +251,8 @@ class Prover:
                 return self._size_key(dim)
             case ops.Special(_, register, axis):
                 return (register, axis)
-            case ops.Cast(result, operand) if _is_integer(operand):
-                low, high = _clipped(_FULL, result)
+            case ops.Cast(result, operand) if is_integer(operand):
+                low, high = clipped(FULL, result)
                 known = self.range(operand)
                 if low <= known[0] and known[1] <= high:
                     return self.key(operand)
@@ -231,10 +268,11 @@ class Prover:
             case ops.Constant(_, int(value)):
                 return value, value
             case ops.Size(_, dim):
-                return interval(dim)
+                low, high = interval(dim)
+                return (max(low, 0), high) if dim in self.extents else (low, high)
             case ops.Special(_, register, axis):
                 return self._special(register, axis)
-            case ops.Cast(_, operand) if _is_integer(operand):
+            case ops.Cast(_, operand) if is_integer(operand):
                 return self.range(operand)
             case ops.Select(_, _, one, other):
                 (a, b), (c, d) = self.range(one), self.range(other)
@@ -245,8 +283,8 @@ class Prover:
             case ops.Unary(_, "popc" | "clz", _):
                 return 0, 64
             case ops.Binary(_, name, lhs, rhs):
-                return _binary(name, self.range(lhs), self.range(rhs))
-        return _FULL
+                return binary(name, self.range(lhs), self.range(rhs))
+        return FULL
 
     def _special(self, register: ops.Register, axis: int) -> Interval:
         grid, block = (
@@ -262,6 +300,8 @@ class Prover:
                 return block
             case "grid_dim":
                 return grid
+            case _:
+                return FULL
 
 
 def _plain(dim: Dim, equal: Mapping[Sym, Dim]) -> Dim:
@@ -269,52 +309,3 @@ def _plain(dim: Dim, equal: Mapping[Sym, Dim]) -> Dim:
     while isinstance(dim, Sym) and dim in equal:
         dim = equal[dim]
     return dim
-
-
-def _is_integer(value: ops.Value) -> bool:
-    return isinstance(value.type, DType) and value.type.is_integer
-
-
-def _clipped(known: Interval, value: ops.Value) -> Interval:
-    """The interval of a value; its dtype's where arithmetic may have wrapped."""
-    low, high = _dtype_range(value)
-    return known if low <= known[0] <= known[1] <= high else (low, high)
-
-
-def _dtype_range(value: ops.Value) -> Interval:
-    assert isinstance(value.type, DType)
-    bits = value.type.bits
-    if value.type.kind == "uint":
-        return 0, (1 << bits) - 1
-    return -(1 << bits - 1), (1 << bits - 1) - 1
-
-
-def _binary(name: ops.BinaryOp, lhs: Interval, rhs: Interval) -> Interval:
-    """The interval of a result, before it wraps."""
-    (a, b), (c, d) = lhs, rhs
-    match name:
-        case "add":
-            return a + c, b + d
-        case "sub":
-            return a - d, b - c
-        case "mul":
-            products = [x * y for x in lhs for y in rhs]
-            return min(products), max(products)
-        case "min":
-            return min(a, c), min(b, d)
-        case "max":
-            return max(a, c), max(b, d)
-        case "floordiv" if c > 0:
-            quotients = [x // y for x in lhs for y in rhs]
-            return min(quotients), max(quotients)
-        case "mod" if c > 0:
-            return (0, min(b, d - 1)) if a >= 0 else (0, d - 1)
-        case "and" if a >= 0 or c >= 0:
-            return 0, min(each[1] for each in (lhs, rhs) if each[0] >= 0)
-        case "or" | "xor" if a >= 0 and c >= 0:
-            return 0, (1 << max(b, d).bit_length()) - 1
-        case "shr" if a >= 0 and c >= 0:
-            return a >> min(d, 64), b >> min(c, 64)
-        case "shl" if a >= 0 and 0 <= c <= d < 64:
-            return a << c, b << d
-    return _FULL

@@ -9,8 +9,8 @@ the stamps of no two blocks are alike.
 
 Of an access that two threads make already a third one is forgotten: a thread that clashes with one
 of three clashes with one of the first two as well, but for threads that a `sync_warp` separates.
-Behind a barrier of only some threads a thread is not watched until all have met.  So no race is
-reported that is none.
+Behind a barrier of only some threads, or an mbarrier, a thread is not watched until all have met.
+So no race is reported that is none.
 """
 
 from __future__ import annotations
@@ -65,13 +65,17 @@ class Clock:
         number = b.binary("add", b.binary("mul", row, width), x)
         me = b.cast(Int64, b.binary("add", number, b.constant(Int32, 1)))
         warp = b.cast(Int64, b.binary("shr", number, b.constant(Int32, 5)))
-        waits = b.fragment(TensorType(Int64, (3,), (1,), 8, AddressSpace.rmem), "waits")
-        zero = b.constant(Int64, 0)
-        for place in range(3):
-            b.store(waits, (b.constant(Int32, place),), zero)
-        partly = any(isinstance(op, ops.Barrier) and op.count is not None for op in kernel_ops)
+        waits = ops.Value(TensorType(Int64, (3,), (1,), 8, AddressSpace.rmem), "waits")
+        partly = any(map(_waits_for_some, kernel_ops))
         in_warps = any(isinstance(op, ops.WarpBarrier) for op in kernel_ops)
         return cls(me, warp, _block_stamp(b), waits, in_warps, partly)
+
+    def start(self, b: Builder) -> None:
+        """Begins to count; before this the thread has neither waited nor used what is watched."""
+        b.append(ops.Fragment(self.waits))
+        zero = b.constant(Int64, 0)
+        for place in range(3):
+            b.store(self.waits, (b.constant(Int32, place),), zero)
 
     def passed(self, b: Builder, op: ops.Op) -> None:
         """Takes in that the thread has waited."""
@@ -80,10 +84,10 @@ class Clock:
                 self._count(b, 0)
                 if self.partly:
                     b.store(self.waits, (b.constant(Int32, 2),), b.constant(Int64, 0))
-            case ops.Barrier():
-                b.store(self.waits, (b.constant(Int32, 2),), b.constant(Int64, 1))
             case ops.WarpBarrier():
                 self._count(b, 1)
+            case _ if _waits_for_some(op):
+                b.store(self.waits, (b.constant(Int32, 2),), b.constant(Int64, 1))
 
     def _count(self, b: Builder, place: int) -> None:
         at = (b.constant(Int32, place),)
@@ -105,6 +109,16 @@ class Clock:
         """Whether the thread is watched now."""
         partly = b.load(self.waits, (b.constant(Int32, 2),))
         return b.compare("eq", partly, b.constant(Int64, 0))
+
+
+def _waits_for_some(op: ops.Op) -> bool:
+    """Whether a thread waits for others, not known which."""
+    match op:
+        case ops.Barrier(count=count):
+            return count is not None
+        case ops.MBarrierWait() | ops.Control("cluster_wait"):
+            return True
+    return False
 
 
 def _block_stamp(b: Builder) -> ops.Value:

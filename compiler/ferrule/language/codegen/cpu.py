@@ -2,7 +2,8 @@
 
 `lower_cpu` gives the `Body` of a program that was verified and whose maths was expanded.  The
 module has one external function, `ferrule_body`, which is the host function; kernels and helpers
-are internal.  The text is verified by LLVM, not optimised, and depends on the program alone.
+are internal.  The text is not optimised, and depends on the program alone; LLVM verifies it when
+it makes the object.
 """
 
 from __future__ import annotations

@@ -47,6 +47,7 @@ from ferrule.language.codegen.parameters import (
 from ferrule.language.codegen.relaxed import relaxed
 from ferrule.language.ir import ops, shared
 from ferrule.language.ir.outline import outline
+from ferrule.language.ir.types import HandleType
 from ferrule.language.ir.walk import Work, all_ops
 from ferrule.language.mathlib import expand_maths
 from ferrule.language.mathlib.expand import Keep
@@ -78,7 +79,8 @@ def lower_cuda(
     require_attributes(program, options.archs)
     code = lower_device(program, options, places)
     emitter = Emitter(program.name)
-    module = _Module(program, emitter, Launcher(emitter, images_of(code), code.kernels))
+    launcher = Launcher(emitter, images_of(code), code.kernels, options.jit)
+    module = _Module(program, emitter, launcher)
     module.emit()
     return finished(program, emitter, module.faults, code)
 
@@ -183,10 +185,18 @@ class _Module:
 
     def entered(self, host: ir.Function, arguments: Sequence[ir.Value], values: ir.Value) -> None:
         """The call of the host function on the call's device."""
-        status, token, device = self.launcher.enter(arguments[-1], values)
+        stream = self.named_stream(arguments)
+        status, token, device = self.launcher.enter(arguments[-1], values, stream)
         self.require(status, f"at the start of {self.program.name}", None)
         result = self.emitter.call(host, [*arguments[:-1], device], name="result")
         self.leave(result, token, values)
+
+    def named_stream(self, arguments: Sequence[ir.Value]) -> ir.Value | None:
+        """The first parameter that is a stream, which is asked whether it is captured."""
+        params = self.program.host.params
+        first = len(arguments) - 1 - len(self.program.given) - len(params)
+        found = (i for i, param in enumerate(params) if param.type == HandleType("stream"))
+        return next((arguments[first + i] for i in found), None)
 
     def host(self, arguments: Sequence[ir.Value], *, framed: bool) -> None:
         """The code of the host function."""

@@ -20,6 +20,7 @@ from ferrule.compiler.cuda.assembling import with_cubin
 from ferrule.compiler.cuda.libdevice import link_libdevice
 from ferrule.compiler.cuda.making import DeviceOptions
 from ferrule.language.checks.places import Places
+from ferrule.language.codegen import clusters
 from ferrule.language.codegen.device_lines import LineInfo
 from ferrule.language.codegen.device_output import DeviceOutput
 from ferrule.language.codegen.device_threads import DeviceThreads, require_cooperation
@@ -47,6 +48,7 @@ _REGISTERS: Final[dict[ops.Register, str]] = {
     "block_idx": "ctaid",
     "block_dim": "ntid",
     "grid_dim": "nctaid",
+    **clusters.REGISTERS,
 }
 _MAX_THREADS: Final = 1024
 _ORDINARY: Final = DeviceOptions(())
@@ -95,8 +97,13 @@ def device_module(
     lines = None if places is None else LineInfo(emitter, places, paths=options.paths)
     for kernel in program.kernels:
         require_cooperation(kernel, arch)
+        if archs.capability(arch) < clusters.LEAST:
+            kernel = clusters.without_clusters(kernel)
         known = facts.get(kernel.name, Launched())
-        _Kernel(emitter, kernel, known, options, lines).emit(names[kernel.name])
+        built = _Kernel(emitter, kernel, known, options, lines)
+        if options.noalias:
+            built.lowering.unwritten = unwritten_tensors(program, kernel)
+        built.emit(names[kernel.name])
     return emitter.text()
 
 
@@ -149,7 +156,6 @@ class _Kernel:
             Faults(),
             approximates=True,
             libdevice=options.libdevice,
-            unwritten=unwritten_tensors(kernel) if options.noalias else frozenset(),
             lines=lines,
             device_output=DeviceOutput(kernel.name, options.paths),
         )
@@ -219,6 +225,8 @@ class _Kernel:
         """The special registers of the thread, as i64; those that are constant, as constants."""
         facts = {"grid_dim": self.known.grid, "block_dim": self.known.block}
         for register, name in _REGISTERS.items():
+            if register in clusters.REGISTERS and not clusters.uses_clusters(self.kernel):
+                continue
             for axis, letter in enumerate(ops.AXES):
                 low, high = facts[register][axis] if register in facts else (0, -1)
                 self.lowering.coordinates[register, axis] = (

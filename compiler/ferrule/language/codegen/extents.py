@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ferrule.language.codegen.cooperate.warps import MOST_THREADS
 from ferrule.language.codegen.intervals import Interval
 from ferrule.language.codegen.launched import Launched
 from ferrule.language.ir import ops
 from ferrule.specs import DType
-
-MOST_THREADS = 1024
-"""Of a block, on every target."""
 
 
 def extents(found: Iterable[ops.SimpleOp], launched: Launched) -> dict[ops.Value, Interval]:

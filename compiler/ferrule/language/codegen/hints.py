@@ -32,6 +32,9 @@ SUMMANDS: Final = 4
 FEW: Final = 64
 """Threads of which a loop is short: a few vectors."""
 
+FEW_OPS: Final = 128
+"""Ops of an iteration that is small: LLVM unrolls 32 of them, and says nothing."""
+
 
 class _Distinct(ir.MDValue):  # type: ignore[misc]
     """A node that is itself alone, whatever it holds."""
@@ -53,15 +56,20 @@ class Group:
     """Loads and stores of a loop whose iterations run in any order.
 
     `straight`: each iteration is to be vectors of its own, not one lane of those of the loop.
+    `small`: an iteration has so few ops that some vectors of iterations are no loop.
     """
 
     node: ir.MDValue
     straight: bool = False
+    small: bool = False
 
 
-def access_group(emitter: Emitter, *, straight: bool = False) -> Group:
-    """A new group of loads and stores."""
-    return Group(_distinct(emitter), straight)
+def access_group(
+    emitter: Emitter, *, straight: bool = False, body: ops.Region | None = None
+) -> Group:
+    """A new group of loads and stores; `body`: what an iteration does, where it is known."""
+    small = body is not None and sum(1 for _ in all_ops(body)) <= FEW_OPS
+    return Group(_distinct(emitter), straight, small)
 
 
 def mark_access(instruction: ir.Instruction, group: Group) -> None:
@@ -77,12 +85,12 @@ def mark_parallel(
     It is not unrolled either.  LLVM would unroll a short one before it makes vectors, and out of a
     straight line it cannot, since nothing says there that addresses differ; the rest of a vector
     loop gets slower too, as it is seldom long.  But the vector loop is unrolled where the `count`
-    of iterations is known and small.
+    of iterations is known and small, and they are.
     """
     said = [["llvm.loop.parallel_accesses", group.node], ["llvm.loop.unroll.disable"]]
     if group.straight:
         said.append(["llvm.loop.vectorize.enable", ir.Constant(I1, 0)])
-    elif count is not None and count <= FEW:
+    elif group.small and count is not None and count <= FEW:
         said.append(["llvm.loop.vectorize.followup_vectorized", *_whole(emitter)])
     nodes = [emitter.module.add_metadata(each) for each in said]
     loop = _distinct(emitter)

@@ -89,7 +89,7 @@ def emit_phase(
     inner, *outer = guards.plan(phase, (None,) * guards.AXIS_COUNT, fuse=False)
     plans = (replace(inner, counter=(*inner.counter, number)), *outer)
     straight = lanes.has_wide_parts(phase)
-    lowering.group = hints.access_group(lowering.emitter, straight=straight)
+    lowering.group = hints.access_group(lowering.emitter, straight=straight, body=phase.body)
     spans = {axis: (ZERO, shape.block[axis]) for axis in _OUTER_FIRST}
     _thread_loops(lowering, phase, shape, plans, spans)
 

@@ -28,7 +28,17 @@ from ferrule.language.codegen.functions import FunctionLowering
 from ferrule.language.ir import ops
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
-from ferrule.runtime.llvm.layouts import ANY, BYTE_ARRAY, F64, I8, I32, I64, OBJECT, PTR, TENSOR_OBJECT
+from ferrule.runtime.llvm.layouts import (
+    ANY,
+    BYTE_ARRAY,
+    F64,
+    I8,
+    I32,
+    I64,
+    OBJECT,
+    PTR,
+    TENSOR_OBJECT,
+)
 
 _SIZE: Final = SEQ_OBJECT.offset("cell.size")
 """Where the size of a container is, of any kind."""

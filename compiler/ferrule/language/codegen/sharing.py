@@ -109,30 +109,32 @@ def emit_work(
     e, b, values = lowering.emitter, lowering.b, lowering.fault_values
     few = _divided(b, LITTLE, work.cost)
     little = work.bounded and _is_at_most(work.count, few)
-    place = e.alloca(I32, name="status")
 
-    def alone() -> None:
-        e.store(e.call(function, [frame, values, ZERO, work.count], "status"), place)
+    def alone() -> ir.Value:
+        return e.call(function, [frame, values, ZERO, work.count], "status")
 
-    def shared() -> None:
+    def shared() -> ir.Value:
         piece = _multiple(b, few, work.grain)
         arguments = [threads_state(e), function, frame, values, work.count, piece, work.grain]
         status = e.call(e.symbol(RUN, RUN_TYPE), arguments, "status")
         is_setting = b.icmp_signed("==", status, ir.Constant(I32, BAD_SETTING))
         fault = ir.Constant(I32, lowering.faults.number(bad_setting()))
-        e.store(e.select(is_setting, fault, status), place)
+        return e.select(is_setting, fault, status)
 
     if little:
-        alone()
+        status = alone()
     elif not work.bounded:
-        shared()
+        status = shared()
     else:
+        ways = []
         with b.if_else(b.icmp_signed("<=", work.count, few)) as (then, otherwise):
-            with then:
-                alone()
-            with otherwise:
-                shared()
-    _end_if_failed(e, e.load(place, I32))
+            for way, done in ((then, alone), (otherwise, shared)):
+                with way:
+                    ways.append((done(), b.block))
+        status = b.phi(I32, name="status")
+        for value, block in ways:
+            status.add_incoming(value, block)
+    _end_if_failed(e, status)
 
 
 def _end_if_failed(emitter: Emitter, status: ir.Value) -> None:

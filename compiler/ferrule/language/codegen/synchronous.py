@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from ferrule.language.codegen.clusters import without_clusters
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.rewrite import rewrite
@@ -34,6 +35,7 @@ def synchronous(program: ops.Program) -> ops.Program:
 
 
 def _kernel(kernel: ops.Function) -> ops.Function:
+    kernel = without_clusters(kernel)
     if not any(isinstance(op, _BACKGROUND) for op in all_ops(kernel.body)):
         return kernel
     return replace(kernel, body=rewrite(kernel.body, _rule))
@@ -56,6 +58,8 @@ def _rule(b: Builder, op: ops.Op) -> None:
             _change(b, op.barrier, _shifted(b, size, _BYTES))
         case ops.MBarrier():
             _barrier(b, op)
+        case ops.Control("cluster_wait"):
+            b.barrier()  # a cluster is one block, which has arrived when all its threads are there
         case ops.Control():
             pass
         case _:

@@ -18,6 +18,9 @@ ControlKind = Literal[
     "cp_async_wait_group",
     "griddepcontrol_wait",
     "griddepcontrol_launch_dependents",
+    "cluster_arrive",
+    "cluster_arrive_relaxed",
+    "cluster_wait",
     "mbarrier_init_fence",
     "fence_proxy_alias",
     "fence_proxy_async",
@@ -62,7 +65,9 @@ class Control:
     the kernels before this one, whose end the launch did not wait for, have ended, and sees what
     they wrote.  `griddepcontrol_launch_dependents`: the next kernel may begin when all blocks have
     said so or ended.  The fences order what the thread and what copies do to memory.
-    `setmaxregister_…`: the warpgroup has `amount` registers a thread from now on.
+    `cluster_wait`: waits until all threads of the cluster have done `cluster_arrive`, or, without
+    letting them see its memory, `cluster_arrive_relaxed`.  `setmaxregister_…`: the warpgroup has
+    `amount` registers a thread from now on.
     """
 
     kind: ControlKind

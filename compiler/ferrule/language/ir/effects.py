@@ -24,10 +24,18 @@ def written_params(program: ops.Program) -> set[ops.Value]:
     return _memory_of(program.host, touched) & set(program.host.params)
 
 
-def unwritten_tensors(kernel: ops.Function) -> set[ops.Value]:
-    """The tensors that a kernel reads whose memory is that of parameters it does not write to, if
-    no two of its parameters overlap."""
+def unwritten_tensors(program: ops.Program, kernel: ops.Function) -> set[ops.Value]:
+    """The tensors that a kernel reads whose memory is that of parameters it does not write to.
+
+    Two parameters are taken to be different memory where no launch gives them the same.
+    """
     stored, params = _stored(kernel), set(kernel.params)
+    for op in all_ops(program.host.body):
+        if isinstance(op, ops.Launch) and op.kernel == kernel.name:
+            pairs = zip(kernel.params, op.arguments, strict=True)
+            given = {param: _memory_of(program.host, {value}) for param, value in pairs}
+            written = [given[param] for param in stored & params]
+            stored |= {p for p in params if any(not given[p].isdisjoint(w) for w in written)}
     reads = {op.tensor for op in all_ops(kernel.body) if isinstance(op, ops.Load)}
     found = set()
     for tensor in reads:

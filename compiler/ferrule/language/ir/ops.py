@@ -22,7 +22,7 @@ Meaning that all targets share:
 * `Size` reads an expression over the program's symbols; it never wraps: a result out of its type
   or a division by zero is its fault;
 * `Check` ends the call with its fault if its condition is false; in a kernel no other thread need
-  run after it;
+  run after it.  A kernel on a GPU prints the message, and a later call fails;
 * `Print` writes to the standard output; the threads of a kernel do so in any order;
 * `Alloc` makes a tensor that is compact, row-major and not filled; it lives until the call ends, or
   until the same op makes the next one, and longer if it is returned.  Those of its dims that are
@@ -214,7 +214,16 @@ BinaryOp = Literal[
     "atan2",
 ]
 CompareOp = Literal["eq", "ne", "lt", "le", "gt", "ge"]
-Register = Literal["thread_idx", "block_idx", "block_dim", "grid_dim"]
+Register = Literal[
+    "thread_idx",
+    "block_idx",
+    "block_dim",
+    "grid_dim",
+    "cluster_idx",
+    "cluster_dim",
+    "block_in_cluster_idx",
+    "block_in_cluster_dim",
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -389,7 +398,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Check:
-    """Ends the call with `fault` if `condition` is false (in kernels: on the CPU only).
+    """Ends the call with `fault` if `condition` is false.
 
     One that is `inserted` is about the op behind it alone: other ops may come before it.
     """

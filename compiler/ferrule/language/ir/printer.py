@@ -213,6 +213,27 @@ class _Printer:
                 at = f"{self.use([tensor])}[{self.use(indices)}]"
                 return f"atomic {name} {at}, {new} {sem} {scope}"
 
+    def arch(self, op: threads.ArchOp) -> str:
+        match op:
+            case ops.Mma(d, a, b, c, mask):
+                return f"mma {self.use([d, a, b, c])}{self.optional('mask', mask)}"
+            case ops.LoadMatrix(target, source, transposed, mask):
+                form = " transposed" if transposed else ""
+                given = self.use([target, source])
+                return f"load_matrix{form} {given}{self.optional('mask', mask)}"
+            case ops.AsyncCopy(target, source, count, cache, holds):
+                form = f"{self.optional('if', holds)} {cache}"
+                return f"async_copy {self.use([target, source])}, {count}{form}"
+            case ops.BulkCopy(target, source, size, barrier):
+                return f"bulk_copy {self.use([target, source, size, barrier])}"
+            case ops.MBarrier(kind, barrier, amount):
+                used = [barrier] if amount is None else [barrier, amount]
+                return f"mbarrier {kind} {self.use(used)}"
+            case ops.MBarrierWait(barrier, phase):
+                return f"mbarrier wait {self.use([barrier, phase])}"
+            case ops.Control(kind, number):
+                return f"{kind} {number}" if kind in ops.WITH_AMOUNT else kind
+
     def callee(self, callee: ops.Callee) -> str:
         match callee:
             case str():

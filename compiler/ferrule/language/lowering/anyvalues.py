@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ferrule.compiler.artefacts import Fault, literal
+from ferrule.language import containers as faces
+from ferrule.language.containers import type_key_of
+from ferrule.language.faces import Tensor
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, Type
 from ferrule.language.lowering import operators, outgoing, receiving
@@ -209,3 +212,89 @@ def _number(
     message = f"Out of bound {shown.text}, expected {dtype.name}, but got {{}}"
     build.check(fits, Fault("OverflowError", message, low.location(node)), *shown.values, number)
     return operators.convert(low, Number(number), dtype)
+
+
+# ---- isinstance ----
+
+
+def is_open(value: Handle) -> bool:
+    """Whether the call alone knows of which class a value is."""
+    return isinstance(value.param, (params.AnyValue, params.Object))
+
+
+def is_instance(low: Lowering, value: Handle, wanted: Any, node: ast.AST) -> Any:
+    """`isinstance(x, kind)` of a value of any kind, or of an object."""
+    outgoing.require_host(low, node)
+    if isinstance(wanted, tuple):
+        parts = [is_instance(low, value, each, node) for each in wanted]
+        found = parts[0].value
+        for part in parts[1:]:
+            found = low.builder.binary("or", found, part.value)
+        return Number(found)
+    key = type_key_of(wanted)
+    indices = None if key is not None else _CLASSES.get(wanted)
+    if key is None and indices is None:
+        low.fail(
+            node,
+            f"isinstance asks for {operators.describe(wanted)}",
+            expected="int, float, bool, str, bytes, type(None), fe.Tensor, fe.Array, fe.List, "
+            "fe.Map, fe.Dict, or the class of a registered type",
+        )
+    given = outgoing.as_any(low, value, node)
+    if key is not None:
+        result = ops.Value(Boolean, "is_instance")
+        low.builder.append(ops.IsInstance(result, given, key))
+        return Number(result)
+    return Number(_is_one_of(low, peek(low, given, "type_index"), indices or ()))
+
+
+_CLASSES: Final[dict[Any, tuple[TypeIndex, ...]]] = {
+    int: _NUMBERS,
+    float: (TypeIndex.FLOAT,),
+    bool: (TypeIndex.BOOL,),
+    str: _INDICES[params.String],
+    bytes: _INDICES[params.Bytes],
+    type(None): (TypeIndex.NONE,),
+    Tensor: (TypeIndex.TENSOR,),
+    faces.Array: (TypeIndex.ARRAY,),
+    faces.List: (TypeIndex.LIST,),
+    faces.Map: (TypeIndex.MAP,),
+    faces.Dict: (TypeIndex.DICT,),
+}
+
+
+def assumed(low: Lowering, value: Handle, wanted: Any) -> Any:
+    """What a value is where `isinstance` has said so; None where that does not say enough."""
+    if not is_open(value) or low.kind != "host":
+        return None
+    key = type_key_of(wanted)
+    if key is not None:
+        spec: params.Param = params.Object("value", key)
+        if isinstance(value.param, params.Object):
+            return Handle(spec, value.leaves, value.name)
+        return peek_object(low, value.leaves[0], spec, value.name)
+    return _assumed_plain(low, value, wanted) if isinstance(value.param, params.AnyValue) else None
+
+
+def _assumed_plain(low: Lowering, value: Handle, wanted: Any) -> Any:
+    """A value of a class of Python, or a container of anything; any value is safe to read."""
+    source = value.leaves[0]
+    containers: dict[Any, params.Param] = {
+        faces.Array: params.Array("value"),
+        faces.List: params.List("value"),
+        faces.Map: params.Map("value"),
+        faces.Dict: params.Dict("value"),
+    }
+    if wanted in (str, bytes):
+        text = params.String("value") if wanted is str else params.Bytes("value")
+        return Handle(text, (peek(low, source, "text"), peek(low, source, "text_size")), value.name)
+    if wanted is int:
+        return Number(peek(low, source, "int"))
+    if wanted is float:
+        return Number(peek(low, source, "float"))
+    if wanted is bool:
+        zero = low.builder.constant(Int64, 0)
+        return Number(low.builder.compare("ne", peek(low, source, "int"), zero))
+    if wanted in containers:
+        return peek_object(low, source, containers[wanted], value.name)
+    return None

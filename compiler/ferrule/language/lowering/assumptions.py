@@ -90,9 +90,7 @@ class ActiveLoop:
 
 
 @contextmanager
-def active(
-    low: Lowering, assumed: Assumed, leaves: Mapping[str, Leaf | Kept]
-) -> Iterator[None]:
+def active(low: Lowering, assumed: Assumed, leaves: Mapping[str, Leaf | Kept]) -> Iterator[None]:
     """Marks that the code inside is the body of this loop."""
     loops = low.frame.loops
     loops.append(ActiveLoop(assumed, leaves))

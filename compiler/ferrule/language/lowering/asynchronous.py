@@ -135,6 +135,9 @@ TABLE: Final[dict[Any, Intrinsic]] = {
     faces.cp_async_wait_group: _wait_group,
     faces.griddepcontrol_wait: _control("griddepcontrol_wait"),
     faces.griddepcontrol_launch_dependents: _control("griddepcontrol_launch_dependents"),
+    faces.cluster_arrive: _control("cluster_arrive"),
+    faces.cluster_arrive_relaxed: _control("cluster_arrive_relaxed"),
+    faces.cluster_wait: _control("cluster_wait"),
     faces.setmaxregister_increase: _registers("setmaxregister_increase"),
     faces.setmaxregister_decrease: _registers("setmaxregister_decrease"),
 }

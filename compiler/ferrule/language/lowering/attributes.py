@@ -19,6 +19,7 @@ from ferrule.language.lowering import (
     reflected,
     tensor_facts,
     tensor_methods,
+    texts,
     vectors,
     views,
 )
@@ -123,6 +124,8 @@ def get(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
             return _from_table(low, vectors.ATTRIBUTES, value, attr, node)
         case Handle() if devices.is_device(value):
             return devices.attribute(low, value, attr, node)
+        case Handle() if texts.is_text(value):
+            return texts.attribute(low, value, attr, node)
         case Handle() if containers.is_container(value):
             return containers.attribute(low, value, attr, node)
         case Handle() if reflected.is_object(value):

@@ -18,6 +18,7 @@ from ferrule.language.decorators import JitFunction, KernelFunction
 from ferrule.language.faces import OutsideKernel
 from ferrule.language.layouts import Layout, is_static
 from ferrule.language.lowering import (
+    containers,
     conversions,
     exits,
     intrinsics,
@@ -152,6 +153,13 @@ def _python(
         found = _compiled_in_place(low, callee, args, kwargs, node)
         if found is not None:
             return found[0]
+    if callee in _CONTAINERS and any(map(containers.is_container, args)):
+        low.fail(
+            node,
+            f"{callee.__name__} of {operators.describe(args[0])}, whose length is known at the "
+            f"call alone",
+            hint="write for v in x, or for i in range(len(x)) and x[i]",
+        )
     if (opaque or is_run_time(owner)) and not _moves_values(callee, args):
         what = opaque[0] if opaque else owner
         low.fail(

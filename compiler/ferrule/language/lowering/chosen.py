@@ -164,7 +164,7 @@ def _nameless(param: params.Param) -> params.Param:
 def _wider(left: params.Param, right: params.Param) -> params.Param:
     """What is said of both: a container of anything, an object of a type that both are."""
     match left, right:
-        case (params.Elements(), params.Elements()) | (params.Pairs(), params.Pairs()):
+        case params.Elements() | params.Pairs(), _:
             return type(left)("value")
         case params.Object(type_key=ours), params.Object(type_key=theirs):
             shared = [key for key in _ancestry(ours) if key in _ancestry(theirs)]
@@ -231,8 +231,8 @@ def values(low: Lowering, value: Any, template: Any, node: ast.AST) -> list[ops.
                 present = low.builder.constant(Boolean, value is not None)
             return [present, *values(low, _item(value), template.item, node)]
         case OneOf():
-            pairs = zip(value.members.values(), template.members.values(), strict=True)
-            parts = [values(low, ours, wanted, node) for (_, ours), (_, wanted) in pairs]
+            members = zip(value.members.values(), template.members.values(), strict=True)
+            parts = [values(low, ours, wanted, node) for (_, ours), (_, wanted) in members]
             return [value.tag, *(each for part in parts for each in part)]
     pairs = zip(structures.parts(value) or (), structures.parts(template) or (), strict=True)
     return [each for (_, a), (_, b) in pairs for each in values(low, a, b, node)]

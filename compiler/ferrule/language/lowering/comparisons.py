@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ferrule.language.ir import ops
-from ferrule.language.lowering import operators, structures, texts
+from ferrule.language.lowering import operators, outgoing, structures, texts
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.operators import describe, truth
-from ferrule.language.values import Handle, Maybe, Number, Vector, is_run_time
+from ferrule.language.values import Handle, Maybe, Number, OneOf, Vector, is_run_time
 from ferrule.specs import params
 
 PYTHON_COMPARE: Final[dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]]] = {
@@ -43,6 +43,8 @@ def compare(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) 
         return _identical(low, op, left, right, node)
     if isinstance(op, (ast.In, ast.NotIn)) and isinstance(right, Handle):
         return _contained(low, op, left, right, node)
+    if isinstance(op, (ast.In, ast.NotIn)) and texts.compares(left) and _has_items(right):
+        return _among(low, op, left, right, node)
     if not is_run_time(left) and not is_run_time(right):
         return operators.at_compile_time(low, node, lambda: python(*operators.untyped(left, right)))
     if _has_items(left) and _has_items(right):
@@ -55,6 +57,14 @@ def compare(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) 
             f"the operator {sign!r} is not supported on run-time values",
             hint="compare one by one: x == 1 or x == 2",
         )
+    for value in (left, right):
+        if isinstance(value, Handle):
+            low.fail(
+                node,
+                f"{describe(value)} is compared with {sign}",
+                expected="x is y, whether two objects are one; numbers and texts with ==",
+                hint="compare what is in them",
+            )
     name = _IR_COMPARE[type(op)]
 
     def emit(a: Any, b: Any) -> Number:
@@ -64,11 +74,24 @@ def compare(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) 
     return operators.lift(low, (left, right), node, emit)
 
 
+def _among(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) -> Any:
+    """`s in ("a", "b")`."""
+    found: Any = False
+    for item in _items(right):
+        part = truth(low, compare(low, ast.Eq(), left, item, node), node)
+        if part is True or found is True:
+            found = True
+        elif isinstance(part, Number):
+            found = part if found is False else operators.arithmetic(low, "or", found, part, node)
+    return operators.negate(low, found, node) if isinstance(op, ast.NotIn) else found
+
+
 def _contained(low: Lowering, op: ast.cmpop, key: Any, right: Handle, node: ast.AST) -> Number:
     """`in` and `not in`, of a container of tvm-ffi."""
     from ferrule.language.lowering import containers
 
-    found = containers.contains(low, key, right, node)
+    looked_for = texts.contains if texts.is_text(right) else containers.contains
+    found = looked_for(low, key, right, node)
     if isinstance(op, ast.NotIn):
         return Number(low.builder.unary("not", found.value))
     return found
@@ -84,9 +107,12 @@ def _identical(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AS
 
         none = anyvalues.is_none(low, left)
         return Number(low.builder.unary("not", none.value)) if is_not else none
+    if outgoing.is_object(left) and outgoing.is_object(right):
+        addresses = [outgoing.address(low, value) for value in (left, right)]
+        return Number(low.builder.compare("ne" if is_not else "eq", *addresses))
     if left is not None and right is not None:
         for value in (left, right):
-            if isinstance(value, Number):
+            if isinstance(value, (Number, Handle, Maybe, OneOf)):
                 low.fail(
                     node,
                     f"{describe(value)} is compared with 'is'",

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from ferrule.compiler.artefacts import Fault, literal
 from ferrule.language.ir import ops
-from ferrule.language.lowering import elements, loops, operators, outgoing, texts
-from ferrule.language.lowering.anyvalues import ANY, Shown, peek, peek_object, typed
+from ferrule.language.lowering import operators, outgoing, texts
+from ferrule.language.lowering.anyvalues import ANY, Shown, peek, typed
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.faults import Message
@@ -36,16 +36,17 @@ def is_container(value: Any) -> bool:
 
 def length(low: Lowering, container: Handle, node: ast.AST) -> Number:
     """`len(x)`."""
-    return Number(_size(low, container, node))
+    return Number(size(low, container, node))
 
 
 def truth(low: Lowering, container: Handle, node: ast.AST) -> Number:
     """Whether there is anything in it."""
-    size = _size(low, container, node)
-    return Number(low.builder.compare("ne", size, low.builder.constant(Int64, 0)))
+    count = size(low, container, node)
+    return Number(low.builder.compare("ne", count, low.builder.constant(Int64, 0)))
 
 
-def _size(low: Lowering, container: Handle, node: ast.AST) -> ops.Value:
+def size(low: Lowering, container: Handle, node: ast.AST) -> ops.Value:
+    """How many elements or keys there are, an Int64."""
     outgoing.require_host(low, node)
     return peek(low, container.leaves[0], "size")
 
@@ -58,16 +59,22 @@ def item(low: Lowering, container: Handle, key: Any, node: ast.expr) -> Any:
     name = _name(node)
     if isinstance(container.param, MAPS):
         return _value_of(low, container, key, name, node)
-    index = _index(low, container, key, node)
-    return _element(low, container, index, name, node)
+    return element(low, container, position(low, container, key, node), name, node)
 
 
 def _name(node: ast.expr) -> str:
     return ast.unparse(node)
 
 
-def _index(low: Lowering, container: Handle, key: Any, node: ast.expr) -> ops.Value:
+def position(low: Lowering, container: Handle, key: Any, node: ast.expr) -> ops.Value:
     """The position that an index means, counted from the end if it is negative; an IndexError."""
+    if isinstance(key, slice):
+        low.fail(
+            node,
+            f"parts of {operators.describe(container)} are not taken at run time",
+            expected="an integer",
+            hint="read the elements that are needed: for i in range(1, len(x))",
+        )
     number = operators.as_number(low, key, node, Int64)
     if not number.dtype.is_integer:
         low.fail(
@@ -75,22 +82,22 @@ def _index(low: Lowering, container: Handle, key: Any, node: ast.expr) -> ops.Va
             f"{operators.describe(container)} is indexed by {operators.describe(key)}",
             expected="an integer",
         )
-    build, size = low.builder, _size(low, container, node)
+    build, count = low.builder, size(low, container, node)
     given = operators.convert(low, number, Int64).value
     index, zero = given, build.constant(Int64, 0)
     if not (isinstance(number.dim, int) and number.dim >= 0):
-        from_end = build.binary("add", given, size)
+        from_end = build.binary("add", given, count)
         index = build.select(build.compare("lt", given, zero), from_end, given)
-    inside = build.compare("lt", index, size)
+    inside = build.compare("lt", index, count)
     if index is not given:
         inside = build.binary("and", build.compare("ge", index, zero), inside)
     name = literal(container.name)
     message = f"Out of bound index of {name}, which has {{}} elements, but got {{}}"
-    build.check(inside, Fault("IndexError", message, low.location(node)), size, given)
+    build.check(inside, Fault("IndexError", message, low.location(node)), count, given)
     return index
 
 
-def _element(low: Lowering, container: Handle, index: ops.Value, name: str, node: ast.expr) -> Any:
+def element(low: Lowering, container: Handle, index: ops.Value, name: str, node: ast.expr) -> Any:
     """The element at a position that is in the container."""
     assert isinstance(container.param, SEQUENCES)
     value = ops.Value(ANY, "item")
@@ -102,11 +109,12 @@ def _element(low: Lowering, container: Handle, index: ops.Value, name: str, node
 # ---- Map and Dict ----
 
 
-def _kind(container: Handle) -> str:
+def kind_of(container: Handle) -> str:
+    """What it is to tvm-ffi, such as "Map"."""
     return type(container.param).__name__
 
 
-def _keyed(low: Lowering, container: Handle, key: Any, node: ast.AST) -> Any:
+def keyed(low: Lowering, container: Handle, key: Any, node: ast.AST) -> Any:
     """A key as it is looked up: tvm-ffi tells 1 from True and from 1.0."""
     assert isinstance(container.param, MAPS)
     key = operators.plain(key)
@@ -133,17 +141,19 @@ def contains(low: Lowering, key: Any, container: Handle, node: ast.AST) -> Numbe
             expected="a Map or Dict on the right of `in`",
             hint="compare its elements in a loop",
         )
-    count = _count(low, container, _keyed(low, container, key, node), node)
+    count = _count(low, container, keyed(low, container, key, node), node)
     return Number(low.builder.compare("ne", count, low.builder.constant(Int64, 0)))
 
 
 def _count(low: Lowering, container: Handle, key: Any, node: ast.AST) -> ops.Value:
-    return outgoing.emit_packed(low, f"ffi.{_kind(container)}Count", [container, key], "int", node)
+    return outgoing.emit_packed(
+        low, f"ffi.{kind_of(container)}Count", [container, key], "int", node
+    )
 
 
 def _value_of(low: Lowering, container: Handle, key: Any, name: str, node: ast.AST) -> Any:
     """`x[key]`, or a KeyError."""
-    key = _keyed(low, container, key, node)
+    key = keyed(low, container, key, node)
     count = _count(low, container, key, node)
     there = low.builder.compare("ne", count, low.builder.constant(Int64, 0))
     text, values = _key_text(low, key, node)
@@ -157,7 +167,7 @@ def _value_of(low: Lowering, container: Handle, key: Any, name: str, node: ast.A
 def _found(low: Lowering, container: Handle, key: Any, name: str, node: ast.AST) -> Any:
     """The value of a key that is there."""
     assert isinstance(container.param, MAPS)
-    function = f"ffi.{_kind(container)}GetItem"
+    function = f"ffi.{kind_of(container)}GetItem"
     value = outgoing.emit_packed(low, function, [container, key], "any", node)
     return typed(low, value, container.param.value, _shown(low, container, key, name, node), node)
 
@@ -180,27 +190,38 @@ def _key_text(low: Lowering, key: Any, node: ast.AST) -> tuple[str, tuple[ops.Va
 def _get(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call, *, container: Handle) -> Any:
     """`x.get(key, default)`; without a default None."""
     key, default = bound(low, "key default=", args, kwargs, node)
-    key = _keyed(low, container, key, node)
+    key = keyed(low, container, key, node)
     count = _count(low, container, key, node)
     there = Number(low.builder.compare("ne", count, low.builder.constant(Int64, 0)))
     name = ast.unparse(node)
     with low.builder.region() as then, low.in_region():
         found = _found(low, container, key, name, node)
-    other = default
-    if isinstance(found, Number) and operators.is_python_number(default):
-        other = operators.as_number(low, default, node, found.dtype)
+    with low.builder.region() as otherwise, low.in_region():
+        other = _default(low, found, default, node)
     sides = Sides(name, f"{name}: this value", found, other)
-    with low.builder.region() as otherwise:
-        pass
     try:
         return join(low, there, (then, otherwise), [sides], node)[0]
     except Clash as clash:
         raise clash.error from None
 
 
+def _default(low: Lowering, found: Any, default: Any, node: ast.Call) -> Any:
+    """What `get` gives where the key is missing, as near to a value that is found as it can be."""
+    if isinstance(found, Number) and operators.is_python_number(default):
+        return operators.as_number(low, default, node, found.dtype)
+    if isinstance(found, Handle) and isinstance(found.param, params.AnyValue):
+        value = outgoing.as_any(low, default, node)
+        return Handle(params.AnyValue("value"), (value,), "the default")
+    return default
+
+
 def attribute(low: Lowering, container: Handle, attr: str, node: ast.AST) -> Any:
     """`x.get`, `x.keys`, `x.values`, `x.items` of a Map or Dict."""
+    from ferrule.language.lowering import changing
+
     is_map = isinstance(container.param, MAPS)
+    if isinstance(container.param, params.List) and attr == "append":
+        return changing.method(container)
     if is_map and attr == "get":
         return BoundMethod(partial(_get, container=container), "get")
     if is_map and attr in _VIEWS:
@@ -209,6 +230,7 @@ def attribute(low: Lowering, container: Handle, attr: str, node: ast.AST) -> Any
         node,
         f"{operators.describe(container)} has no attribute {attr!r}",
         expected="get, keys, values, items" if is_map else "x[i], len(x), for v in x",
+        hint="a List is appended to, x.append(v)" if attr == "append" else None,
     )
 
 
@@ -235,109 +257,3 @@ def _view(
 def is_iterable(value: Any) -> bool:
     """Whether a run-time loop goes over this."""
     return is_container(value) or isinstance(value, MapView)
-
-
-def loop(low: Lowering, node: ast.For, over: Handle | MapView) -> None:
-    """`for v in x`: a run-time loop over an Array, a List, or what is in a Map."""
-    if isinstance(over, Handle) and isinstance(over.param, SEQUENCES):
-        _loop_items(low, node, over)
-        return
-    view = over if isinstance(over, MapView) else MapView(over, "keys")
-    if isinstance(view.container.param, params.Dict):
-        _loop_dict(low, node, view)
-    else:
-        _loop_map(low, node, view)
-
-
-def _loop_items(low: Lowering, node: ast.For, container: Handle) -> None:
-    """Each element is read as `x[i]` is: a List may change while the loop runs."""
-
-    def bind(index: Number) -> None:
-        at = _index(low, container, index, node.iter)
-        name = f"{container.name}[...]"
-        elements.bind(low, node.target, _element(low, container, at, name, node.iter))
-
-    loops.for_range(low, node, [length(low, container, node)], bind=bind)
-
-
-@dataclass(frozen=True, slots=True)
-class _Iteration:
-    """tvm-ffi's own iteration: a function of 0 for the key, 1 for the value, 2 to go on."""
-
-    low: Lowering
-    step: ops.Value
-    node: ast.expr
-
-    @classmethod
-    def of(cls, low: Lowering, container: Handle, node: ast.expr) -> _Iteration:
-        """One of a Map or Dict."""
-        function = f"ffi.{_kind(container)}ForwardIterFunctor"
-        made = outgoing.emit_packed(low, function, [container], "any", node)
-        step = peek_object(low, made, params.Function("step"), "step").leaves[0]
-        return cls(low, step, node)
-
-    def go_on(self, index: ops.Value) -> None:
-        """To the next one, but for the first."""
-        build = self.low.builder
-        first = build.compare("eq", index, build.constant(Int64, 0))
-        with build.region() as then:
-            pass
-        with build.region() as otherwise:
-            outgoing.emit_packed(self.low, self.step, [2], "nothing", self.node)
-        build.if_(first, then.freeze(), otherwise.freeze(), ())
-
-    def part(self, number: int) -> ops.Value:
-        """The key or the value."""
-        return outgoing.emit_packed(self.low, self.step, [number], "any", self.node)
-
-
-def _loop_map(low: Lowering, node: ast.For, view: MapView) -> None:
-    steps = _Iteration.of(low, view.container, node.iter)
-
-    def bind(index: Number) -> None:
-        steps.go_on(index.value)
-        parts = [_part(low, view, part, steps.part(part), node) for part in _PARTS[view.what]]
-        elements.bind(low, node.target, parts[0] if len(parts) == 1 else tuple(parts))
-
-    loops.for_range(low, node, [length(low, view.container, node)], bind=bind)
-
-
-_PARTS: Final = {"keys": (0,), "values": (1,), "items": (0, 1)}
-
-
-def _part(low: Lowering, view: MapView, part: int, value: ops.Value, node: ast.For) -> Any:
-    """A key or a value as the container says that it is."""
-    container = view.container
-    assert isinstance(container.param, MAPS)
-    spec = (container.param.key, container.param.value)[part]
-    name = f"a {('key', 'value')[part]} of {container.name}"
-    return typed(low, value, spec, Shown(name, literal(name)), node.iter)
-
-
-def _loop_dict(low: Lowering, node: ast.For, view: MapView) -> None:
-    """A Dict may change meanwhile, so the loop goes over what is in it at the beginning."""
-    build, wanted = low.builder, _PARTS[view.what]
-    size = _size(low, view.container, node.iter)
-    copied = peek_object(
-        low, outgoing.emit_packed(low, "ffi.List", [], "any", node.iter), params.List("items"), ""
-    )
-    steps, at = _Iteration.of(low, view.container, node.iter), ops.Value(Int64, "i")
-    with build.region() as body:
-        steps.go_on(at)
-        for part in wanted:
-            value = Handle(params.AnyValue("value"), (steps.part(part),), "")
-            outgoing.emit_packed(low, "ffi.ListAppend", [copied, value], "nothing", node.iter)
-    zero, one = build.constant(Int64, 0), build.constant(Int64, 1)
-    build.append(ops.For((), at, zero, size, one, (), (), body.freeze()))
-
-    def bind(index: Number) -> None:
-        first = operators.arithmetic(low, "mul", index, len(wanted), node.iter).value
-        parts = []
-        for position, part in enumerate(wanted):
-            value = ops.Value(ANY, "item")
-            here = build.binary("add", first, build.constant(Int64, position))
-            build.append(ops.Item(value, copied.leaves[0], here))
-            parts.append(_part(low, view, part, value, node))
-        elements.bind(low, node.target, parts[0] if len(parts) == 1 else tuple(parts))
-
-    loops.for_range(low, node, [Number(size)], bind=bind)

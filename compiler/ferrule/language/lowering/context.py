@@ -63,8 +63,8 @@ class ProgramState:
     `returns`: what the host function is annotated to return; `returned`: the classes of what it
     does return, by their words.  `made`: the symbols of numbers that are sizes of new tensors;
     `allocated` are those tensors.  `externs` are the functions of other objects that are called, by
-    name; `name` is that of the function itself.  `places`: the frame and node that each op comes from,
-    where somebody asks for them.
+    name; `name` is that of the function itself.  `places`: the frame and node that each op comes
+    from, where somebody asks for them.
     """
 
     symbols: dict[Sym, str]

@@ -21,6 +21,7 @@ from ferrule.language.lowering import (
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.values import (
     RUN_TIME,
+    Handle,
     Number,
     PointerView,
     TensorView,
@@ -29,7 +30,7 @@ from ferrule.language.values import (
     is_record,
     is_run_time,
 )
-from ferrule.specs import Int64
+from ferrule.specs import Int64, params
 from ferrule.specs.expr import INT64_MAX
 
 
@@ -225,12 +226,20 @@ class Place:
         """The element that is there."""
         if isinstance(self.base, (TensorView, PointerView)):
             return read(self.low, self.base, self.key, self.node)
+        if isinstance(self.base, Handle):
+            from ferrule.language.lowering import containers
+
+            return containers.item(self.low, self.base, self.key, self.node)
         return operators.at_compile_time(self.low, self.node, lambda: self.base[self.key])
 
     def write(self, value: Any) -> None:
         """Puts a value there."""
         if isinstance(self.base, (TensorView, PointerView)):
             write(self.low, self.base, self.key, value, self.node)
+        elif isinstance(self.base, Handle):
+            from ferrule.language.lowering import changing
+
+            changing.write(self.low, self.base, self.key, value, self.node)
         else:
             operators.at_compile_time(
                 self.low, self.node, lambda: self.base.__setitem__(self.key, value)
@@ -242,6 +251,8 @@ def place(low: Lowering, node: ast.Subscript) -> Place:
     base = low.evaluate(node.value)
     if isinstance(base, (TensorView, PointerView)):
         return Place(low, node, base, coordinates.subscript(low, node.slice))
+    if isinstance(base, Handle) and isinstance(base.param, (params.Elements, params.Pairs)):
+        return Place(low, node, base, low.evaluate(node.slice))
     if isinstance(base, RUN_TIME):
         hint = "a vector never changes: make a fragment, frag.store(v), and assign to that"
         low.fail(

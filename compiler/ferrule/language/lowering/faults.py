@@ -16,7 +16,7 @@ from ferrule.language.ir import ops
 from ferrule.language.lowering import operators
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.values import Handle, Number, is_run_time
-from ferrule.specs import Float64, Int64, params
+from ferrule.specs import DType, Float64, Int64, params
 
 
 @dataclass(slots=True)
@@ -134,7 +134,7 @@ class Message:
 def _shown(value: Any) -> str:
     """A value that is known at compile time."""
     raw = operators.untyped(operators.plain(value), None)[0]
-    return str(raw)
+    return raw.name if isinstance(raw, DType) else str(raw)
 
 
 def _known(low: Lowering, piece: ast.expr, value: Any) -> str:

@@ -20,6 +20,7 @@ from ferrule.language.faces import (
 from ferrule.language.ir import ops
 from ferrule.language.lowering import (
     allocation,
+    anyvalues,
     assertions,
     asynchronous,
     atomics,
@@ -122,6 +123,8 @@ def _isinstance(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: as
             return Tensor in (wanted if isinstance(wanted, tuple) else (wanted,))
         case PointerView():
             return Pointer in (wanted if isinstance(wanted, tuple) else (wanted,))
+        case Handle() if anyvalues.is_open(value):
+            return anyvalues.is_instance(low, value, wanted, node)
         case Handle(param=param):
             return is_kind(param, wanted)
     return operators.at_compile_time(low, node, lambda: isinstance(value, wanted))

@@ -32,7 +32,6 @@ from ferrule.language.values import (
 )
 from ferrule.specs import DType, Numeric
 
-
 RETURNED: Final = "return value"
 """What stands for a name where it is what a function returns."""
 
@@ -224,7 +223,7 @@ def _common_dtype(low: Lowering, sides: Sides, node: ast.AST) -> DType:
                     f"{sides.label} is {operators.describe(left)} on one way and {other} on the "
                     f"other",
                     expected=f"{choosable(low)}, where a run-time condition decides",
-                    hint=_tensor_hint(left, right),
+                    hint=_hint(low, sides, left, right),
                 )
             )
     lhs, rhs = _dtype(left, right), _dtype(right, left)
@@ -248,7 +247,9 @@ def choosable(low: Lowering) -> str:
     return "one kind of number, text, object or tensor, tuples or dataclasses of these"
 
 
-def _tensor_hint(left: Any, right: Any) -> str | None:
+def _hint(low: Lowering, sides: Sides, left: Any, right: Any) -> str | None:
+    if sides.path.startswith(RETURNED) and low.frame is low.root and low.kind == "host":
+        return "annotate the function, -> Any or -> str | None, if it returns one or the other"
     if isinstance(left, TensorView) and isinstance(right, TensorView):
         return "both must have one dtype and, in the same symbols, one shape and strides"
     return None

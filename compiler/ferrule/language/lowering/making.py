@@ -45,7 +45,7 @@ def dict_(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> Handle
 
 def shape(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> Handle:
     """`fe.Shape((m, n))`: what tvm-ffi has for a tuple of sizes."""
-    (sizes,) = bound(low, "sizes", args, kwargs, node)
+    (sizes,) = bound(low, "sizes", [tuple(args)] if len(args) > 1 else args, kwargs, node)
     given = list(sizes) if isinstance(sizes, (tuple, list)) else [sizes]
     numbers = [operators.as_number(low, size, node, Int64) for size in given]
     for number in numbers:

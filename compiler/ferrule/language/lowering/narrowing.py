@@ -11,9 +11,10 @@ import builtins
 from dataclasses import dataclass, field
 from typing import Any
 
+from ferrule.language.lowering import anyvalues
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.parameters import is_kind
-from ferrule.language.values import Maybe, OneOf
+from ferrule.language.values import Handle, Maybe, OneOf
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +41,14 @@ def narrow(low: Lowering, test: ast.expr) -> Narrowed:
             return _none(low.peek(name), name, op)
         case ast.Call(func=func, args=[ast.Name(id=name), kinds], keywords=[]):
             value = low.peek(name)
-            if isinstance(value, OneOf) and low.evaluate(func) is builtins.isinstance:
+            if not isinstance(value, (OneOf, Handle)):
+                return Narrowed()
+            if low.evaluate(func) is not builtins.isinstance:
+                return Narrowed()
+            if isinstance(value, OneOf):
                 return _kinds(value, name, low.evaluate(kinds))
+            found = anyvalues.assumed(low, value, low.evaluate(kinds))
+            return Narrowed() if found is None else Narrowed({name: found})
     return Narrowed()
 
 

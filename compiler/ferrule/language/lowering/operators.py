@@ -123,6 +123,14 @@ def binary(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST
         from ferrule.language.lowering import views
 
         return views.arithmetic(low, op, left, right, node)
+    if isinstance(left, Handle) or isinstance(right, Handle):
+        given = left if isinstance(left, Handle) else right
+        low.fail(
+            node,
+            f"{describe(given)} is an operand of {sign}",
+            expected="numbers or whole tensors",
+            hint="texts are compared, printed and handed on, but not joined or cut",
+        )
     if type(op) not in IR_BINARY:
         low.fail(
             node,

@@ -135,6 +135,18 @@ def emit_packed(
     return result
 
 
+def is_object(value: Any) -> bool:
+    """Whether this is an object of tvm-ffi that is known at the call."""
+    return isinstance(value, Handle) and isinstance(value.param, _OBJECTS)
+
+
+def address(low: Lowering, value: Handle) -> ops.Value:
+    """Where an object is, an Int64."""
+    result = ops.Value(Int64, "address")
+    low.builder.append(ops.Address(result, value.leaves[0]))
+    return result
+
+
 def as_any(low: Lowering, value: Any, node: ast.AST) -> ops.Value:
     """The handle of a value of any kind; the function owns what is made for it."""
     match value:
@@ -151,9 +163,7 @@ def as_any(low: Lowering, value: Any, node: ast.AST) -> ops.Value:
     return emit_packed(low, ops.Keep(), [value], "any", node)
 
 
-def _either(
-    low: Lowering, condition: ops.Value, left: Any, right: Any, node: ast.AST
-) -> ops.Value:
+def _either(low: Lowering, condition: ops.Value, left: Any, right: Any, node: ast.AST) -> ops.Value:
     sides = []
     for value in (left, right):
         with low.builder.region() as region:
@@ -178,6 +188,8 @@ def _shown(callee: ops.Callee) -> str:
             return callee
         case ops.Value(hint=hint):
             return hint
+        case ops.Keep() | ops.DTypeText():
+            return type(callee).__name__
     return callee.name
 
 

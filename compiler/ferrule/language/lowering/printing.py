@@ -17,7 +17,18 @@ from ferrule.language.ir import ops
 from ferrule.language.lowering import anyvalues, devices, operators, structures, texts
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.values import Handle, Number, is_run_time
-from ferrule.specs import Boolean, Float64, Int32, Int64, Uint8, Uint16, Uint32, Uint64, params
+from ferrule.specs import (
+    Boolean,
+    DType,
+    Float64,
+    Int32,
+    Int64,
+    Uint8,
+    Uint16,
+    Uint32,
+    Uint64,
+    params,
+)
 
 _C: Final = re.compile(r"%(?:%|([-+ #0]*)(\d*)(?:\.(\d+))?(?:hh|h|ll|l|j|z|t|L)?([a-zA-Z]))")
 _PYTHON: Final = re.compile(r"([<>])?([-+ ])?(#)?(0)?(\d*)(?:\.(\d+))?([a-zA-Z])?")
@@ -195,7 +206,7 @@ class _Text:
         if isinstance(raw, (bool, int, float)) and spec.letter not in ("", "s", "d"):
             self.literal(self._python(raw, spec))
         else:
-            self.literal(str(raw))
+            self.literal(raw.name if isinstance(raw, DType) else str(raw))
 
     def _python(self, raw: Any, spec: _Spec) -> str:
         compute = operators.at_compile_time

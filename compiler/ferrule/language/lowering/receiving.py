@@ -42,7 +42,7 @@ _TEXTS: Final[dict[object, type[params.String | params.Bytes]]] = {
     str: params.String,
     bytes: params.Bytes,
 }
-_UNIONS: Final = (typing.Union, types.UnionType)
+UNIONS: Final = (typing.Union, types.UnionType)
 _NEVER: Final = (params.Stream, params.EnvStream, params.Constant)
 
 
@@ -59,7 +59,7 @@ def spec_of(low: Lowering, wanted: Any, node: ast.AST, name: str = "result") -> 
     key = type_key_of(wanted)
     if key is not None:
         return params.Object(name, key)
-    if typing.get_origin(wanted) in _UNIONS:
+    if typing.get_origin(wanted) in UNIONS:
         return _union(low, get_args(wanted), node, name)
     if typing.get_origin(wanted) is tuple:
         wanted = get_args(wanted)

@@ -7,6 +7,7 @@ what is no number becomes `Parts`, such as the address and the length of a strin
 from __future__ import annotations
 
 import ast
+import typing
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import Any, Final
@@ -16,6 +17,7 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType
 from ferrule.language.lowering import exits, operators, outgoing, return_annotations
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.receiving import UNIONS
 from ferrule.language.values import (
     Handle,
     Maybe,
@@ -48,7 +50,7 @@ def given_back(low: Lowering, value: Any, node: ast.Return) -> Any:
     if low.kind != "host" or low.frame is not low.root:
         return value
     wanted = return_annotations.declared(low, value, low.state.returns, node)
-    if low.state.returns is Any:
+    if low.state.returns is Any or typing.get_origin(low.state.returns) in UNIONS:
         return _any(low, wanted, node)
     return _packed(low, wanted, node)
 
@@ -117,14 +119,14 @@ def _packed(low: Lowering, value: Any, node: ast.AST) -> Any:
     )
 
 
-def _any(low: Lowering, value: Any, node: ast.Return) -> Parts:
+def _any(low: Lowering, value: Any, node: ast.AST) -> Parts:
     """A value whose kind is known at the call alone."""
     _require_own(low, value, node)
     handle = outgoing.as_any(low, value, node)
     return _handle(low, Handle(params.AnyValue("result"), (handle,), "the result"), node)
 
 
-def _require_own(low: Lowering, value: Any, node: ast.Return) -> None:
+def _require_own(low: Lowering, value: Any, node: ast.AST) -> None:
     """No tensor in a value is the caller's, or a part of one."""
     match value:
         case TensorView():
@@ -150,7 +152,9 @@ def _hint(value: Any) -> str | None:
     if isinstance(value, Whole):
         return "assign it to a tensor: t = fe.empty(shape, dtype); t[:] = ...; return t"
     if isinstance(value, list):
-        return "return a tuple, (x, y)"
+        return "return a tuple, (x, y), or fe.List(x, y)"
+    if isinstance(value, dict):
+        return "return fe.Map({key: value}), or fe.Dict"
     return None
 
 
@@ -228,9 +232,8 @@ def _handle(low: Lowering, handle: Handle, node: ast.AST) -> Parts:
             spec = type(param)("result")
             return _parts(low, f"a {word}", lambda: spec, [Number(handle.leaves[0])])
         case params.AnyValue():
-            spec = params.AnyValue("result")
-            address = [_address(low, handle.leaves[0])]
-            return _parts(low, "a value of any kind", lambda: spec, address)
+            at = _address(low, handle.leaves[0])
+            return _parts(low, "a value of any kind", lambda: params.AnyValue("result"), [at])
         case _ if isinstance(param, _OBJECTS):
             kept = changed(param, name="result", default=params.REQUIRED)
             words = f"an object: {param!r}"

@@ -19,6 +19,7 @@ from ferrule.language.lowering import (
     conversions,
     elements,
     exits,
+    iteration,
     loops,
     ranges,
     records,
@@ -163,7 +164,7 @@ def _for(low: Lowering, node: ast.For) -> None:
             return
     value = low.evaluate(call)
     if containers.is_iterable(value):
-        containers.loop(low, node, value)
+        iteration.loop(low, node, value)
         return
     items = control.compile_time_items(low, value, call)
     loops.unrolled(low, node, items, partial(elements.bind, low, node.target))

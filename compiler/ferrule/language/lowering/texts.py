@@ -6,14 +6,16 @@ Bytes are read with the IR's own loads and loops, so no target needs code for th
 from __future__ import annotations
 
 import ast
+from functools import partial
 from typing import Any, Final
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType
 from ferrule.language.lowering import devices, operators, views
+from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.values import Handle, Number
-from ferrule.specs import DEVICE_CODES, DType, Int32, Int64, Uint8, params
+from ferrule.language.values import BoundMethod, Handle, Number
+from ferrule.specs import DEVICE_CODES, Boolean, DType, Int32, Int64, Uint8, params
 from ferrule.specs.dtypes import as_dtype
 
 _NUMBER_BITS: Final = 32
@@ -87,14 +89,93 @@ def _same_bytes(
 ) -> ops.Value:
     """Whether two texts, address and length, are the same: as far as the first difference."""
     build = low.builder
-    sizes = build.compare("eq", left[1], right[1])
     with build.region() as then:
-        bytes_ = [views.pointer_to(low, side[0], Uint8, 1, "text").value for side in (left, right)]
-        behind = _first_difference(low, bytes_[0], bytes_[1], left[1])
-        equal = build.compare("eq", behind, left[1])
-    with build.region() as otherwise:
-        no = build.compare("ne", left[1], left[1])
-    return build.if_(sizes, then.freeze(equal), otherwise.freeze(no), ("same",))[0]
+        equal = _same_from(low, left, right, build.constant(Int64, 0))
+    sizes = build.compare("eq", left[1], right[1])
+    return build.if_(sizes, then.freeze(equal), _no(low), ("same",))[0]
+
+
+def _no(low: Lowering) -> ops.Region:
+    with low.builder.region() as region:
+        no = low.builder.constant(Boolean, False)
+    return region.freeze(no)
+
+
+def _same_from(
+    low: Lowering, text: tuple[ops.Value, ...], part: tuple[ops.Value, ...], at: ops.Value
+) -> ops.Value:
+    """Whether a text has another one at this position, of bytes that are in it."""
+    from_there, other = (views.pointer_to(low, x[0], Uint8, 1, "text") for x in (text, part))
+    begin = low.builder.view(from_there.value, from_there.type, (at,))
+    behind = _first_difference(low, begin, other.value, part[1])
+    return low.builder.compare("eq", behind, part[1])
+
+
+def _at_end_of(
+    low: Lowering,
+    args: list[Any],
+    kwargs: dict[str, Any],
+    node: ast.Call,
+    *,
+    text: Handle,
+    end: bool,
+) -> Number:
+    """`text.startswith(part)`, `text.endswith(part)`."""
+    (part,) = bound(low, "part", args, kwargs, node)
+    other = _part(low, text, part, node)
+    build, size = low.builder, text.leaves[1]
+    room = build.binary("sub", size, other.leaves[1])
+    with build.region() as then:
+        same = _same_from(low, text.leaves, other.leaves, room if end else build.constant(Int64, 0))
+    fits = build.compare("ge", room, build.constant(Int64, 0))
+    return Number(build.if_(fits, then.freeze(same), _no(low), ("same",))[0])
+
+
+def _part(low: Lowering, text: Handle, part: Any, node: ast.AST) -> Handle:
+    """A text of the same kind, which may be known while compiling."""
+    if isinstance(part, (str, bytes)):
+        part = constant(low, part)
+    if not _same_kind(text, part):
+        low.fail(
+            node,
+            f"{operators.describe(part)} is looked for in {operators.describe(text)}",
+            expected=_WORDS[type(text.param)],
+        )
+    assert isinstance(part, Handle)
+    return part
+
+
+def contains(low: Lowering, part: Any, text: Handle, node: ast.AST) -> Number:
+    """`part in text`: at which position, one after the other."""
+    other, build = _part(low, text, part, node), low.builder
+    zero, one = build.constant(Int64, 0), build.constant(Int64, 1)
+    last = build.binary("sub", text.leaves[1], other.leaves[1])
+    at, found = ops.Value(Int64, "at"), ops.Value(Boolean, "found")
+    with build.region() as test:
+        inside = build.compare("le", at, last)
+        more = build.binary("and", inside, build.unary("not", found))
+    with build.region() as body:
+        same = _same_from(low, text.leaves, other.leaves, at)
+        following = build.binary("add", at, one)
+    begin, carried = (zero, build.constant(Boolean, False)), (at, found)
+    results = (ops.Value(Int64, "at"), ops.Value(Boolean, "found"))
+    loop = ops.While(results, begin, carried, test.freeze(more), body.freeze(following, same))
+    build.append(loop)
+    return Number(results[1])
+
+
+_METHODS: Final = {"startswith": False, "endswith": True}
+
+
+def attribute(low: Lowering, text: Handle, attr: str, node: ast.AST) -> BoundMethod:
+    """`text.startswith`, `text.endswith`."""
+    if attr not in _METHODS:
+        low.fail(
+            node,
+            f"{operators.describe(text)} has no attribute {attr!r}",
+            expected="startswith, endswith; ==, in, len",
+        )
+    return BoundMethod(partial(_at_end_of, text=text, end=_METHODS[attr]), attr)
 
 
 def _first_difference(low: Lowering, a: ops.Value, b: ops.Value, size: ops.Value) -> ops.Value:

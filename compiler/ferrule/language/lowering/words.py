@@ -18,6 +18,7 @@ from ferrule.language.values import (
     is_record,
     is_run_time,
 )
+from ferrule.specs import params
 
 
 def describe(value: object, *, plain: bool = False) -> str:
@@ -72,6 +73,8 @@ def usage_hint(value: object) -> str | None:
         return f"read an element, {name}[i], or in a host function the whole tensor, {name}[:]"
     if isinstance(value, PointerView):
         return f"read an element, {value.name}[i]"
+    if isinstance(value, Handle) and isinstance(value.param, (params.Array, params.List)):
+        return f"its length is known at the call alone: take its elements, {value.name}[i]"
     if isinstance(value, Vector):
         return "take an element, v[0], or make one number of it, v.reduce(fe.ReductionOp.ADD, 0, 0)"
     if isinstance(value, (tuple, list)):

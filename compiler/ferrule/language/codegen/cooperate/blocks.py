@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import prod
 from typing import Final
 
 from llvmlite import ir
@@ -19,6 +20,7 @@ from ferrule.language.codegen.cooperate.coroutines import Coroutines
 from ferrule.language.codegen.cooperate.phased import Phased
 from ferrule.language.codegen.cooperate.phases import split
 from ferrule.language.codegen.cooperate.team import Team
+from ferrule.language.codegen.cooperate.warps import MOST_THREADS
 from ferrule.language.codegen.functions import FunctionLowering
 from ferrule.language.codegen.kernels import Shape
 from ferrule.language.codegen.loops import counted
@@ -66,7 +68,8 @@ def emit_cooperating(
     places, static = _places(kernel)
     team = Team(lowering, kernel, shape, tuple(places), threads)
     flat = all(_is_one(size) for size in shape.block[1:])
-    phases = split(kernel, flat=flat)
+    most = min(prod(high for _, high in shape.launched.block), MOST_THREADS)
+    phases = split(kernel, flat=flat, threads=most)
     form: Coroutines | Phased
     form = Coroutines.of(team) if phases is None else Phased(team, phases)
     start = b.add(e.const_i64(static), _rounded(b, dynamic))

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from ferrule.language.codegen.cooperate import warps
+from ferrule.language.codegen.cooperate import spread, warps
 from ferrule.language.codegen.cooperate.uniform import Uniform, needs, results_of
 from ferrule.language.ir import ops
+from ferrule.language.ir.rewrite import substitute
 from ferrule.language.ir.types import TensorType
 from ferrule.language.ir.walk import operands_of
 from ferrule.specs import DType, Int32
@@ -22,10 +23,19 @@ MOST_REPEATED: Final = 24
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slot:
-    """A tensor with a place, or places for so many elements, for each thread of a block."""
+    """A tensor with a place, or places for so many elements, for each thread of a block.
+
+    `pitch`: how far elements of a thread are from each other; None where they lie side by side.
+    """
 
     tensor: ops.Value
     elements: int = 1
+    pitch: int | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes for a thread; where there is a pitch, for all of them."""
+        return self.elements * self.tensor.tensor.dtype.itemsize * (self.pitch or 1)
 
 
 @dataclass(slots=True, eq=False)
@@ -55,6 +65,9 @@ class Values:
     own: Sequence[ops.Op]
     drafts: Sequence[Draft]
     slots: dict[ops.Value, Slot]
+    spread: frozenset[ops.Value] = frozenset()
+    """The threads' own tensors whose elements are `pitch` apart."""
+    pitch: int = 0
     makers: dict[ops.Value, ops.Op] = field(default_factory=dict)
     repeated: dict[ops.Value, int | None] = field(default_factory=dict)
     loaded: dict[ops.Value, set[int]] = field(default_factory=dict)
@@ -127,8 +140,10 @@ class Values:
                 assert isinstance(size, int) and isinstance(stride, int)
                 count += (size - 1) * stride
             shape, align = (warps.MOST_THREADS, count), type_.dtype.itemsize
-            kind = TensorType(type_.dtype, shape, (count, 1), align)
-            self.slots[tensor] = Slot(ops.Value(kind, f"{tensor.hint}.slot"), count)
+            pitch = self.pitch if tensor in self.spread else None
+            strides = (count, 1) if pitch is None else (1, pitch)
+            kind = TensorType(type_.dtype, shape, strides, align)
+            self.slots[tensor] = Slot(ops.Value(kind, f"{tensor.hint}.slot"), count, pitch)
         return self.slots[tensor].tensor
 
 
@@ -146,6 +161,7 @@ class _Body:
         self.thread = values.thread
         self.ops: list[ops.Op] = []
         self.found: set[ops.Value] = set()
+        self.spread: dict[ops.Value, ops.Value] = {}
 
     def build(self) -> ops.Region:
         """What is needed of other phases, then the ops, each within the guards."""
@@ -160,7 +176,8 @@ class _Body:
             inner = ops.Region(tuple(self.ops))
             sides = (inner, ops.Region()) if holds else (ops.Region(), inner)
             self.ops = [*outer, ops.If((), condition, *sides)]
-        return ops.Region(tuple(self.ops))
+        whole = ops.Region(tuple(self.ops))
+        return substitute(whole, self.spread) if self.spread else whole
 
     def fill(self) -> None:
         """The ops of the phase, and what it keeps for others."""
@@ -215,7 +232,10 @@ class _Body:
         zero = ops.Value(Int32, "zero")
         self.find(self.thread)
         self.ops.append(ops.Constant(zero, 0))
-        self.ops.append(ops.View(tensor, self.values.room(tensor), (self.thread, zero)))
+        room, result = self.values.room(tensor), tensor
+        if tensor in self.values.spread:
+            result = self.spread[tensor] = spread.spread(tensor, self.values.pitch)
+        self.ops.append(ops.View(result, room, (self.thread, zero)))
 
 
 def _is_arithmetic(op: ops.Op) -> bool:

@@ -20,6 +20,9 @@ from ferrule.runtime.llvm.layouts import I8, I64
 _GRAIN: Final = 64
 """The number of places of a slot is a multiple of this, so that all slots are aligned."""
 
+_ALIGN: Final = 64
+"""What slots of a fixed size are aligned to."""
+
 _MARGIN: Final = 32
 """Places before and behind those of the threads: lanes read from side to side without a look."""
 
@@ -39,20 +42,25 @@ class Phased:
 
     def room(self) -> ir.Value:
         """How many bytes the slots take."""
-        size = sum(slot.elements * slot.tensor.tensor.dtype.itemsize for slot in self.split.slots)
-        return self.team.lowering.b.mul(self.places(), ir.Constant(I64, size))
+        b, (each, fixed) = self.team.lowering.b, self._sizes(len(self.split.slots))
+        return b.add(b.mul(self.places(), ir.Constant(I64, each)), ir.Constant(I64, fixed))
+
+    def _sizes(self, count: int) -> tuple[int, int]:
+        """The bytes of the first slots: for each place, and besides."""
+        slots = self.split.slots[:count]
+        fixed = (-(-slot.size // _ALIGN) * _ALIGN for slot in slots if slot.pitch is not None)
+        return sum(slot.size for slot in slots if slot.pitch is None), sum(fixed)
 
     def run(self, memory: ir.Value) -> None:
         """Runs the block that the coordinates say, with slots in this memory."""
         lowering, places = self.team.lowering, self.places()
         lowering.host_op, lowering.thread_op = self.phase, atomics.alone
-        offset = 0
-        for slot in self.split.slots:
-            at = lowering.b.mul(places, ir.Constant(I64, offset))
-            size = slot.elements * slot.tensor.tensor.dtype.itemsize
-            first = lowering.b.add(at, ir.Constant(I64, _MARGIN * size))
-            lowering.values[slot.tensor] = lowering.emitter.index(memory, I8, first)
-            offset += size
+        for number, slot in enumerate(self.split.slots):
+            each, fixed = self._sizes(number)
+            margin = _MARGIN * slot.size if slot.pitch is None else 0
+            at = lowering.b.mul(places, ir.Constant(I64, each))
+            at = lowering.b.add(at, ir.Constant(I64, fixed + margin))
+            lowering.values[slot.tensor] = lowering.emitter.index(memory, I8, at)
         drive(lowering.region(self.split.body))
 
     def phase(self, lowering: FunctionLowering, op: HostOp) -> Work | None:

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 
-from ferrule.language.codegen.cooperate import matrices, strided, warps
+from ferrule.language.codegen.cooperate import matrices, spread, strided, warps
 from ferrule.language.codegen.cooperate.kept import Draft, Guard, Slot, Values, new_slot
 from ferrule.language.codegen.cooperate.masks import AnyWarpOp, checks
 from ferrule.language.codegen.cooperate.numbering import Numbering
@@ -52,16 +52,20 @@ class Split:
     thread: ops.Value
 
 
-def split(kernel: ops.Function, *, flat: bool = False) -> Split | None:
+def split(
+    kernel: ops.Function, *, flat: bool = False, threads: int = warps.MOST_THREADS
+) -> Split | None:
     """The kernel in phases; None where its threads may wait at different places.
 
-    `flat`: blocks have one row of threads.
+    `flat`: blocks have one row of threads; `threads`: how many of them there are at most.
     """
     try:
         uniform = Uniform.of(kernel)
     except Divergent:
         return None
-    return _Splitter(kernel.name, uniform, Numbering(flat=flat)).split(kernel.body)
+    splitter = _Splitter(kernel.name, uniform, Numbering(flat=flat))
+    splitter.spread, splitter.pitch = spread.found(kernel), spread.pitch(threads)
+    return splitter.split(kernel.body)
 
 
 @dataclass(slots=True)
@@ -94,6 +98,8 @@ class _Splitter:
     """Of each loop the first and the last phase of its body, and what is carried in slots."""
     own: list[ops.Op] = field(default_factory=list)
     """Ops that a thread does wherever it needs their results."""
+    spread: frozenset[ops.Value] = frozenset()
+    pitch: int = 0
 
     def split(self, body: ops.Region) -> Split:
         """The phases of a kernel with this body."""
@@ -104,7 +110,15 @@ class _Splitter:
             self.uniform.values.update(results_of(op))
         self.cut(body, frame)
         self.flush(frame)
-        values = Values(self.uniform, self.number.thread, self.own, self.drafts, self.slots)
+        values = Values(
+            self.uniform,
+            self.number.thread,
+            self.own,
+            self.drafts,
+            self.slots,
+            self.spread,
+            self.pitch,
+        )
         for draft in self.drafts:
             values.phase(draft)  # finds out what has to be kept
         for iteration in self.iterations:

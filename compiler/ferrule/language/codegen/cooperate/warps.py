@@ -65,19 +65,21 @@ class Warp:
         room before its first and behind its last place.
         """
         far, own = b.constant(Int32, distance), b.load(given, (self.thread,))
-        above, below = (b.binary(way, self.thread, far) for way in ("add", "sub"))
-        last = b.constant(Int32, ops.WARP_SIZE - distance)
-        there = b.compare("lt", above, self.count)
-        match op.op:
-            case "up":
-                return b.select(b.compare("ge", self.lane, far), b.load(given, (below,)), own)
-            case "down":
-                within = b.binary("and", there, b.compare("lt", self.lane, last))
-                return b.select(within, b.load(given, (above,)), own)
-            case _:
-                low = b.compare("eq", b.binary("and", self.lane, far), b.constant(Int32, 0))
-                upper = b.select(there, b.load(given, (above,)), own)
-                return b.select(low, upper, b.load(given, (below,)))
+        source, valid = _source(b, op, self.lane)
+        there = b.compare("lt", b.binary("add", self.first, source), self.count)
+        found = self._beside(b, op, far, given)
+        return b.select(b.binary("and", valid, there), found, own)
+
+    def _beside(self, b: Builder, op: ops.Shuffle, far: ops.Value, given: ops.Value) -> ops.Value:
+        """What the thread so far away has given."""
+        if op.op == "up":
+            return b.load(given, (b.binary("sub", self.thread, far),))
+        above = b.load(given, (b.binary("add", self.thread, far),))
+        if op.op == "down":
+            return above
+        below = b.load(given, (b.binary("sub", self.thread, far),))
+        low = b.compare("eq", b.binary("and", self.lane, far), b.constant(Int32, 0))
+        return b.select(low, above, below)
 
     def gathered(
         self, b: Builder, mask: ops.Value, holds: Callable[[ops.Value], ops.Value]
@@ -103,12 +105,10 @@ class Warp:
 
 def distance(op: ops.Shuffle, known: Callable[[ops.Value], int | None]) -> int | None:
     """How far the lanes are from each other, if all take part and `neighbour` can tell."""
-    lane, clamp = known(op.lane), known(op.clamp)
-    if lane is None or known(op.mask) != ALL or not 0 < lane < ops.WARP_SIZE:
+    lane = known(op.lane)
+    if op.op == "idx" or lane is None or known(op.mask) != ALL or not 0 < lane < ops.WARP_SIZE:
         return None
-    whole = 0 if op.op == "up" else ops.WARP_SIZE - 1
-    power = op.op != "bfly" or lane & (lane - 1) == 0
-    return lane if op.op != "idx" and clamp == whole and power else None
+    return lane if op.op != "bfly" or lane & (lane - 1) == 0 else None
 
 
 def emit(b: Builder, op: WarpOp, warp: Warp, given: ops.Value) -> ops.Value:

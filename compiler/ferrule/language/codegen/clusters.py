@@ -1,0 +1,47 @@
+"""Clusters of blocks where there are none: each block is a cluster of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from ferrule.language.ir import ops
+from ferrule.language.ir.builder import Builder
+from ferrule.language.ir.rewrite import rewrite
+from ferrule.language.ir.walk import all_ops
+
+REGISTERS: Final[dict[ops.Register, str]] = {
+    "cluster_idx": "clusterid",
+    "cluster_dim": "nclusterid",
+    "block_in_cluster_idx": "cluster.ctaid",
+    "block_in_cluster_dim": "cluster.nctaid",
+}
+"""What GPUs since sm_90 call these (PTX ISA, "Special Registers")."""
+LEAST: Final = 90
+"""Ten times the compute capability from which on GPUs have clusters."""
+_SAME: Final[dict[ops.Register, ops.Register]] = {
+    "cluster_idx": "block_idx",
+    "cluster_dim": "grid_dim",
+}
+_KNOWN: Final[dict[ops.Register, int]] = {"block_in_cluster_idx": 0, "block_in_cluster_dim": 1}
+
+
+def uses_clusters(kernel: ops.Function) -> bool:
+    """Whether a kernel asks for its cluster."""
+    every = all_ops(kernel.body)
+    return any(isinstance(op, ops.Special) and op.register in REGISTERS for op in every)
+
+
+def without_clusters(kernel: ops.Function) -> ops.Function:
+    """The kernel where each block is a cluster of its own."""
+    return replace(kernel, body=rewrite(kernel.body, _rule)) if uses_clusters(kernel) else kernel
+
+
+def _rule(b: Builder, op: ops.Op) -> None:
+    match op:
+        case ops.Special(result, register, axis) if register in _SAME:
+            b.append(ops.Special(result, _SAME[register], axis))
+        case ops.Special(result, register) if register in _KNOWN:
+            b.append(ops.Constant(result, _KNOWN[register]))
+        case _:
+            b.append(op)

@@ -1,0 +1,26 @@
+"""All tests of this folder have the mark `gpu`; most need a GPU, and are skipped where there is
+none.  `--compile-only` compiles for a GPU what else would run there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--compile-only", action="store_true", help="compile the tests of the language for a GPU"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "gpu: about kernels that run on a real GPU")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.parent == HERE:
+            item.add_marker("gpu")

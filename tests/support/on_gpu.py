@@ -1,0 +1,150 @@
+"""Runs tests that were written for the CPU target on a GPU: a pytest plugin, `-p on_gpu`.
+
+What a test compiles with `--target cpu` is compiled for the GPU as well.  A call with NumPy arrays
+runs on the CPU first, with copies; if that raises, so does the call, and the GPU is left alone,
+because a failed assertion there would lose its context for all tests that follow.  Else the call
+runs on the GPU with copies of the arrays in its memory, which are then copied back, so that what
+the test expects of its arrays is expected of the GPU.  A host function that reads or writes
+elements itself becomes a kernel of one thread.
+
+`--on-gpu=compile` leaves the runs out and needs no GPU.  The terminal says how much was done, and
+what was left out for which reason.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import itertools
+import linecache
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from device_memory import on_device
+
+import ferrule as fe
+
+TARGET, ARCH = "--target cpu", "sm_90a"
+
+
+@dataclass
+class Done:
+    """What was done in this process."""
+
+    runs: bool
+    functions: int = 0
+    calls: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+
+    def line(self) -> str:
+        """For the terminal."""
+        text = f"on the GPU: {self.functions} functions, {self.calls} calls"
+        left_out = "; ".join(f"{n}: {why}" for why, n in self.left_out.most_common())
+        return f"{text}; left out {left_out}" if left_out else text
+
+
+class OnGpu:
+    """A function that was compiled for both targets; its attributes are those of the CPU's."""
+
+    def __init__(self, cpu: fe.Function, gpu: fe.Function, done: Done) -> None:
+        self._cpu, self._gpu, self._done = cpu, gpu, done
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cpu, name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not self._done.runs:
+            return self._cpu(*args, **kwargs)
+        try:
+            result = self._cpu(*copy.deepcopy(args), **copy.deepcopy(kwargs))
+        except Exception:
+            self._done.left_out["the call raises"] += 1
+            return self._cpu(*args, **kwargs)
+        if result is not None:
+            self._done.left_out["the function has a result"] += 1
+            return self._cpu(*args, **kwargs)
+        with on_device((args, kwargs)) as (positional, keywords):
+            self._gpu(*positional, **keywords)
+        self._done.calls += 1
+        return None
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """What stands for `fe.compile`."""
+
+    original: Callable[..., fe.Function]
+    done: Done
+
+    def __call__(
+        self, function: Any, *examples: Any, options: Any = None, **named: Any
+    ) -> fe.Function | OnGpu:
+        cpu = self.original(function, *examples, options=options, **named)
+        if not isinstance(options, str) or TARGET not in options:
+            return cpu
+        if "Pointer(" in str(cpu.signature):
+            self.done.left_out["a parameter is a pointer to the CPU's memory"] += 1
+            return cpu
+        target = "--target cuda" if self.done.runs else f"--target cuda --gpu-arch {ARCH}"
+        wanted = options.replace(TARGET, target)
+        try:
+            gpu = self._compiled(function, examples, wanted, named)
+        except (fe.CompileError, NotImplementedError) as error:
+            first = str(error).splitlines()[0]
+            self.done.left_out[first] += 1
+            return cpu
+        if ".approx" in str(gpu.inspect_ptx()):
+            self.done.left_out["approximations, which a GPU has and a CPU does not"] += 1
+            return cpu
+        self.done.functions += 1
+        return OnGpu(cpu, gpu, self.done)
+
+    def _compiled(
+        self, function: Any, examples: Any, options: str, named: dict[str, Any]
+    ) -> fe.Function:
+        try:
+            return self.original(function, *examples, options=options, **named)
+        except fe.CompileError as first:
+            try:
+                alone = one_thread(getattr(function, "function", function))
+                return self.original(alone, *examples, options=options, **named)
+            except (fe.CompileError, TypeError):
+                raise first from None
+
+
+_numbers = itertools.count()
+
+
+def one_thread(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A host function with the same parameters that launches the function as a kernel."""
+    signature = inspect.signature(function).replace(return_annotation=inspect.Signature.empty)
+    names = ", ".join(signature.parameters)
+    body = f"on_gpu_kernel({names}).launch(grid=1, block=1)"
+    source = f"def {function.__name__}{signature}:\n    {body}\n"
+    file = f"<one thread {next(_numbers)}>"
+    linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
+    scope = {**function.__globals__, "on_gpu_kernel": fe.kernel(function)}
+    exec(compile(source, file, "exec"), scope)
+    host: Callable[..., Any] = scope[function.__name__]
+    return host
+
+
+# ---- the plugin ----
+
+_DONE = pytest.StashKey[Done]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--on-gpu", choices=("run", "compile"), default="run")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    done = config.stash[_DONE] = Done(config.getoption("--on-gpu") == "run")
+    fe.compile = Compiler(fe.compile, done)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    terminalreporter.write_line(config.stash[_DONE].line())
