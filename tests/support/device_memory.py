@@ -17,11 +17,17 @@ ALIGNMENT = 256
 
 
 @cache
-def _driver() -> ctypes.CDLL:
-    """The driver, with the primary context of device 0 current."""
+def _primary() -> tuple[ctypes.CDLL, ctypes.c_void_p]:
+    """The driver, and the primary context of device 0."""
     driver, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
     require(driver.cuInit(0), "cuInit")
     require(driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), "cuDevicePrimaryCtxRetain")
+    return driver, context
+
+
+def _driver() -> ctypes.CDLL:
+    """The driver, with the context current on this thread."""
+    driver, context = _primary()
     require(driver.cuCtxSetCurrent(context), "cuCtxSetCurrent")
     return driver
 
