@@ -368,6 +368,14 @@ def test_a_name_may_have_any_characters() -> None:
         tvm_ffi.registry.remove_global_func(name)
 
 
+def test_a_name_that_no_bytes_stand_for_is_refused() -> None:
+    def host():
+        fe.call("\udcff", 1)
+
+    with pytest.raises(fe.CompileError, match=r"the function of call is '\\udcff'"):
+        compiled(host)
+
+
 def test_calls_in_branches_and_loops_with_new_tensors(register: Register) -> None:
     seen: list[Any] = []
     name = register(lambda a, i, s: seen.append((np.from_dlpack(a).tolist(), i, s)))

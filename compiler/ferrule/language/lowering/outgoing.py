@@ -47,7 +47,7 @@ def call(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call)
         low.fail(node, "call takes the name of a function", expected=_EXPECTED)
     callee, *given = args
     match callee:
-        case str() if callee and "\0" not in callee:
+        case str() if callee and "\0" not in callee and _is_unicode(callee):
             return _emit(low, callee, given, kwargs, node)
         case Handle(param=params.Function()):
             return _emit(low, callee.leaves[0], given, kwargs, node)
@@ -58,6 +58,11 @@ def call(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call)
         "is a function",
         hint=operators.usage_hint(callee),
     )
+
+
+def _is_unicode(name: str) -> bool:
+    """Whether a name has no lone surrogates, which no bytes stand for."""
+    return all(not 0xD800 <= ord(letter) < 0xE000 for letter in name)
 
 
 def call_handle(
