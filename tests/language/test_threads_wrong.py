@@ -332,8 +332,8 @@ def test_a_named_barrier_that_too_few_reach() -> None:
             arch.barrier(barrier_id=4, number_of_threads=96)
 
     assert divergence(kernel, 128) == (
-        f"kernel: barrier() at {at(kernel, 3)} was reached by 32 of 96 threads of block "
-        "(0, 0, 0): the first that did not is thread (0, 0, 0)"
+        f"kernel: barrier() at {at(kernel, 3)} was reached by 32 of the 96 threads that it waits "
+        "for, in block (0, 0, 0)"
     )
 
 

@@ -15,7 +15,7 @@ def absent(kernel: str, op: threads.Synchronising) -> Fault:
     """Threads that an op waits for did not come, and cannot come any more.
 
     Its values: how many threads are there, and how many it waits for; the block x, y, z; the first
-    thread that is missing, x, y, z.  Of a barrier in shared memory: how many are there, of how many
+    thread that is missing, x, y, z, but of a barrier with a count.  Of a barrier in shared memory: how many are there, of how many
     in the block, and the first one.
     """
     if isinstance(op, mbarriers.MBarrierWait):
@@ -23,6 +23,14 @@ def absent(kernel: str, op: threads.Synchronising) -> Fault:
             KIND,
             f"{_place(kernel, op)} waits for a phase that cannot end any more: {{}} of {{}} threads"
             " of block ({}, {}, {}) wait there, the first is thread ({}, {}, {})",
+            op.location,
+        )
+    if isinstance(op, threads.Barrier) and op.count is not None:
+        # Which threads should have come it does not say: only how many.
+        return Fault(
+            KIND,
+            f"{_place(kernel, op)} was reached by {{}} of the {{}} threads that it waits for, in"
+            " block ({}, {}, {})",
             op.location,
         )
     return Fault(
