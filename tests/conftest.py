@@ -15,7 +15,9 @@ import importlib
 import importlib.util
 import os
 import shutil
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -135,3 +137,13 @@ def golden(request: pytest.FixtureRequest) -> Golden:
     """See `Golden`; the files are in `golden/` beside the test's file."""
     update = bool(request.config.getoption("--update-golden"))
     return Golden(request.path.parent / "golden", update)
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C means KeyboardInterrupt; a shell starts what is in the background without that."""
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("only the main thread is interrupted")
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, former)

@@ -134,7 +134,7 @@ def _odd(x: int) -> int:
     raise ValueError(f"odd {x}")
 
 
-def test_a_signal_that_the_callee_sees_is_the_error(module: Any) -> None:
+def test_a_signal_that_the_callee_sees_is_the_error(module: Any, interruptible: None) -> None:
     def with_a_function(f):
         called("interrupted")
 

@@ -161,9 +161,7 @@ def test_a_wrong_number_of_threads_is_an_error_at_each_call(
     compiled(seen, 2000, 1, 1, 1)
 
 
-def test_a_signal_ends_a_long_launch(team: str) -> None:
-    if threading.current_thread() is not threading.main_thread():
-        pytest.skip("only the main thread is interrupted")
+def test_a_signal_ends_a_long_launch(team: str, interruptible: None) -> None:
     compiled = fe.compile(visit, vector(fe.Int64), *[fe.Int32] * 4)
     seen = np.zeros(1 << 20, np.int64)
     timer = threading.Timer(0.05, _thread.interrupt_main)

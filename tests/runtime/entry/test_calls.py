@@ -144,9 +144,7 @@ SPIN = (
 SPIN_TEXT = '@kind = constant [19 x i8] c"EnvErrorAlreadySet\\00"\n'
 
 
-def test_an_interrupt_during_the_call_is_the_error() -> None:
-    if threading.current_thread() is not threading.main_thread():
-        pytest.skip("only the main thread is interrupted")
+def test_an_interrupt_during_the_call_is_the_error(interruptible: None) -> None:
     spin = function(SPIN, number_param(), constants=SPIN_TEXT)
     timer = threading.Timer(0.05, _thread.interrupt_main)
     timer.start()
