@@ -15,8 +15,8 @@ def absent(kernel: str, op: threads.Synchronising) -> Fault:
     """Threads that an op waits for did not come, and cannot come any more.
 
     Its values: how many threads are there, and how many it waits for; the block x, y, z; the first
-    thread that is missing, x, y, z, but of a barrier with a count.  Of a barrier in shared memory: how many are there, of how many
-    in the block, and the first one.
+    thread that is missing, x, y, z, but of a barrier with a count.  Of a barrier in shared memory:
+    how many are there, of how many in the block, and the first one.
     """
     if isinstance(op, mbarriers.MBarrierWait):
         return Fault(
