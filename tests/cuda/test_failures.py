@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
-from cuda_body import Launches
+from cuda_body import Launches, at_once
 from cuda_device import FakeCuda, build, has_libcuda
 
 import ferrule as fe
@@ -167,25 +166,6 @@ def test_a_stream_of_another_device(fake_cuda: FakeCuda, launches: Launches) -> 
 # ---- threads ----
 
 
-def at_once(launches: Launches, count: int) -> list[str]:
-    """Calls from so many threads; the errors."""
-    start, errors = threading.Barrier(count), []
-
-    def call() -> None:
-        start.wait()
-        try:
-            launches.call_from_c(device=1)
-        except Exception as error:
-            errors.append(str(error))
-
-    threads = [threading.Thread(target=call) for _ in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return errors
-
-
 def test_eight_threads_load_once(fake_cuda: FakeCuda, launches: Launches) -> None:
     fake_cuda.delay_loads(0.02)
     assert at_once(launches, 8) == []
@@ -210,7 +190,7 @@ def test_a_load_that_fails_fails_one_thread(fake_cuda: FakeCuda, launches: Launc
 def in_another_process(before: str) -> str:
     """The error of a launch in a process of its own."""
     without_torch = "import ctypes, sys\nsys.modules['torch'] = None"
-    call = "from cuda_body import Launches\nprint(Launches().refused())"
+    call = "from cuda_body import Launches, at_once\nprint(Launches().refused())"
     script = f"{without_torch}\n{before}\n{call}"
     done = subprocess.run(
         [sys.executable, "-c", script],

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import tvm_ffi
-from cuda_body import Args, Launches
+from cuda_body import Args, Launches, at_once
 from cuda_device import FakeCuda, build, has_libcuda
 
 from ferrule.runtime import find_runtime_libraries
@@ -117,25 +117,6 @@ def test_eight_threads_load_once_after_a_reset(fake_cuda: FakeCuda, launches: La
     assert (fake_cuda.libraries, fake_cuda.retained(1)) == (1, 1)
 
 
-def at_once(launches: Launches, count: int) -> list[str]:
-    """Calls from so many threads; the errors."""
-    start, errors = threading.Barrier(count), []
-
-    def call() -> None:
-        start.wait()
-        try:
-            launches.call_from_c(device=1)
-        except Exception as error:
-            errors.append(str(error))
-
-    threads = [threading.Thread(target=call) for _ in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return errors
-
-
 def test_a_reload_that_fails_is_an_error_and_the_next_call_tries_again(
     fake_cuda: FakeCuda, launches: Launches
 ) -> None:
@@ -197,7 +178,7 @@ from pathlib import Path
 driver = ctypes.CDLL(sys.argv[1], ctypes.RTLD_GLOBAL)
 driver.fake_reset(2)
 import tvm_ffi
-from cuda_body import Args, Launches
+from cuda_body import Args, Launches, at_once
 launches = Launches()
 launches()
 launches.function.export_library(Path(sys.argv[2]))

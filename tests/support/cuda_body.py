@@ -7,6 +7,7 @@ and two values that the kernels get.  With it the tests see what generated code 
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -163,3 +164,22 @@ class Launches:
         forged, result = forge(list(Args(**changes))), ctypes.create_string_buffer(16)
         if self._address(None, ctypes.addressof(forged.args), len(_PARAMS), result):
             raise _raised()
+
+
+def at_once(launches: Launches, count: int) -> list[str]:
+    """Calls from so many threads; the errors."""
+    start, errors = threading.Barrier(count), []
+
+    def call() -> None:
+        start.wait()
+        try:
+            launches.call_from_c(device=1)
+        except Exception as error:
+            errors.append(str(error))
+
+    threads = [threading.Thread(target=call) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return errors

@@ -198,12 +198,13 @@ def _define_pass_text(emitter: Emitter) -> None:
                 _end_if_failed(emitter, made)
             with other:
                 _end_if_failed(emitter, emitter.call("TVMFFIBytesFromByteArray", [bytes_, item]))
-        with emitter.if_then(_is_object(emitter, item)):
+        with emitter.if_then(is_object(emitter, item)):
             emitter.store(emitter.load_field(item, ANY, "v_obj"), owned)
         emitter.ret(_status(Status.DONE))
 
 
-def _is_object(emitter: Emitter, value: ir.Value) -> ir.Value:
+def is_object(emitter: Emitter, value: ir.Value) -> ir.Value:
+    """Whether a TVMFFIAny at this address holds an object, an i1."""
     index = emitter.load_field(value, ANY, "type_index")
     return emitter.icmp("sge", index, emitter.const_i32(TypeIndex.OBJECT))
 
@@ -318,7 +319,7 @@ def _is(emitter: Emitter, value: ir.Value, wanted: IntEnum) -> ir.Value:
 
 
 def _release(emitter: Emitter, result: ir.Value) -> None:
-    with emitter.if_then(_is_object(emitter, result)):
+    with emitter.if_then(is_object(emitter, result)):
         emitter.call("TVMFFIObjectDecRef", [emitter.load_field(result, ANY, "v_obj")])
 
 

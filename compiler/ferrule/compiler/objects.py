@@ -26,6 +26,7 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import RAISED, Fault, Location, literal
+from ferrule.compiler.calling import is_object
 from ferrule.compiler.typetable import (
     FIELD_INFO,
     METHOD_INFO,
@@ -140,11 +141,6 @@ def _none(emitter: Emitter, name: str) -> ir.Value:
     return place
 
 
-def _is_object(emitter: Emitter, value: ir.Value) -> ir.Value:
-    index = emitter.load_field(value, ANY, "type_index")
-    return emitter.icmp("sge", index, emitter.const_i32(TypeIndex.OBJECT))
-
-
 def _define_item(emitter: Emitter) -> None:
     names = ("container", "index", "item")
     with emitter.define(ITEM, VOID, TYPES[ITEM].args, names=names) as function:
@@ -153,7 +149,7 @@ def _define_item(emitter: Emitter) -> None:
         element = emitter.index(data, ANY, index)
         for part in ("head", "v_int64"):
             emitter.store_field(item, ANY, part, emitter.load_field(element, ANY, part))
-        with emitter.if_then(_is_object(emitter, item)):
+        with emitter.if_then(is_object(emitter, item)):
             emitter.call("TVMFFIObjectIncRef", [emitter.load_field(item, ANY, "v_obj")])
         emitter.ret()
 
@@ -293,7 +289,7 @@ def _define_set_field(emitter: Emitter) -> None:
         fresh = _none(emitter, "fresh")
         arguments = [setter, given, emitter.const_i32(2), fresh]
         _end_if_failed(emitter, emitter.call("TVMFFIFunctionCall", arguments))
-        with emitter.if_then(_is_object(emitter, fresh)):
+        with emitter.if_then(is_object(emitter, fresh)):
             emitter.call("TVMFFIObjectDecRef", [emitter.load_field(fresh, ANY, "v_obj")])
         emitter.ret(_status(Status.DONE))
 
@@ -308,7 +304,7 @@ def _define_is_instance(emitter: Emitter) -> None:
     with emitter.define(IS_INSTANCE, I1, TYPES[IS_INSTANCE].args, names=names) as function:
         known, key, item = function.args
         no = ir.Constant(I1, 0)
-        with emitter.if_then(emitter.not_(_is_object(emitter, item)), likely=False):
+        with emitter.if_then(emitter.not_(is_object(emitter, item)), likely=False):
             emitter.ret(no)
         index = emitter.load_field(item, ANY, "type_index")
         wanted = emitter.builder.load_atomic(known, "monotonic", 4, typ=I32)

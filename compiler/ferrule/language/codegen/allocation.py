@@ -8,20 +8,21 @@ What `inner` returns of objects the caller gets a reference of its own to, once 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, TypeGuard
 
 from llvmlite import ir
 
-from ferrule.compiler.allocation import ALLOCATE, KEEP, LET_GO, Status, failures
+from ferrule.compiler.allocation import ALLOCATE, KEEP, LET_GO, failures
 from ferrule.compiler.values import RELEASE
+from ferrule.language.codegen.failing import end_if_failed
 from ferrule.language.codegen.functions import FunctionLowering
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, TensorType, result_types
-from ferrule.language.ir.walk import all_ops
+from ferrule.language.ir.walk import all_ops, merged_by
 from ferrule.runtime.abi import DeviceType
-from ferrule.runtime.llvm.emitter import LIKELY, Emitter
+from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I8, I32, I64, PTR, TENSOR_OBJECT, VOID
 from ferrule.specs import Param, params
 
@@ -73,7 +74,7 @@ def owned_tensors(program: ops.Program) -> frozenset[ops.Value]:
     owned = {
         op.result for op in all_ops(program.host.body) if isinstance(op, ops.Alloc) or _is_owner(op)
     }
-    flows = [flow for op in all_ops(program.host.body) for flow in _flows(op)]
+    flows = [flow for op in all_ops(program.host.body) for flow in merged_by(op)]
     before = -1
     while len(owned) != before:
         before = len(owned)
@@ -88,18 +89,6 @@ def _is_owner(op: ops.Op) -> TypeGuard[ops.Received | ops.Peek]:
     if not (isinstance(op, ops.Received) and isinstance(op.result.type, TensorType)):
         return False
     return op.owner is not None or op.parts.type == RESULTS
-
-
-def _flows(op: ops.Op) -> Iterator[tuple[ops.Value, ops.Value]]:
-    """Which values become which others where ways meet."""
-    match op:
-        case ops.If(results, _, then, otherwise):
-            for side in (then, otherwise):
-                yield from zip(side.yields, results, strict=True)
-        case ops.For() | ops.While():
-            for each in (op.initial, op.body.yields):
-                yield from zip(each, op.carried, strict=True)
-            yield from zip(op.carried, op.results, strict=True)
 
 
 def keeps(program: ops.Program) -> int:
@@ -279,13 +268,5 @@ class Allocator:
 
     def _check(self, lowering: FunctionLowering, status: ir.Value, op: ops.Alloc) -> None:
         """End the function with the allocation's failure."""
-        e = lowering.emitter
         faults = failures(self.device.name.lower(), op.location)
-        first, *_ = [lowering.faults.number(fault) for fault in faults]
-        failed, passed = e.block("failed"), e.block("allocated")
-        e.cond_branch(e.icmp("eq", status, ir.Constant(I32, 0)), passed, failed, LIKELY)
-        e.at(failed)
-        number = e.binary("add", status, ir.Constant(I32, first - 1))
-        raised = ir.Constant(I32, int(Status.RAISED))
-        e.ret(e.select(e.icmp("eq", status, raised), raised, number))
-        e.at(passed)
+        end_if_failed(lowering, status, faults, "allocated")

@@ -30,6 +30,7 @@ from ferrule.compiler.calling import (
 )
 from ferrule.language.codegen import objects, receiving
 from ferrule.language.codegen.allocation import Places
+from ferrule.language.codegen.failing import end_if_failed
 from ferrule.language.codegen.functions import FunctionLowering
 from ferrule.language.codegen.linking import wrapper_part
 from ferrule.language.ir import ops
@@ -301,16 +302,7 @@ class _Call:
 
     def _check(self, status: ir.Value) -> None:
         """End the function with the failure of the call."""
-        e = self.e
-        faults = self._failures()
-        first, *_ = [self.lowering.faults.number(fault) for fault in faults]
-        failed, passed = e.block("failed"), e.block("called")
-        e.cond_branch(e.icmp("eq", status, ir.Constant(I32, 0)), passed, failed, LIKELY)
-        e.at(failed)
-        number = e.binary("add", status, ir.Constant(I32, first - 1))
-        raised = ir.Constant(I32, int(Status.RAISED))
-        e.ret(e.select(e.icmp("eq", status, raised), raised, number))
-        e.at(passed)
+        end_if_failed(self.lowering, status, self._failures(), "called")
 
 
 def shown(callee: ops.Callee) -> str:

@@ -24,10 +24,11 @@ from ferrule.compiler.objects import (
     failures,
 )
 from ferrule.language.codegen.allocation import Places
+from ferrule.language.codegen.failing import end_if_failed
 from ferrule.language.codegen.functions import FunctionLowering
 from ferrule.language.ir import ops
 from ferrule.runtime.abi import TypeIndex
-from ferrule.runtime.llvm.emitter import LIKELY, Emitter
+from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import (
     ANY,
     BYTE_ARRAY,
@@ -56,7 +57,7 @@ def emit_object_op(lowering: FunctionLowering, op: ops.ObjectOp, places: Places 
             item = _place(e, places)
             given = [*_known_field(e, key, name), values[of], item]
             status = e.call(e.symbol(FIELD, TYPES[FIELD]), given, "status")
-            _check(lowering, status, failures("field", key, name, location))
+            end_if_failed(lowering, status, failures("field", key, name, location), "read")
             values[result] = item
         case ops.Peek(result, source, "tensor"):
             handle = e.load_field(values[source], ANY, "v_obj")
@@ -133,19 +134,6 @@ def _variable(e: Emitter, name: str, kind: ir.Type) -> ir.Value:
         known.align = 8
         known.type = PTR
     return known
-
-
-def _check(lowering: FunctionLowering, status: ir.Value, faults: tuple[Fault, ...]) -> None:
-    """End the function where a step has failed."""
-    e = lowering.emitter
-    first, *_ = [lowering.faults.number(fault) for fault in faults]
-    failed, passed = e.block("failed"), e.block("read")
-    e.cond_branch(e.icmp("eq", status, e.const_i32(0)), passed, failed, LIKELY)
-    e.at(failed)
-    number = e.binary("add", status, e.const_i32(first - 1))
-    raised = e.const_i32(Status.RAISED)
-    e.ret(e.select(e.icmp("eq", status, raised), raised, number))
-    e.at(passed)
 
 
 # ---- parts of a value ----

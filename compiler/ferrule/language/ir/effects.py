@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import all_ops
+from ferrule.language.ir.walk import all_ops, merged_by
 
 
 def written_params(program: ops.Program) -> set[ops.Value]:
@@ -79,10 +79,5 @@ def _flows(op: ops.Op) -> Iterator[tuple[ops.Value, ops.Value]]:
     match op:
         case ops.View(result, tensor):
             yield tensor, result
-        case ops.If(results, _, then, otherwise):
-            for side in (then, otherwise):
-                yield from zip(side.yields, results, strict=True)
-        case ops.For() | ops.While():
-            for each in (op.initial, op.body.yields):
-                yield from zip(each, op.carried, strict=True)
-            yield from zip(op.carried, op.results, strict=True)
+        case _:
+            yield from merged_by(op)

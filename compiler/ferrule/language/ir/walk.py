@@ -49,6 +49,18 @@ def all_ops(region: ops.Region) -> Iterator[ops.Op]:
         stack.extend(iter(inner.ops) for inner in reversed(regions_of(op)))
 
 
+def merged_by(op: ops.Op) -> Iterator[tuple[ops.Value, ops.Value]]:
+    """Which values become which others where the ways through an op meet."""
+    match op:
+        case ops.If(results, _, then, otherwise):
+            for side in (then, otherwise):
+                yield from zip(side.yields, results, strict=True)
+        case ops.For() | ops.While():
+            for each in (op.initial, op.body.yields):
+                yield from zip(each, op.carried, strict=True)
+            yield from zip(op.carried, op.results, strict=True)
+
+
 def operands_of(op: ops.Op) -> tuple[ops.Value, ...]:
     """The values that an op itself reads; those that its regions yield are not among them."""
     match op:
