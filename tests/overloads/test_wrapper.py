@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable
 
 import pytest
+from llvm_text import verified
 
 from ferrule.compiler.artefacts import Body
-from ferrule.compiler.assemble import assemble, verified
+from ferrule.compiler.assemble import assemble
 from ferrule.compiler.origin import host_module
 from ferrule.compiler.overloading import overload_module
 from ferrule.compiler.targets import host

@@ -10,10 +10,10 @@ import sys
 import numpy as np
 import pytest
 import tvm_ffi
+from llvm_text import verified
 from result_bodies import function, origin, plain, scalar
 
 from ferrule.compiler.artefacts import RAISED, Fault
-from ferrule.compiler.assemble import verified
 from ferrule.specs import params as P
 from ferrule.specs import parse_signature, sym_int
 from ferrule.specs.signature import Signature

@@ -5,10 +5,11 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from llvm_text import verified
 
 from ferrule.compiler import targets
 from ferrule.compiler.artefacts import Body
-from ferrule.compiler.assemble import assemble, assembly_text, verified
+from ferrule.compiler.assemble import assemble, assembly_text
 from ferrule.compiler.conventions import BodyCall
 from ferrule.compiler.origin import CompiledOrigin, host_module
 from ferrule.compiler.precompiled import read

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 import pytest
+from llvm_text import verified
 from oracle import wrapped
 from oracle.arguments import (
     Argument,
@@ -27,7 +28,6 @@ from oracle.judge import Accepted, judge
 from oracle.wrapped import Wrapped
 
 from ferrule.compiler.artefacts import Body
-from ferrule.compiler.assemble import verified
 from ferrule.compiler.conventions import BodyCall
 from ferrule.compiler.wrapper.builder import build_wrapper
 from ferrule.specs import (

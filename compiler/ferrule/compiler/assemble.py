@@ -97,13 +97,6 @@ def _with_instructions(part: Part, target: HostTarget) -> Part:
     return replace(part, text=with_instructions(part.text, target), parts=parts)
 
 
-def verified(text: str) -> str:
-    """The text of an LLVM module.  Raises RuntimeError where LLVM finds it wrong."""
-    with llvm.parse_assembly(text, llvm.create_context()) as module:
-        module.verify()
-    return text
-
-
 @contextmanager
 def _linked(
     module: HostModule,
