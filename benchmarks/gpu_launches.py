@@ -35,6 +35,7 @@ FROM_C: Final = "ferrule, from C"
 FERRULE: Final = "ferrule, from Python"
 TRITON: Final = "Triton"
 CUPY: Final = "CuPy's RawKernel"
+CUDA_CORE: Final = "cuda.core's launch"
 TORCH: Final = "PyTorch"
 
 SIZE: Final = 1000
@@ -159,8 +160,11 @@ def from_python(function: Callable[..., Any], *args: Any) -> Run:
     return timer.timeit
 
 
-def python_runs(function: fe.Function, peers: Any) -> Iterator[tuple[str, Run]]:
-    """What can be called with PyTorch's tensors, CuPy's kernel with CuPy's arrays."""
+def python_runs(
+    function: fe.Function, peers: Any, vectors: Sequence[int]
+) -> Iterator[tuple[str, Run]]:
+    """What can be called with PyTorch's tensors, CuPy's kernel with CuPy's arrays, cuda.core's with
+    the addresses of `vectors`."""
     if peers is not None:
         a, b, c = (peers.torch.zeros(SIZE, device="cuda") for _ in range(3))
         yield FERRULE, from_python(function, a, b, c)
@@ -175,6 +179,26 @@ def python_runs(function: fe.Function, peers: Any) -> Iterator[tuple[str, Run]]:
         given = (*arrays, cupy.int32(SIZE))
         grid = (-(-SIZE // 256),)
         yield CUPY, from_python(cupy.RawKernel(CUDA_ADD, "add"), grid, (256,), given)
+    if has_cuda_core():
+        yield CUDA_CORE, cuda_core(vectors)
+
+
+def has_cuda_core() -> bool:
+    """Whether cuda.core is installed; its first part is a package of packages."""
+    return bool(importlib.util.find_spec("cuda") and importlib.util.find_spec("cuda.core"))
+
+
+def cuda_core(vectors: Sequence[int]) -> Run:
+    """The same kernel through cuda.core, which takes an address as an int."""
+    import numpy as np
+    from cuda.core import Device, LaunchConfig, Program, ProgramOptions, launch
+
+    device = Device()
+    device.set_current()
+    program = Program(CUDA_ADD, "c++", ProgramOptions(arch=f"sm_{device.arch}"))
+    kernel = program.compile("cubin").get_kernel("add")
+    config = LaunchConfig(grid=-(-SIZE // 256), block=256)
+    return from_python(launch, device.default_stream, config, kernel, *vectors, np.int32(SIZE))
 
 
 # ---- all of it ----
@@ -189,7 +213,7 @@ def measured(driver: Driver, peers: Any, effort: Effort) -> Row:
         runs = {
             BARE: bare(driver, function, vectors),
             FROM_C: from_c(engine, Arguments(vectors)),
-            **dict(python_runs(function, peers)),
+            **dict(python_runs(function, peers, vectors)),
         }
         return measure("a launch", [burst(driver, *run) for run in runs.items()], effort)
 
@@ -223,6 +247,6 @@ def over_triton(row: Row) -> float | None:
 
 def left_out(row: Row) -> Iterator[Skipped]:
     """Which sides are not there."""
-    for name in (TRITON, CUPY, TORCH):
+    for name in (TRITON, CUPY, CUDA_CORE, TORCH):
         if row.side(name) is None:
             yield Skipped(f"a launch by {name}", "not installed")

@@ -174,7 +174,12 @@ def loop_side(
     name: str, engine: Engine, symbol: str, args: ctypes.Array[peers.Any16], effort: Effort
 ) -> Side:
     """Calls of a function from a loop in machine code."""
-    loop, address = peers.call_loop(), engine.address(f"__tvm_ffi_{symbol}")
+    return address_side(name, engine.address(f"__tvm_ffi_{symbol}"), args, effort)
+
+
+def address_side(name: str, address: int, args: ctypes.Array[peers.Any16], effort: Effort) -> Side:
+    """The same of code at an address, which somebody else keeps."""
+    loop = peers.call_loop()
 
     def run(times: int) -> float:
         start = perf_counter()

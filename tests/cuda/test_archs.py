@@ -75,7 +75,7 @@ def test_where_no_image_serves_all_it_is_that_of_the_first_call(fake_cuda: FakeC
 def test_a_cubin_goes_before_the_ptx_of_its_architecture() -> None:
     ptx, cubin, old = Image(b"", "sm_90"), Image(b"", "sm_90", is_cubin=True), Image(b"", "sm_80")
     assert best_first([old, ptx, cubin]) == [cubin, ptx, old]
-    assert (ptx.serves, cubin.serves) == (Serves.NEWER, Serves.SAME)
+    assert (ptx.serves, cubin.serves) == (Serves.NEWER, Serves.FAMILY)
 
 
 def test_the_ptx_of_several_architectures_is_a_dict() -> None:

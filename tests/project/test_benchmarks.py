@@ -70,6 +70,17 @@ def test_launches_are_measured_beside_a_driver_that_does_nothing(
     assert {goal["verdict"] for goal in content["goals"]} <= {"met", "missed"}
 
 
+@pytest.mark.needs_cc
+def test_launches_are_measured_beside_launchers_written_by_hand(root: Path, tmp_path: Path) -> None:
+    content = run(root, "launch", tmp_path / "launch.json")
+    left_out = {skipped["what"] for skipped in content["skipped"]}
+    sides = {"ferrule", "C++", "C++ with checks"}
+    if "launchers in C++" in left_out:
+        sides = {"ferrule"}
+    for table in content["tables"]:
+        assert [set(row["sides"]) for row in table["rows"]] == [sides, sides]
+
+
 def require_every_stage(content: dict[str, Any]) -> None:
     """A stage whose functions are no longer called would count as something else."""
     table = next(t for t in content["tables"] if "by stage" in t["title"])

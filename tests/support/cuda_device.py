@@ -26,7 +26,7 @@ import pytest
 import tvm_ffi
 
 SOURCES = Path(__file__).parent / "fake_cuda"
-PARTS = ("libcuda.c", "world.c", "ptx.c")
+PARTS = ("libcuda.c", "modules.c", "tensor_maps.c", "world.c", "cubin.c", "ptx.c")
 SONAME = "libcuda.so.1"
 CUDA = 2
 """DLPack's number of the device type."""

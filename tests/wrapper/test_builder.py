@@ -10,10 +10,10 @@ from llvm_text import verified
 from ferrule.compiler import targets
 from ferrule.compiler.artefacts import Body
 from ferrule.compiler.assemble import assemble, assembly_text
-from ferrule.compiler.conventions import BodyCall
 from ferrule.compiler.origin import CompiledOrigin, host_module
 from ferrule.compiler.precompiled import read
 from ferrule.compiler.wrapper.builder import build_wrapper
+from ferrule.compiler.wrapper.callee import BodyCall
 from ferrule.runtime.llvm.capi import C_FUNCTIONS
 from ferrule.runtime.objectfile import read_object
 from ferrule.specs import Float32, Int32, Scalar, Signature, Tensor, sym_int

@@ -28,8 +28,8 @@ from oracle.judge import Accepted, judge
 from oracle.wrapped import Wrapped
 
 from ferrule.compiler.artefacts import Body
-from ferrule.compiler.conventions import BodyCall
 from ferrule.compiler.wrapper.builder import build_wrapper
+from ferrule.compiler.wrapper.callee import BodyCall
 from ferrule.specs import (
     BFloat16,
     Boolean,

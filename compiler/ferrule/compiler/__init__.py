@@ -1,1 +1,35 @@
-"""From specs and code to an object: wrappers, calling conventions, targets, assembly."""
+"""From specs and code to an object: wrappers, calling conventions, targets, assembly.
+
+`build` makes a function of a signature and a calling convention.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ferrule.compiler import conventions as conventions
+    from ferrule.compiler.artefacts import DeviceCode as DeviceCode
+    from ferrule.compiler.building import build as build
+
+_ATTRIBUTES = {
+    "DeviceCode": "ferrule.compiler.artefacts",
+    "build": "ferrule.compiler.building",
+}
+
+__all__ = ["DeviceCode", "build", "conventions"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "conventions":
+        return importlib.import_module("ferrule.compiler.conventions")
+    if name not in _ATTRIBUTES:
+        raise AttributeError(f"module 'ferrule.compiler' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_ATTRIBUTES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -14,7 +14,9 @@ from ferrule.runtime.links import Link
 from ferrule.specs import Dim, Signature, Sym
 
 if TYPE_CHECKING:
-    from ferrule.compiler.conventions import CallingConvention
+    from ferrule.compiler.cuda.binaries import Binary
+    from ferrule.compiler.cuda.parameters import KernelParameters
+    from ferrule.compiler.wrapper.callee import Callee
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +108,76 @@ class DeviceCode:
 
     @property
     def ptx(self) -> dict[str, str]:
-        """The PTX by architecture."""
-        return {image.arch: image.ptx for image in self.images}
+        """The PTX by architecture, of the images that have any."""
+        return {image.arch: image.ptx for image in self.images if image.modules}
+
+    @classmethod
+    def from_cubin(
+        cls,
+        data: Binary | Sequence[Binary],
+        kernels: Sequence[str] | None = None,
+        arch: str | None = None,
+    ) -> DeviceCode:
+        """The kernels of a cubin, or of several for different architectures: bytes or paths.
+
+        `kernels` are the names of those to use, all by default.  A cubin says its architecture
+        itself; `arch` is for one that has lost the letter behind it.  ValueError for what is no
+        cubin, is damaged, or where the images' kernels differ; CompileError for a kernel that is
+        not there.
+        """
+        from ferrule.compiler.cuda.binaries import code_from_cubin
+
+        return code_from_cubin(data, kernels, arch)
+
+    @classmethod
+    def from_ptx(
+        cls,
+        text: Binary | Sequence[Binary],
+        kernels: Sequence[str] | None = None,
+        arch: str | None = None,
+    ) -> DeviceCode:
+        """The kernels of PTX, or of several for different architectures: texts, bytes or paths.
+
+        It is for what its `.target` says and, without a letter there, all newer GPUs; `arch` is for
+        one to be used from a newer architecture on.  Errors are those of `from_cubin`.
+        """
+        from ferrule.compiler.cuda.binaries import code_from_ptx
+
+        return code_from_ptx(text, kernels, arch)
+
+    @classmethod
+    def from_images(
+        cls, images: Binary | Sequence[Binary], kernels: Sequence[str] | None = None
+    ) -> DeviceCode:
+        """The kernels of several cubins and PTX texts, at most one of each for an architecture."""
+        from ferrule.compiler.cuda.binaries import code_from_images
+
+        return code_from_images(images, kernels)
+
+    def parameters(self, kernel: str) -> KernelParameters:
+        """What a kernel takes, as the first image says.  CompileError where it is not there."""
+        from ferrule.compiler.cuda.binaries import parameters_of
+
+        return parameters_of(self, kernel)
+
+    def check_launch(
+        self,
+        kernel: str,
+        packed: Sequence[tuple[int, str]],
+        block: Sequence[Dim] | None = None,
+        cluster: Sequence[Dim] | None = None,
+    ) -> None:
+        """CompileError where a launch does not give what the kernel takes: for each parameter its
+        bytes and what it is, and of block and cluster what is constant."""
+        from ferrule.compiler.cuda.parameters import check_launch, check_parameters
+
+        check_launch(check_parameters(self, kernel, packed), block, cluster)
+
+    def static_smem(self, kernel: str) -> int:
+        """The static shared memory of a kernel in bytes, the most that an image says."""
+        from ferrule.compiler.cuda.binaries import all_parameters_of
+
+        return max(each.static_shared for each in all_parameters_of(self, kernel))
 
 
 def joined_code(codes: Sequence[DeviceCode]) -> DeviceCode | None:
@@ -126,16 +196,33 @@ def joined_code(codes: Sequence[DeviceCode]) -> DeviceCode | None:
 
 
 @dataclass(frozen=True, slots=True)
+class Embedded:
+    """Machine code that others made, as assembly: it is in an object once, whoever needs it.
+
+    `digest` names it, `machine` is the processor that it is for, `functions` are those that can be
+    called and `undefined` the symbols that it needs.  Made by `embedding.embed`.
+    """
+
+    digest: str
+    machine: str
+    functions: tuple[str, ...]
+    undefined: tuple[str, ...]
+    assembly: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """LLVM code that becomes a part of another module, whose function `entry` is `symbol` there.
 
-    `parts` are those that it needs itself.
+    `parts` are those that it needs itself, `embedded` is machine code that goes with it.  A part
+    without an entry has functions whose names are unlike any other.
     """
 
     symbol: str
     entry: str
-    text: str
+    text: str = field(repr=False)
     parts: tuple[Part, ...] = ()
+    embedded: tuple[Embedded, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +305,6 @@ class HostModule:
     wrapper: str
     body: Body
     opt_level: int = 3
-    convention: CallingConvention | None = None
+    convention: Callee | None = None
     candidates: tuple[HostModule, ...] = ()
     needed: frozenset[str] | None = None

@@ -17,7 +17,8 @@ import llvmlite.binding as llvm
 from typing_extensions import assert_never
 
 from ferrule.compiler import targets
-from ferrule.compiler.artefacts import HostModule, Part
+from ferrule.compiler.artefacts import Embedded, HostModule, Part
+from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.natives import with_instructions
 from ferrule.compiler.support import (
     ALLOCATION,
@@ -29,6 +30,7 @@ from ferrule.compiler.support import (
     THREADS,
     VALUES,
     Need,
+    as_module_assembly,
     support_assembly,
     support_data,
     support_text,
@@ -118,8 +120,9 @@ def _linked(
 
         body = _whole(module.body.part, parsed)
         needs = _support_of(module, body)
+        embedded = _embedded(module.body.part, triple)
         if targets.has_assembler(triple):
-            wrapper = parsed(_NAMELESS + module.wrapper + form(needs, triple))
+            wrapper = parsed(_NAMELESS + module.wrapper + form(needs, triple) + embedded)
         else:
             wrapper = parsed(_NAMELESS + module.wrapper)
             for need in needs:
@@ -136,11 +139,56 @@ def _whole(part: Part, parsed: Callable[[str], Any]) -> Any:
     module = parsed(part.text)
     for inner in part.parts:
         other = _whole(inner, parsed)
-        other.get_function(inner.entry).name = inner.symbol
+        if inner.entry:
+            other.get_function(inner.entry).name = inner.symbol
+        names = [inner.symbol] if inner.entry else _defined(other)
         module.link_in(other)
         if part.symbol:
-            module.get_function(inner.symbol).linkage = llvm.Linkage.internal
+            for name in names:
+                _symbol(module, name).linkage = llvm.Linkage.internal
     return module
+
+
+def _defined(module: Any) -> list[str]:
+    """The names of what a module shows to others."""
+    hidden = (llvm.Linkage.internal, llvm.Linkage.private)
+    return [
+        symbol.name
+        for symbol in (*module.functions, *module.global_variables)
+        if not (symbol.is_declaration or symbol.linkage in hidden or _is_known(symbol.name))
+    ]
+
+
+def _is_known(name: str) -> bool:
+    return name.startswith(_VISIBLE)
+
+
+def _symbol(module: Any, name: str) -> Any:
+    try:
+        return module.get_function(name)
+    except NameError:
+        return module.get_global_variable(name)
+
+
+def _embedded(part: Part, triple: str) -> str:
+    """LLVM directives with the machine code that others made, each once."""
+    found = {each.digest: each for each in _all_embedded(part)}
+    for each in found.values():
+        if each.machine != targets.architecture(triple) or not targets.has_assembler(triple):
+            raise CompileError(
+                Diagnostic(
+                    f"an object for {each.machine} is a part of this function, so it cannot be "
+                    f"exported for {triple}",
+                    hint="build it on such a machine, with an object that was compiled for it",
+                )
+            )
+    return "".join(as_module_assembly(each.assembly) for each in found.values())
+
+
+def _all_embedded(part: Part) -> Iterator[Embedded]:
+    yield from part.embedded
+    for inner in part.parts:
+        yield from _all_embedded(inner)
 
 
 def _internal(module: Any) -> Any:

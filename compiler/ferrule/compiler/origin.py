@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 from ferrule.compiler import assemble, targets
 from ferrule.compiler.artefacts import Body, DeviceCode, HostModule
-from ferrule.compiler.conventions import BodyCall, CallingConvention
 from ferrule.compiler.cuda.images import best_first, images_of
 from ferrule.compiler.describe import describe
 from ferrule.compiler.describing import described_data
 from ferrule.compiler.exports import ExportTarget, export_target
 from ferrule.compiler.overloading import overload_module
 from ferrule.compiler.wrapper.builder import wrapper_parts
+from ferrule.compiler.wrapper.callee import BodyCall, Callee
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.artefacts import ExportForm, KernelInfo, ObjectCode, Stage
 from ferrule.runtime.entry.key import ANY_FUNCTION, CallTraits
@@ -38,7 +38,7 @@ def host_module(
     signature: Signature,
     body: Body,
     opt_level: int = 3,
-    convention: CallingConvention | None = None,
+    convention: Callee | None = None,
 ) -> HostModule:
     """A body with the wrapper that checks the signature's arguments and calls it.
 
@@ -147,6 +147,7 @@ class CompiledOrigin:
             return data
 
     def _export(self, name: str, form: ExportForm, system_lib: str | None) -> bytes:
+        self._check_exportable()
         chosen = export_target() if self._target is None else self._target
         module, target = self._named(name), chosen.target
         links = module.body.links
@@ -168,6 +169,17 @@ class CompiledOrigin:
             return assemble.export(module, target, "", form, more)
         return assemble.export(module, target, describe(*said, system_lib), form)
 
+    def _check_exportable(self) -> None:
+        """StageError for code that calls an address of this process."""
+        here = [link for link in self._module.body.links if link.address is not None]
+        if here:
+            raise StageError(
+                ".o",
+                ("ir", "llvm", "asm"),
+                f"it calls the address {here[0].address:#x}, which means something in this process "
+                f"alone: give the code as an object file, LLVM IR or the symbol of a library",
+            )
+
     def text(self, stage: Stage) -> str:
         """The kernel IR; the LLVM modules as they are kept; the assembly for this machine."""
         match stage:
@@ -183,7 +195,10 @@ class CompiledOrigin:
 
     def ptx(self) -> Mapping[str, str]:
         """The PTX of the kernels by architecture.  StageError where there are none for a GPU."""
-        return self._device_code().ptx
+        found = self._device_code().ptx
+        if not found:
+            raise StageError("ptx", ("llvm", "asm"), "its kernels came as cubins alone")
+        return found
 
     def kernel_info(self) -> Mapping[str, Mapping[str, KernelInfo]]:
         """What each kernel takes of a GPU, by architecture and name.

@@ -11,11 +11,12 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.options import Options, choose_target, default_environment, parse_options
 from ferrule.language.decorators import JitFunction, KernelFunction, check_undecorated
 from ferrule.language.dispatch import FreeExamples, free_examples, shown, told
-from ferrule.language.examples import Examples, bind_examples, changed
+from ferrule.language.examples import Examples, bind_examples
 from ferrule.language.ir.effects import written_params
 from ferrule.language.source import definition_of, place_of, refuse_kinds
 from ferrule.runtime.devices import cuda_devices
 from ferrule.specs import Signature, params
+from ferrule.specs.changing import changed, mapped
 
 if TYPE_CHECKING:
     from ferrule.compiler.artefacts import Body
@@ -174,28 +175,21 @@ def _devices(param: params.Param) -> Iterator[str]:
 
 def _placed(param: params.Param, target: str) -> params.Param:
     """A tensor without a device takes the target's; one on another device cannot be used."""
-    match param:
-        case params.Tensor(device=None):
-            return changed(param, device=target)
-        case params.Tensor(device=device) if device != target:
-            raise CompileError(
-                Diagnostic(
-                    f"the example for {param.name!r} lives on {device}, but the target is {target}",
-                    hint=f"pass a tensor on {target}, or a fake tensor, which need not be anywhere",
-                )
+
+    def change(each: params.Param) -> params.Param:
+        if not isinstance(each, params.Tensor):
+            return each
+        if each.device in (None, target):
+            return changed(each, device=target)
+        raise CompileError(
+            Diagnostic(
+                f"the example for {param.name!r} lives on {each.device}, but the target is "
+                f"{target}",
+                hint=f"pass a tensor on {target}, or a fake tensor, which need not be anywhere",
             )
-        case params.Tuple(items=items):
-            return changed(param, items=tuple(_placed(item, target) for item in items))
-        case params.Union(members=members):
-            return changed(param, members=tuple(_placed(member, target) for member in members))
-        case params.Optional(item=item):
-            return changed(param, item=_placed(item, target))
-        case params.Elements(item=element) if element is not None:
-            return changed(param, item=_placed(element, target))
-        case params.Pairs(key=key, value=value):
-            key = None if key is None else _placed(key, target)
-            return changed(param, key=key, value=None if value is None else _placed(value, target))
-    return param
+        )
+
+    return mapped(param, change)
 
 
 def _with_read_only(signature: Signature, program: Program) -> Signature:

@@ -58,7 +58,7 @@ def _members(spec: params.Param) -> tuple[params.Param, ...]:
 
 def named(spec: params.Param, name: str) -> params.Param:
     """The spec under another name, as all in it that stands for the same value."""
-    from ferrule.language.examples import changed
+    from ferrule.specs.changing import changed
 
     match spec:
         case params.Optional(item=item):

@@ -7,7 +7,6 @@ Anything else is a CompileError that says what can stand there.
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import inspect
 import types
@@ -29,6 +28,7 @@ from ferrule.language.recognised import (
 from ferrule.language.source import outer_names
 from ferrule.specs import Boolean, DType, Float32, Int32, Numeric, SupportsSpec, Sym, params
 from ferrule.specs.binding import Path
+from ferrule.specs.changing import changed
 from ferrule.specs.expr import is_dim, sym_int64
 
 _SHAPES: Final[dict[object, params.TupleKind]] = {
@@ -149,14 +149,6 @@ def with_default(spec: params.Param, default: Any) -> params.Param:
     return changed(spec, default=default)
 
 
-def changed(spec: params.Param, **values: Any) -> params.Param:
-    """A copy of a spec with some of its fields changed."""
-    changed = copy.copy(spec)
-    for name, value in values.items():
-        object.__setattr__(changed, name, value)
-    return changed
-
-
 @dataclass(frozen=True, slots=True)
 class _Derivation:
     """Derives the spec of one example; `classes` gains what tuples stand for."""
@@ -198,7 +190,8 @@ class _Derivation:
         if found is not None:
             return found
         if example is None and isinstance(annotation, get_args(params.Param)):
-            return changed(annotation, name=name)
+            named: params.Param = changed(annotation, name=name)
+            return named
         if example is None and annotation in (str, bytes):
             return self.member(name, None, annotation, path)
         if is_stream_annotation(annotation) and not isinstance(example, SupportsSpec):
@@ -208,7 +201,8 @@ class _Derivation:
     def plain(self, name: str, example: Any, annotation: Any, path: Path) -> params.Param:
         """What the example itself says."""
         if isinstance(example, get_args(params.Param)):
-            return changed(example, name=name)
+            named: params.Param = changed(example, name=name)
+            return named
         if isinstance(example, SupportsSpec):
             return example.__ferrule_spec__(name)
         if isinstance(example, Sym):

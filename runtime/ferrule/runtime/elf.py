@@ -123,7 +123,7 @@ class Note:
 
 def read_header(data: bytes, wanted: FileType) -> Header:
     """The header of a file of this type for a machine that ferrule knows."""
-    _check_magic(data)
+    check_magic(data)
     kind, machine, _, _, segments_at, at, _, _, segment_size, segments, size, count, _ = unpack(
         HEADER, data, 0, "the ELF header"
     )
@@ -149,7 +149,8 @@ def read_header(data: bytes, wanted: FileType) -> Header:
     )
 
 
-def _check_magic(data: bytes) -> None:
+def check_magic(data: bytes) -> None:
+    """ObjectFileError that says what the bytes are, unless they begin as ELF does."""
     if data[:4] == b"\x7fELF":
         return
     got = next((what for magic, what in _FOREIGN if data.startswith(magic)), None)
@@ -194,7 +195,7 @@ def read_symbols(
     strings = section_at(sections, table.link, SHT_STRTAB, "the names of symbols")
     names = data[strings.offset : strings.offset + strings.size]
     for name_at, info, other, where, value, size in entries(SYMBOL, data, table):
-        name = _name(names, name_at)
+        name = read_name(names, name_at)
         if placed:
             _check_place(sections, name, where, value, size)
         binding = info >> 4
@@ -211,7 +212,7 @@ def read_constant(
     strings = section_at(sections, table.link, SHT_STRTAB, "the names of symbols")
     names = data[strings.offset : strings.offset + strings.size]
     for name_at, _, _, where, value, _ in entries(SYMBOL, data, table):
-        if where in (SHN_UNDEF, SHN_ABS) or _name(names, name_at) != name:
+        if where in (SHN_UNDEF, SHN_ABS) or read_name(names, name_at) != name:
             continue
         section = section_at(sections, where, None, f"the symbol {name}")
         start = value - section.address
@@ -232,7 +233,8 @@ def _check_place(sections: Sequence[Section], name: str, where: int, value: int,
         raise ObjectFileError(f"symbol {name!r} reaches past its section of {limit} bytes")
 
 
-def _name(names: bytes, at: int) -> str:
+def read_name(names: bytes, at: int) -> str:
+    """The name at this place of a table of names."""
     end = names.find(b"\0", at)
     if at >= len(names) or end < 0:
         raise ObjectFileError("a symbol's name is outside the table of names")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,10 +19,16 @@ _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 @dataclass(frozen=True, slots=True)
 class Link:
     """A symbol that an object needs of others: its name, and the path of the library that has it,
-    if one was named."""
+    if one was named.
+
+    One with an `address` is what there is in this process, which `owner` keeps: what has such a
+    link cannot leave it.
+    """
 
     symbol: str
     library: str | None = None
+    address: int | None = None
+    owner: object = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,9 @@ def resolve(links: Iterable[Link], sources: Mapping[str, Function] = _NONE) -> R
         if source is not None:
             addresses[link.symbol] = source.call_plan.code
             owners.append(source)
+        elif link.address is not None:
+            addresses[link.symbol] = link.address
+            owners.append(link.owner)
         else:
             library = _open(link)
             addresses[link.symbol] = _address(library, link)

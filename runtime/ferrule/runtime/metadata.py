@@ -84,7 +84,7 @@ class Metadata:
                 "images": images,
             },
             "call": asdict(self.traits),
-            **({"links": [asdict(link) for link in self.links]} if self.links else {}),
+            **({"links": [_link(link) for link in self.links]} if self.links else {}),
             "abi": list(self.abi),
             "version": self.version,
         }
@@ -127,6 +127,10 @@ def _read(ours: dict[str, Any]) -> Metadata:
         _read_traits(ours.get("call", {})),
         tuple(_read_link(link) for link in ours.get("links", ())),
     )
+
+
+def _link(link: Link) -> dict[str, str | None]:
+    return {"symbol": link.symbol, "library": link.library}
 
 
 def _read_link(given: Mapping[str, Any]) -> Link:

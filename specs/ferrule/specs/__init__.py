@@ -5,6 +5,16 @@ Pure data and text.  Imports nothing else of ferrule, and no LLVM.
 
 from __future__ import annotations
 
+from ferrule.specs.conditions import (
+    Condition,
+    aligned,
+    condition_symbols,
+    divisible,
+    equal,
+    format_condition,
+    holds,
+    present,
+)
 from ferrule.specs.devices import DEVICE_CODES, DEVICE_NAMES
 from ferrule.specs.dtypes import (
     ALL_DTYPES,
@@ -47,6 +57,7 @@ from ferrule.specs.expr import (
     Dim,
     IntExpr,
     Sym,
+    ValueOf,
     ceil_div,
     divisibility_of,
     evaluate,
@@ -107,6 +118,15 @@ from ferrule.specs.reading import parse_signature
 from ferrule.specs.signature import Signature
 
 __all__ = [
+    "ValueOf",
+    "present",
+    "holds",
+    "format_condition",
+    "equal",
+    "divisible",
+    "condition_symbols",
+    "aligned",
+    "Condition",
     "ALL_DTYPES",
     "AddressSpace",
     "AnyValue",

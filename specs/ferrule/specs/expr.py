@@ -16,7 +16,10 @@ import math
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from ferrule.specs.conditions import Comparison, ComparisonOp
 
 INT64_MIN: Final = -(1 << 63)
 INT64_MAX: Final = (1 << 63) - 1
@@ -59,6 +62,18 @@ class _Arithmetic:
     def __rmod__(self, other: Dim) -> Dim:
         return make("mod", other, _self(self))
 
+    def __lt__(self, other: Dim) -> Comparison:
+        return _compare("lt", _self(self), other)
+
+    def __le__(self, other: Dim) -> Comparison:
+        return _compare("le", _self(self), other)
+
+    def __gt__(self, other: Dim) -> Comparison:
+        return _compare("gt", _self(self), other)
+
+    def __ge__(self, other: Dim) -> Comparison:
+        return _compare("ge", _self(self), other)
+
     def __bool__(self) -> bool:
         raise TypeError(f"the size {self} is known only at the call: it has no truth value here")
 
@@ -84,6 +99,13 @@ class Sym(_Arithmetic):
 
 
 @dataclass(frozen=True, slots=True)
+class ValueOf:
+    """The key of the symbol that stands for the value of an integer parameter."""
+
+    param: str
+
+
+@dataclass(frozen=True, slots=True)
 class Compound(_Arithmetic):
     """`lhs op rhs`.  Made by `make`, which folds constants."""
 
@@ -102,6 +124,12 @@ Dim = int | Sym | Compound
 def _self(value: _Arithmetic) -> IntExpr:
     assert isinstance(value, (Sym, Compound))
     return value
+
+
+def _compare(op: ComparisonOp, lhs: IntExpr, rhs: Dim) -> Comparison:
+    from ferrule.specs.conditions import compare
+
+    return compare(op, lhs, rhs)
 
 
 def sym_int(width: int = 32, *, divisibility: int = 1, symbol: str | None = None) -> Sym:

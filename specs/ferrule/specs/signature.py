@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from ferrule.specs.binding import Binding, Place, bindings_of, places_of
-from ferrule.specs.expr import Dim, Sym, format_dim, is_name, symbols_of
+from ferrule.specs.expr import Dim, Sym, ValueOf, format_dim, is_name, symbols_of
 from ferrule.specs.params import EnvStream, Param
 from ferrule.specs.results import checked_result
 
@@ -69,8 +70,11 @@ class Signature:
     def __hash__(self) -> int:
         return hash(self.text())
 
-    def __getitem__(self, name: str) -> Param:
-        """The parameter with this name.  Raises KeyError naming those that there are."""
+    def __getitem__(self, name: str) -> Any:
+        """The spec of the parameter with this name, of the kind that it was made as.
+
+        Raises KeyError naming the parameters that there are.
+        """
         for param in self.params:
             if param.name == name:
                 return param
@@ -78,7 +82,8 @@ class Signature:
 
     def index(self, name: str) -> int:
         """The position of the parameter with this name."""
-        return self.params.index(self[name])
+        param: Param = self[name]
+        return self.params.index(param)
 
     def describe(self, param: Param) -> str:
         """One parameter as the short form shows it: `a: Tensor([n0, 8], float32)`."""
@@ -130,6 +135,11 @@ def _check_names(function: str, names: Sequence[str]) -> None:
 def _check_symbols(name: str, places: tuple[Place, ...]) -> None:
     seen: dict[Sym, Sym] = {}
     for symbol in (symbol for place in places for symbol in symbols_of(place.dim)):
+        if isinstance(symbol.key, ValueOf):
+            raise ValueError(
+                f"{name}: the value of {symbol} is no size of a parameter: it can stand in the "
+                f"arguments and launch sizes of a calling convention alone"
+            )
         first = seen.setdefault(symbol, symbol)
         if (first.width, first.divisibility) != (symbol.width, symbol.divisibility):
             raise ValueError(

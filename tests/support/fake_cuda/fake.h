@@ -115,4 +115,9 @@ CUresult end(CUresult result);
 /* Find the kernels of a PTX text; false for what is none. */
 bool read_ptx(struct library *library, const char *text);
 
+/* ---- cubin.c ---- */
+
+/* Find the kernels of a cubin; false for what is none. */
+bool read_cubin(struct library *library, const void *data);
+
 #endif

@@ -11,9 +11,9 @@ from typing import Any
 
 from ferrule.compiler import targets
 from ferrule.compiler.artefacts import Body, HostModule
-from ferrule.compiler.conventions import BodyCall
 from ferrule.compiler.origin import CompiledOrigin
 from ferrule.compiler.wrapper.builder import build_wrapper, wrapper_parts
+from ferrule.compiler.wrapper.callee import BodyCall
 from ferrule.runtime.engine import Engine
 from ferrule.specs import Float32, Signature
 from ferrule.specs import params as kinds

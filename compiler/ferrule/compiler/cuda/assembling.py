@@ -140,7 +140,15 @@ def _bytes(text: str, what: str) -> int:
 
 
 def kernel_info(code: DeviceCode) -> dict[str, dict[str, KernelInfo]]:
-    """What each kernel takes, by architecture and name."""
+    """What each kernel takes, by architecture and name.  CompileError where that is not known."""
+    without = [image.arch for image in code.images if not image.modules]
+    if without:
+        raise CompileError(
+            Diagnostic(
+                f"the kernels for {', '.join(without)} came as a cubin, which does not say",
+                hint="DeviceCode.parameters(kernel) has the registers and the shared memory",
+            )
+        )
     return {
         image.arch: {
             name: info

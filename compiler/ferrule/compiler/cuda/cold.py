@@ -23,6 +23,7 @@ ALLOW: Final = "ferrule_cuda_allow"
 REFUSED: Final = "ferrule_cuda_refused"
 REGISTER: Final = "ferrule_cuda_register"
 UNLOAD: Final = "ferrule_cuda_unload"
+ENCODE: Final = "ferrule_cuda_encode"
 
 PROTOTYPES: Final = MappingProxyType(
     {
@@ -33,6 +34,7 @@ PROTOTYPES: Final = MappingProxyType(
         REFUSED: ir.FunctionType(I32, [PTR, PTR, PTR, PTR, PTR, PTR, I32, PTR]),
         REGISTER: ir.FunctionType(I32, [PTR]),
         UNLOAD: ir.FunctionType(I32, [PTR]),
+        ENCODE: ir.FunctionType(I32, [PTR] * 8),
     }
 )
 """What objects call, see `support`."""

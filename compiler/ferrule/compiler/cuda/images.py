@@ -2,7 +2,8 @@
 
 PTX for a plain architecture serves every GPU that is not older.  What has an `a` behind its number
 serves that architecture alone, what has an `f` the newer ones of its major version too (PTX ISA,
-".target").  A cubin is taken for its own architecture alone, for a family where it has an `f`.  Of
+".target").  A cubin serves its own architecture and the newer ones of its major version, with an
+`a` its own alone (CUDA C++ Programming Guide, "Binary Compatibility").  Of
 the images that serve a GPU it gets the one for the highest number; of one number the cubin goes
 before the PTX and the special before the plain one.
 
@@ -52,9 +53,9 @@ class Image:
         """Which GPUs it is for."""
         if self.arch is None:
             return Serves.ALL
-        if self.arch.endswith("f"):
-            return Serves.FAMILY
-        return Serves.SAME if self.is_cubin or self.arch.endswith("a") else Serves.NEWER
+        if self.arch.endswith("a"):
+            return Serves.SAME
+        return Serves.FAMILY if self.is_cubin or self.arch.endswith("f") else Serves.NEWER
 
     @property
     def number(self) -> int:
@@ -86,7 +87,7 @@ def images_of(code: DeviceCode) -> list[Image]:
     for image in code.images:
         images += [Image(cubin, image.arch, is_cubin=True) for cubin in image.cubins]
         text = Image(image.ptx.encode(), image.arch)
-        if not image.cubins or text.serves is not Serves.SAME:
+        if image.modules and (not image.cubins or text.serves is not Serves.SAME):
             images.append(text)
     return images
 

@@ -22,6 +22,7 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import FAULT_ROOM
+from ferrule.compiler.cuda import encoding
 from ferrule.compiler.cuda.attributes import Asked, store_attributes
 from ferrule.compiler.cuda.cold import (
     ALLOW,
@@ -43,6 +44,7 @@ from ferrule.compiler.cuda.state import (
     call_driver,
     status,
 )
+from ferrule.compiler.cuda.tensormaps import Tiling
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.emitter import LIKELY, UNLIKELY, Emitter
 from ferrule.runtime.llvm.layouts import I1, I8, I32, I64, PTR, VOID
@@ -160,6 +162,29 @@ class Launcher:
         """The caller's current stream on a device, whose ordinal is an i32."""
         kind = self._emitter.const_i32(DeviceType.CUDA)
         return self._emitter.call("TVMFFIEnvGetStream", [kind, device], "stream")
+
+    def tensor_map(self) -> ir.Value:
+        """Room for a tensor map on the stack: the address of a kernel's parameter."""
+        return encoding.tensor_map(self._emitter)
+
+    def encode_tensor_map(
+        self,
+        tiling: Tiling,
+        place: ir.Value,
+        address: ir.Value,
+        sizes: Sequence[ir.Value],
+        strides: Sequence[ir.Value],
+        values: ir.Value,
+    ) -> ir.Value:
+        """Encode a tensor map behind `enter`: 0, or the number of a fault in what
+        `tensormaps.encoding_faults` gives, from 1 on.
+
+        `place` is a `tensor_map`, `address` that of the tensor's first element.  `sizes` are its
+        dims, i64, from the innermost on, `strides` the bytes of all but the innermost one.  A
+        tensor without elements gets a map that no copy may use.
+        """
+        given = (self._state, tiling, place, address, sizes, strides, values)
+        return encoding.encode(self._emitter, *given)
 
     def launch(
         self,

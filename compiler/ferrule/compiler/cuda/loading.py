@@ -35,7 +35,7 @@ from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I8, I32, PTR
 
-_RTLD_NOW: Final = 2
+RTLD_NOW: Final = 2
 _WAIT: Final = 50
 """Microseconds between two looks at a load that another thread does, which takes milliseconds."""
 
@@ -59,7 +59,7 @@ def _define_find(emitter: Emitter) -> None:
     """`i32 ferrule_cuda_find(ptr state, ptr values)`: the addresses of the driver's functions."""
     names = emitter.bytes_constant(b"".join(name.encode() + b"\0" for name in CALLS))
     with cold(emitter, "ferrule_cuda_find", _FIND) as (state, values):
-        path, now = emitter.cstring(LIBRARY), emitter.const_i32(_RTLD_NOW)
+        path, now = emitter.cstring(LIBRARY), emitter.const_i32(RTLD_NOW)
         library = emitter.call("dlopen", [path, now], "library")
         with emitter.if_then(emitter.is_null(library), likely=False):
             end(emitter, Status.NO_LIBRARY, values, emitter.call("dlerror", []))
@@ -67,12 +67,12 @@ def _define_find(emitter: Emitter) -> None:
         with _each_name(emitter, names, emitter.const_i64(len(CALLS))) as (i, name):
             address = emitter.call("dlsym", [library, name])
             with emitter.if_then(emitter.is_null(address), likely=False):
-                end(emitter, Status.NO_FUNCTION, values, name, *_version(emitter, library))
+                end(emitter, Status.NO_FUNCTION, values, name, *driver_version(emitter, library))
             emitter.store(address, emitter.index(first, PTR, i))
         emitter.ret(status(Status.DONE))
 
 
-def _version(emitter: Emitter, library: ir.Value) -> tuple[ir.Value, ir.Value]:
+def driver_version(emitter: Emitter, library: ir.Value) -> tuple[ir.Value, ir.Value]:
     """The two parts of the driver's version, 0 where it does not say."""
     place = emitter.alloca(I32, name="version")
     emitter.store(emitter.const_i32(0), place)

@@ -13,6 +13,9 @@
   handle went with a context that was reset, else say what is wrong.
 * `i32 ferrule_cuda_register(ptr state)`, when the object's library is opened, and
   `i32 ferrule_cuda_unload(ptr state)`, when it is closed.
+* `i32 ferrule_cuda_encode(ptr state, ptr slot, ptr tiling, ptr place, ptr address, ptr sizes,
+  ptr strides, ptr values)`: encode a tensor map of a `TILING`; `slot` is where the object keeps the
+  address of the driver's function.  An `Encoded`.
 
 Each returns a `Status` and leaves the values of its fault in `values`.  A load that failed leaves
 the state and the driver as it found them, so that the next call tries again.
@@ -25,6 +28,7 @@ from typing import Final
 from ferrule.compiler.cuda.closing import define_closing
 from ferrule.compiler.cuda.cold import PROTOTYPES, define_failed
 from ferrule.compiler.cuda.contexts import define_contexts
+from ferrule.compiler.cuda.encoding import define_encoding
 from ferrule.compiler.cuda.loading import define_loading
 from ferrule.compiler.cuda.refusing import define_refusing
 from ferrule.runtime.llvm.emitter import Emitter
@@ -39,3 +43,4 @@ def define_cuda(emitter: Emitter) -> None:
     define_contexts(emitter)
     define_refusing(emitter)
     define_closing(emitter)
+    define_encoding(emitter)

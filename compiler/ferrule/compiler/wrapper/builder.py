@@ -20,11 +20,11 @@ from typing import Final
 
 from ferrule.compiler.artefacts import FAULT_ROOM, Fault, Location, Relation
 from ferrule.compiler.checker.program import build_program
-from ferrule.compiler.conventions import CallingConvention
 from ferrule.compiler.messages import catalogue
 from ferrule.compiler.messages.table import Table
 from ferrule.compiler.needs import needed_by
 from ferrule.compiler.wrapper.accept import accept_arguments
+from ferrule.compiler.wrapper.callee import Callee
 from ferrule.compiler.wrapper.decoded import DecodedCall
 from ferrule.compiler.wrapper.devices import env_streams
 from ferrule.compiler.wrapper.hot import Hot, Unfit
@@ -48,7 +48,7 @@ _ATTRIBUTES: Final = "noinline optnone"
 
 def build_wrapper(
     signature: Signature,
-    convention: CallingConvention,
+    convention: Callee,
     relations: Sequence[Relation] = (),
     faults: Sequence[Fault] = (),
     *,
@@ -68,7 +68,7 @@ def build_wrapper(
 
 def wrapper_parts(
     signature: Signature,
-    convention: CallingConvention,
+    convention: Callee,
     relations: Sequence[Relation],
     faults: Sequence[Fault],
     location: Location | None,
@@ -99,7 +99,7 @@ class WrapperParts:
     """
 
     signature: Signature
-    convention: CallingConvention
+    convention: Callee
     relations: tuple[Relation, ...]
     program: bytes
     table: bytes

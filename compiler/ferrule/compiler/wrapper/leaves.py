@@ -87,7 +87,7 @@ class Slots:
         known, slot = self._first.get(param.name, (None, 0))
         if known is param:
             return slot
-        places = list(_first_slots(self.signature.params))
+        places = list(first_slots(self.signature.params))
         found = [slot for each, slot in places if each is param]
         found = found or [slot for each, slot in places if each == param]
         if len(found) != 1:
@@ -123,15 +123,15 @@ class Slots:
         return self.load(self._symbols[symbol], "i64", self.signature.symbols[symbol])
 
 
-def _first_slots(params: Iterable[Param], first: int = 0) -> Iterator[tuple[Param, int]]:
+def first_slots(params: Iterable[Param], first: int = 0) -> Iterator[tuple[Param, int]]:
     """Parameters and all items of theirs that have leaves of their own, with the first's slot."""
     for param in params:
         yield param, first
         match param:
             case kinds.Tuple(items=items):
-                yield from _first_slots(items, first)
+                yield from first_slots(items, first)
             case kinds.Optional(item=item):
-                yield from _first_slots((item,), first + 1)
+                yield from first_slots((item,), first + 1)
             case kinds.Union(members=members):
-                yield from _first_slots(members, first + 1)
+                yield from first_slots(members, first + 1)
         first += len(leaves_of(param))

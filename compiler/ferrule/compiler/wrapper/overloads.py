@@ -18,9 +18,9 @@ from enum import IntEnum
 from typing import Final
 
 from ferrule.compiler.artefacts import HostModule
-from ferrule.compiler.conventions import BodyCall
 from ferrule.compiler.refusals import CHECKS, REFUSE, REFUSE_ONE
 from ferrule.compiler.wrapper.builder import VALUE_SLOTS, WrapperParts, wrapper_parts
+from ferrule.compiler.wrapper.callee import BodyCall
 from ferrule.compiler.wrapper.distinct import exclude_each_other
 from ferrule.compiler.wrapper.hot import Hot, Unfit
 from ferrule.compiler.wrapper.leaves import Slots, leaves_of

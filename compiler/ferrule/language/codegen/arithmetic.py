@@ -12,7 +12,7 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.language.codegen import halves
+from ferrule.compiler import halves
 from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.codegen.scalars import Form, form
 from ferrule.language.ir import ops

@@ -9,7 +9,7 @@ from __future__ import annotations
 from llvmlite import ir
 
 from ferrule import specs
-from ferrule.language.codegen import halves
+from ferrule.compiler import halves
 from ferrule.language.codegen.scalars import form, value_type
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import F32, F64, I16

@@ -18,6 +18,7 @@ from ferrule.compiler.artefacts import DeviceCode, KernelImage
 from ferrule.compiler.cuda import archs
 from ferrule.compiler.cuda.assembling import with_cubin
 from ferrule.compiler.cuda.libdevice import link_libdevice
+from ferrule.compiler.cuda.limits import MAX_THREADS
 from ferrule.compiler.cuda.making import DeviceOptions
 from ferrule.language.checks.places import Places
 from ferrule.language.codegen import clusters
@@ -50,7 +51,6 @@ _REGISTERS: Final[dict[ops.Register, str]] = {
     "grid_dim": "nctaid",
     **clusters.REGISTERS,
 }
-_MAX_THREADS: Final = 1024
 _ORDINARY: Final = DeviceOptions(())
 _WORDS: Final = ("", "_", "WARP_SZ")
 """What PTX does not take as a name."""
@@ -189,7 +189,7 @@ class _Kernel:
             yield f'"nvvm.minctasm"="{self.known.min_blocks}"'
         sizes = self.known.blocks
         required = [size for size in sizes if size is not None]
-        if len(required) == len(sizes) and 1 <= prod(required) <= _MAX_THREADS:
+        if len(required) == len(sizes) and 1 <= prod(required) <= MAX_THREADS:
             yield '"nvvm.reqntid"="' + ",".join(map(str, required)) + '"'
         elif any(self.known.max_threads):
             most = ",".join(map(str, self.known.max_threads))
@@ -197,7 +197,7 @@ class _Kernel:
         else:
             most_threads = 1
             for _, high in self.known.block:
-                most_threads = min(_MAX_THREADS, most_threads * high)
+                most_threads = min(MAX_THREADS, most_threads * high)
             yield f'"nvvm.maxntid"="{max(1, most_threads)}"'
 
     def _receive(self, parameter: KernelParameter, argument: ir.Value) -> None:

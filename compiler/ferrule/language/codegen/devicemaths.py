@@ -7,8 +7,8 @@ from typing import Final
 
 from llvmlite import ir
 
+from ferrule.compiler import halves
 from ferrule.compiler.cuda.libdevice import PREFIX
-from ferrule.language.codegen import halves
 from ferrule.language.ir import ops
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import F32, F64

@@ -17,6 +17,7 @@ from typing import Protocol
 
 from llvmlite import ir
 
+from ferrule.compiler import halves
 from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Fault
 from ferrule.compiler.sizes import Sizes
 from ferrule.language.codegen import (
@@ -26,7 +27,6 @@ from ferrule.language.codegen import (
     devicemaths,
     fragments,
     fused,
-    halves,
     hints,
     loops,
 )

@@ -128,7 +128,7 @@ class _Leave:
     """A convention that calls nothing: it leaves the leaves, then the symbols, in slots."""
 
     def emit(self, writer: Writer, call: DecodedCall) -> Value:
-        """See `CallingConvention`."""
+        """See `Callee`."""
         (param,) = call.signature.params
         found = [*call.leaves(param), *map(call.slots.load_symbol, call.signature.symbols)]
         for position, value in enumerate(found):

@@ -13,7 +13,6 @@ from dataclasses import replace
 from enum import Enum
 from typing import Any, Final
 
-from ferrule.language.examples import changed
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, TensorType, Type
 from ferrule.language.lowering import operators, structures, texts
@@ -22,6 +21,7 @@ from ferrule.language.promotion import weak
 from ferrule.language.values import Handle, Maybe, Number, OneOf, TensorView
 from ferrule.runtime.typeinfo import registered_index, type_info
 from ferrule.specs import Boolean, DType, Int32, Int64, Numeric, params
+from ferrule.specs.changing import changed
 
 
 class _Marker(Enum):

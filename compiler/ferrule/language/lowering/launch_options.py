@@ -10,13 +10,12 @@ import ast
 from math import prod
 from typing import Any, Final, NoReturn
 
+from ferrule.compiler.cuda.limits import BLOCK_LIMITS, MAX_THREADS
 from ferrule.language.ir import ops
 from ferrule.language.ir.launching import LaunchOptions
 from ferrule.language.lowering import operators
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.launch_sizes import (
-    BLOCK_LIMITS,
-    MAX_THREADS,
     Sizes,
     check_cluster,
     three_sizes,

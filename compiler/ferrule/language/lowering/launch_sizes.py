@@ -1,10 +1,6 @@
 """The sizes of a launch: what they may be, and the checks of those that only the call knows.
 
-The limits are CUDA's, on every target (CUDA C++ Programming Guide, technical specifications for
-compute capability 5.0 and later): 1024 threads a block, at most 64 of them along z; a grid of at
-most 2**31 - 1 by 65535 by 65535 blocks; 227 KiB of shared memory, static and dynamic together, as
-GPUs of compute capability 9.0 and 10.0 have it: others have less, and what they have is known at
-the call.  A cluster has 8 blocks at most, as on every GPU that has them.
+The limits are those of `compiler.cuda.limits`.
 """
 
 from __future__ import annotations
@@ -12,20 +8,20 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from math import prod
-from typing import Any, Final
+from typing import Any
 
 from ferrule.compiler.artefacts import Fault
+from ferrule.compiler.cuda.limits import (
+    BLOCK_LIMITS,
+    CLUSTER_LIMIT,
+    GRID_LIMITS,
+    MAX_THREADS,
+)
 from ferrule.language.ir import ops
 from ferrule.language.lowering import operators
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.values import Number
 from ferrule.specs import Compound, Int64
-
-MAX_THREADS: Final = 1024
-BLOCK_LIMITS: Final = (1024, 1024, 64)
-GRID_LIMITS: Final = (2**31 - 1, 65535, 65535)
-SMEM_LIMIT: Final = 227 << 10
-CLUSTER_LIMIT: Final = 8
 
 Sizes = tuple[Number, Number, Number]
 

@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass
 from typing import Any
 
+from ferrule.compiler.cuda.limits import SMEM_LIMIT
 from ferrule.language.ir import ops, shared
 from ferrule.language.layouts import Layout
 from ferrule.language.lowering import operators, structures
@@ -18,7 +19,6 @@ from ferrule.language.lowering.launch_options import (
     most_threads,
 )
 from ferrule.language.lowering.launch_sizes import (
-    SMEM_LIMIT,
     check_block,
     check_grid,
     check_size,

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ferrule.compiler.artefacts import HostModule, Part
-from ferrule.language.examples import changed
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, result_types
 from ferrule.language.lowering import outgoing, receiving
@@ -33,6 +32,7 @@ from ferrule.specs import (
     Sym,
     params,
 )
+from ferrule.specs.changing import changed
 from ferrule.specs.expr import sym_int64
 
 

@@ -6,12 +6,12 @@ import ast
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from ferrule.language.examples import changed
 from ferrule.language.ir import ops
 from ferrule.language.lowering import operators, outgoing, receiving
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.values import Handle, Number, TensorView
 from ferrule.specs import Boolean, Dim, DType, Signature, Sym, divisibility_of, params
+from ferrule.specs.changing import changed
 
 
 class Unproved(Exception):

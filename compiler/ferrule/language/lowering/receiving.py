@@ -13,7 +13,6 @@ from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.wrapper.leaves import leaves_of
 from ferrule.language import faces
 from ferrule.language.containers import type_key_of
-from ferrule.language.examples import changed
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, TensorType, Type
 from ferrule.language.lowering import operators
@@ -31,6 +30,7 @@ from ferrule.specs import (
     Sym,
     params,
 )
+from ferrule.specs.changing import changed, mapped
 from ferrule.specs.expr import make, sym_int64
 
 _EXPECTED: Final = (
@@ -207,22 +207,19 @@ class Parts(Receiver):
 
 def substituted(param: params.Param, dims: Mapping[Sym, Dim]) -> params.Param:
     """A spec with these sizes for its symbols; those that are not among them stay."""
-    match param:
-        case params.Tensor(shape=shape, strides=strides):
-            return changed(
-                param,
-                shape=tuple(substitute(dim, dims) for dim in shape),
-                strides=tuple(substitute(dim, dims) for dim in strides),
-            )
-        case params.Shape(dims=sizes):
-            return changed(param, dims=tuple(substitute(dim, dims) for dim in sizes))
-        case params.Tuple(items=items):
-            return changed(param, items=tuple(substituted(item, dims) for item in items))
-        case params.Union(members=members):
-            return changed(param, members=tuple(substituted(each, dims) for each in members))
-        case params.Optional(item=item):
-            return changed(param, item=substituted(item, dims))
-    return param
+
+    def sizes(before: tuple[Dim, ...]) -> tuple[Dim, ...]:
+        return tuple(substitute(dim, dims) for dim in before)
+
+    def change(each: params.Param) -> params.Param:
+        match each:
+            case params.Tensor(shape=shape, strides=strides):
+                return changed(each, shape=sizes(shape), strides=sizes(strides))
+            case params.Shape(dims=before):
+                return changed(each, dims=sizes(before))
+        return each
+
+    return mapped(param, change)
 
 
 def substitute(dim: Dim, dims: Mapping[Sym, Dim]) -> Dim:

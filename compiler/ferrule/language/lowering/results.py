@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
-from ferrule.language.examples import changed
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType
 from ferrule.language.lowering import exits, operators, outgoing, return_annotations
@@ -29,6 +28,7 @@ from ferrule.language.values import (
     is_record,
 )
 from ferrule.specs import DType, Int32, Int64, format_dim, params
+from ferrule.specs.changing import changed
 
 _OBJECTS: Final = (
     params.Function,

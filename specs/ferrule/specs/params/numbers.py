@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, get_args
 
 from ferrule.specs.dtypes import DType, as_dtype
-from ferrule.specs.expr import Dim
+from ferrule.specs.expr import Dim, Sym, ValueOf
 from ferrule.specs.params.base import BIG_INT, REQUIRED, STRINGS, Required, check_name
 from ferrule.specs.params.tensors import check_dims
 
@@ -36,6 +36,14 @@ class Scalar:
         put(self, "name", check_name(name))
         put(self, "dtype", check_scalar_dtype(as_dtype(dtype)))
         put(self, "default", default if default is REQUIRED else self.dtype(default).value)
+
+    @property
+    def value(self) -> Sym:
+        """The value of an integer as a size, for launch sizes and arguments of a calling
+        convention.  Raises TypeError for another number."""
+        if self.dtype.kind == "float":
+            raise TypeError(f"{self.name} is {self.dtype.name}: only integers are sizes")
+        return Sym(ValueOf(self.name), self.name, 64)
 
     @property
     def indices(self) -> frozenset[int]:

@@ -18,9 +18,17 @@ PACKED_NAME: Final = "float4_e2m1fnx2"
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """The address of the first element of a tensor parameter, as a calling convention names it."""
+    """The address of the first element of a tensor, as a calling convention names it.
+
+    `offset` are bytes behind it.
+    """
 
     tensor: Tensor
+    offset: Dim = 0
+
+    def byte_offset(self, offset: Dim) -> Data:
+        """The address so many bytes behind this one."""
+        return Data(self.tensor, make("add", self.offset, offset))
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -94,6 +102,28 @@ class Tensor:
         object.__setattr__(copied, "exact", exact)
         object.__setattr__(copied, "expected", expected)
         return copied
+
+    @property
+    def byte_strides(self) -> tuple[Dim, ...]:
+        """The strides in bytes.  Raises ValueError for elements that are no whole bytes."""
+        if self.dtype.bits % 8:
+            raise ValueError(f"{self.name}: strides of {self.dtype.name} are no whole bytes")
+        return tuple(make("mul", stride, self.dtype.itemsize) for stride in self.strides)
+
+    @property
+    def numel(self) -> Dim:
+        """The number of elements."""
+        count: Dim = 1
+        for size in self.shape:
+            count = make("mul", count, size)
+        return count
+
+    @property
+    def nbytes(self) -> Dim:
+        """The bytes that the elements take, without gaps between them."""
+        if self.dtype.bits % 8 == 0:
+            return make("mul", self.numel, self.dtype.itemsize)
+        return make("ceildiv", make("mul", self.numel, self.dtype.bits), 8)
 
     @property
     def default(self) -> Required:

@@ -1,59 +1,18 @@
-"""Calling conventions: how a wrapper hands decoded values to what it calls.
-
-A convention is a small object with `emit` and `faults`; adding one touches no other file.
-"""
+"""C functions with flat arguments, called by the wrapper itself."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol, get_args
+from typing import Any, Final, Literal, get_args
 
-from ferrule.compiler.artefacts import Body, Fault, literal
+from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.wrapper.decoded import DecodedCall, Expression
 from ferrule.compiler.wrapper.leaves import leaves_of
 from ferrule.runtime.llvm.writer import Value, Writer, i32
 from ferrule.specs import Compound, Data, Dim, Param, Signature, Sym
 from ferrule.specs.expr import is_dim
 from ferrule.specs.params import Optional, Scalar, Tuple, Union
-
-
-class CallingConvention(Protocol):
-    """Emits the call behind the checks."""
-
-    def emit(self, writer: Writer, call: DecodedCall) -> Value:
-        """Make the call; the value is an i32, 0 or 1 + the number of the fault."""
-        ...
-
-    def faults(self, signature: Signature) -> Sequence[Fault]:
-        """What a value of `emit` other than 0 means."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class BodyCall:
-    """Calls the function of a `Body`, with the C type that is documented there."""
-
-    body: Body
-
-    def emit(self, writer: Writer, call: DecodedCall) -> Value:
-        """See `CallingConvention`."""
-        arguments = [call.values]
-        if call.results is not None:
-            arguments.append(call.results)
-        if self.body.keeps:
-            assert call.keep is not None, "a body without a result keeps values for it"
-            arguments.append(call.keep(self.body.keeps))
-        for param in call.signature.params:
-            arguments += call.leaves(param)
-        arguments += [call.symbol(symbol) for symbol in self.body.symbols]
-        if self.body.device_code is not None or self.body.takes_device:
-            arguments.append(call.device_index())
-        return writer.call(self.body.symbol, "i32", arguments)
-
-    def faults(self, signature: Signature) -> Sequence[Fault]:
-        """Those of the body."""
-        return self.body.faults
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +78,7 @@ class FlatCall:
         return f"argument #{position} of {self.symbol}, {signature.format(size)},"
 
     def emit(self, writer: Writer, call: DecodedCall) -> Value:
-        """See `CallingConvention`."""
+        """See `Callee`."""
         unfit: list[tuple[int, Value]] = []
         values: list[Value] = []
         for position, argument in enumerate(self.arguments):

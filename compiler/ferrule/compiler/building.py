@@ -1,0 +1,277 @@
+"""`build`: from a signature and a calling convention to something to call.
+
+    n = specs.sym_int()
+    sig = specs.Signature("add", [specs.Tensor("x", (n,), "float32"), …])
+    fn = compiler.build(sig, conventions.CudaLaunch(code, "add_kernel", [sig["x"].data, n], …))
+
+The wrapper checks the arguments of the signature; the convention writes what it calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from llvmlite import ir
+
+from ferrule.compiler import targets
+from ferrule.compiler.allocation import KEEP, LET_GO
+from ferrule.compiler.artefacts import Body, Location, joined_code
+from ferrule.compiler.conventions.arguments import TYPES
+from ferrule.compiler.conventions.base import Call, CallingConvention
+from ferrule.compiler.errors import CompileError
+from ferrule.compiler.exports import export_target
+from ferrule.compiler.options import Options, parse_options
+from ferrule.compiler.origin import CompiledOrigin, host_module
+from ferrule.compiler.wrapper.leaves import leaves_of
+from ferrule.compiler.wrapper.results import result_leaves
+from ferrule.runtime.entry.key import CallTraits
+from ferrule.runtime.llvm.emitter import Emitter
+from ferrule.runtime.llvm.layouts import I32, I64, PTR, VOID
+from ferrule.specs import EnvStream, Param, Signature, Tensor, Tuple, symbols_of
+from ferrule.specs.changing import placed
+
+if TYPE_CHECKING:
+    from ferrule.runtime import Function
+
+_SYMBOL: Final = "ferrule_body"
+_SLOTS: Final = ir.FunctionType(VOID, [PTR, I64])
+_STRAIGHT: Final = ("noinline", "optnone")
+"""Of code that runs straight through: LLVM's optimising instruction selection saves it nothing."""
+_NO_FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType({})
+
+
+def build(
+    signature: Signature,
+    convention: CallingConvention,
+    *,
+    results: Sequence[Tensor] = (),
+    options: str | Options | None = None,
+    doc: str | None = None,
+    location: Location | None = None,
+    sources: Mapping[str, Function] = _NO_FUNCTIONS,
+) -> Function:
+    """The function of a signature that makes the call of a convention.
+
+    `results` are tensors that it allocates, with the caller's allocator, and returns, one as it is,
+    several as a tuple; a convention names their address as `.data`, as that of a parameter.  Their
+    sizes are expressions over the signature's symbols.  `options` as for `compile`; of them
+    `--host-target`, `--host-cpu`, `--opt-level` and `--release-gil` mean something here.  Tensors
+    of the signature that name no device are on the GPU where kernels for one are launched, else on
+    the CPU.  `location` is what tracebacks of errors show.  `sources` are compiled functions by the
+    symbols of them that the code calls.
+
+    Raises TypeError, ValueError and CompileError, which say what does not fit together.
+    """
+    origin = compiled(
+        signature,
+        convention,
+        results=results,
+        options=options,
+        doc=doc,
+        location=location,
+        sources=sources,
+    )
+    return load(origin)
+
+
+def compiled(
+    signature: Signature,
+    convention: CallingConvention,
+    *,
+    results: Sequence[Tensor] = (),
+    options: str | Options | None = None,
+    doc: str | None = None,
+    location: Location | None = None,
+    sources: Mapping[str, Function] = _NO_FUNCTIONS,
+) -> CompiledOrigin:
+    """What `build` loads: the modules that objects and files are made from."""
+    chosen = parse_options(options)
+    _check(signature, results)
+    target = "cuda" if convention.codes() else "cpu"
+    body = _Building(signature, convention, tuple(results), target).body()
+    wrapped = Signature(
+        signature.name,
+        tuple(placed(param, target) for param in signature.params),
+        _result([*(placed(each, target) for each in results), *convention.results()]),
+    )
+    module = host_module(wrapped, body.placed(location), opt_level=chosen.opt_level)
+    return CompiledOrigin(
+        module,
+        "",
+        doc=doc,
+        target=export_target(chosen.host_target, chosen.host_cpu),
+        traits=_traits(signature, convention, results, chosen),
+        sources=sources,
+    )
+
+
+def load(origin: CompiledOrigin) -> Function:
+    """The function of what was compiled, with code for this machine's CPU."""
+    from ferrule.runtime import Engine, make_function
+    from ferrule.runtime.errors import LinkError
+    from ferrule.runtime.links import resolve
+
+    signature, host = origin.module.signature, targets.host()
+    try:
+        found = resolve(origin.module.body.links, origin.sources)
+    except LinkError as error:
+        raise CompileError(f"{signature.name}: {error}") from None
+    code = origin.emit(signature.name, host.cpu, host.triple)
+    engine = Engine.load(code, found.addresses, owners=found.owners)
+    return make_function(
+        engine.address(f"__tvm_ffi_{signature.name}"),
+        signature,
+        origin,
+        owner=engine,
+        doc=origin.doc,
+        traits=origin.traits,
+    )
+
+
+def _check(signature: Signature, results: Sequence[Tensor]) -> None:
+    if signature.result is not None:
+        raise ValueError(
+            f"{signature.name}: a signature has no result of its own here: say `results=[…]`"
+        )
+    for tensor in results:
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{signature.name}: a result is a Tensor, but got {tensor!r}")
+        for dim in (*tensor.shape, *tensor.strides):
+            for symbol in symbols_of(dim):
+                if symbol not in signature.symbols:
+                    raise ValueError(
+                        f"{signature.name}: the size {symbol} of the result {tensor.name!r} is in "
+                        f"no parameter of {signature}, so a call does not tell it"
+                    )
+
+
+def _result(parts: Sequence[Param]) -> Param | None:
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    return Tuple("result", tuple(parts))
+
+
+def _traits(
+    signature: Signature,
+    convention: CallingConvention,
+    results: Sequence[Tensor],
+    options: Options,
+) -> CallTraits:
+    """Somebody else's code may take long, ask for the stream, and allocate."""
+    launches = bool(convention.codes())
+    streams = any(isinstance(param, EnvStream) for param in signature.params)
+    return CallTraits(
+        releases_gil=True if options.release_gil == "auto" else options.release_gil,
+        uses_stream=launches or streams,
+        allocates=bool(results) or allocates(convention),
+    )
+
+
+def allocates(convention: CallingConvention) -> bool:
+    """Whether a convention has temporaries, itself or one of its steps."""
+    inner = (*getattr(convention, "steps", ()), *getattr(convention, "choices", ()))
+    return bool(getattr(convention, "temporaries", ())) or any(map(allocates, inner))
+
+
+@dataclass(frozen=True, slots=True)
+class _Building:
+    """Makes the body of one function: `ferrule_body` owns what `inner` makes."""
+
+    signature: Signature
+    convention: CallingConvention
+    results: tuple[Tensor, ...]
+    target: str
+
+    def body(self) -> Body:
+        emitter = Emitter(self.signature.name)
+        types, names = self._types()
+        straight = _STRAIGHT if self.target == "cuda" else ()
+        outer = emitter.declare(
+            _SYMBOL, I32, types, names=names, attributes=("nounwind", *straight)
+        )
+        inner = emitter.declare(
+            "inner",
+            I32,
+            [PTR, *types],
+            names=["handles", *names],
+            linkage="internal",
+            attributes=("nounwind", "alwaysinline"),
+        )
+        with emitter.body(inner):
+            call = self._inner(emitter, inner)
+        with emitter.body(outer):
+            self._outer(emitter, inner, outer.args, call.owned)
+        codes = self.convention.codes()
+        return Body(
+            emitter.text(),
+            _SYMBOL,
+            tuple(self.signature.symbols),
+            tuple(call.faults),
+            device_code=joined_code(codes),
+            takes_device=True,
+            parts=tuple(call.parts),
+            links=tuple(call.links),
+        )
+
+    def _types(self) -> tuple[list[ir.Type], list[str]]:
+        """Types and names of what the body receives, see `Body`."""
+        types, names = [PTR], ["values"]
+        if self.results or self.convention.results():
+            types, names = [PTR, PTR], ["values", "results"]
+        for param in self.signature.params:
+            leaves = leaves_of(param)
+            types += [TYPES[leaf] for leaf in leaves]
+            names += [param.name] * len(leaves)
+        for symbol, name in self.signature.symbols.items():
+            types.append(I32 if symbol.width == 32 else I64)
+            names.append(name)
+        return [*types, I32], [*names, "device"]
+
+    def _inner(self, emitter: Emitter, inner: ir.Function) -> Call:
+        handles, values, *rest = inner.args
+        results = rest.pop(0) if self.results or self.convention.results() else None
+        count = sum(len(leaves_of(param)) for param in self.signature.params)
+        given, numbers, device = rest[:count], rest[count:-1], rest[-1]
+        wide = (n if n.type == I64 else emitter.builder.sext(n, I64) for n in numbers)
+        symbols = dict(zip(self.signature.symbols, wide, strict=True))
+        leaves = dict(enumerate(given))
+        call = Call(emitter, self.signature, self.target, values, handles, device, leaves, symbols)
+        for tensor in self.results:
+            call.allocate(tensor)
+        with call.where(self.convention.when):
+            self.convention.emit(call)
+        if results is not None:
+            self._give(call, results)
+        emitter.ret(ir.Constant(I32, 0))
+        return call
+
+    def _give(self, call: Call, results: ir.Value) -> None:
+        """Leave the results where the wrapper finds them: the tensors, then the others."""
+        e, slot = call.emitter, 0
+        for _ in self.results:
+            handle = e.load(e.index(call.handles, PTR, slot), PTR)
+            e.store(handle, e.index(results, I64, slot))
+            slot += 1
+        for wanted, leaves in zip(self.convention.results(), call.given_back, strict=True):
+            assert len(leaves) == len(result_leaves(wanted)), wanted
+            for leaf in leaves:
+                e.store(leaf, e.index(results, I64, slot))
+                slot += 1
+
+    def _outer(
+        self, e: Emitter, inner: ir.Function, arguments: Sequence[ir.Value], owned: int
+    ) -> None:
+        table = e.alloca(I64, owned, name="handles") if owned else e.null()
+        for position in range(owned):
+            e.store(e.null(), e.index(table, PTR, position))
+        status = e.call(inner, [table, *arguments], "status")
+        if self.results:
+            with e.if_then(e.icmp("eq", status, ir.Constant(I32, 0)), likely=True):
+                for slot in range(len(self.results)):
+                    e.call(e.symbol(KEEP, _SLOTS), [arguments[1], e.const_i64(slot)])
+        if owned:
+            e.call(e.symbol(LET_GO, _SLOTS), [table, e.const_i64(owned)])
+        e.ret(status)

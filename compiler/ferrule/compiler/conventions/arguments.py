@@ -1,0 +1,360 @@
+"""What a convention can hand to its callee, and the values that it becomes.
+
+    sig["x"].data                     the address of a tensor's first element; .byte_offset(4 * n)
+    n, sig["x"].shape[0] // 4, 128    sizes: a symbol with its own width, another as int64
+    sig["alpha"]                      a parameter: its leaves, see `artefacts.Body`
+    cast(n, Int64), cast(1.5, Float16), cast(sig["alpha"], BFloat16)
+    NULL                              a null pointer
+    Struct([...])                     a struct by value, with the layout that C gives it
+    TensorStruct(sig["x"])            the struct that kernels of CuTe take for a tensor
+
+What is narrower than an int is what C calls it, and extended by whoever calls a C function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeAlias, get_args, runtime_checkable
+
+from llvmlite import ir
+
+from ferrule.compiler import halves
+from ferrule.compiler.artefacts import Fault, literal
+from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.wrapper.leaves import leaves_of
+from ferrule.runtime.llvm.layouts import F32, F64, I8, I16, I32, I64, PTR, align_of, size_of
+from ferrule.specs import (
+    BFloat16,
+    Compound,
+    Data,
+    Dim,
+    DType,
+    Float16,
+    Param,
+    Scalar,
+    Signature,
+    Sym,
+    Tensor,
+    as_dtype,
+)
+from ferrule.specs.expr import is_dim
+from ferrule.specs.params.numbers import check_scalar_dtype
+
+TYPES: Final[dict[str, ir.Type]] = {
+    "ptr": PTR,
+    "i8": I8,
+    "i16": I16,
+    "i32": I32,
+    "i64": I64,
+    "float": F32,
+    "double": F64,
+}
+_PARAMS: Final = get_args(Param)
+
+
+@dataclass(frozen=True, slots=True)
+class Null:
+    """A null pointer."""
+
+
+NULL: Final = Null()
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """A number converted to a dtype: made by `cast`."""
+
+    value: Dim | float | Scalar
+    dtype: DType
+
+
+@runtime_checkable
+class InMemory(Protocol):
+    """An argument that is handed over as bytes: a struct by value, a tensor map."""
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        ...
+
+    @property
+    def align(self) -> int:
+        """What its address is a multiple of."""
+        ...
+
+    def store(self, call: Call, place: ir.Value, what: str) -> None:
+        """Write it to an address; `what` names it in errors."""
+        ...
+
+
+Argument: TypeAlias = "Data | Dim | Param | Cast | Null | InMemory"
+
+
+def cast(value: Dim | float | Scalar, dtype: DType | str) -> Cast:
+    """A number as the callee takes it: a size, a parameter that is a number, or a Python number.
+
+    Integers become any integer or float, floats any float, rounded to nearest, ties to even, in
+    one step; an integer that the dtype does not have is a ValueError of the call.  Raises TypeError
+    for a float that is to become an integer and for what is no number, ValueError for a constant
+    that does not fit and for dtypes that no scalar has.
+    """
+    wanted = check_scalar_dtype(as_dtype(dtype))
+    if isinstance(value, bool) or not (is_dim(value) or isinstance(value, (float, Scalar))):
+        raise TypeError(f"cast: expected a size, a number or a scalar parameter, but got {value!r}")
+    is_float = isinstance(value, float) or (
+        isinstance(value, Scalar) and value.dtype.kind == "float"
+    )
+    if is_float and wanted.kind != "float":
+        raise TypeError(f"cast: a float cannot become {wanted.name}: {_named(value)}")
+    if isinstance(value, int) and wanted.kind != "float":
+        low, high = _range(wanted)
+        if not low <= value <= high:
+            raise ValueError(f"cast: {value} does not fit {wanted.name}, [{low}, {high}]")
+    return Cast(value, wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """A struct by value: its fields one after the other, each at its natural alignment.
+
+    `least_align` is what it is aligned to at least, for one that the callee declares so.
+    """
+
+    fields: tuple[Argument, ...]
+    least_align: int = 1
+
+    def __init__(self, fields: Sequence[Argument], align: int = 1) -> None:
+        object.__setattr__(self, "fields", tuple(fields))
+        object.__setattr__(self, "least_align", align)
+        for position, field in enumerate(self.fields):
+            check_argument(field, f"field #{position} of a struct")
+
+    @property
+    def align(self) -> int:
+        """That of the field with the largest, or `least_align`."""
+        return max([self.least_align, *(align for _, align in map(_fitted, self.fields))])
+
+    @property
+    def size(self) -> int:
+        """Its bytes, with what fills it up to its alignment."""
+        return _rounded(self._end, self.align)
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """Where each field is, in bytes."""
+        return tuple(offset for offset, _ in self._placed())
+
+    @property
+    def _end(self) -> int:
+        return max((offset + size for offset, size in self._placed()), default=0)
+
+    def _placed(self) -> Iterator[tuple[int, int]]:
+        end = 0
+        for size, align in map(_fitted, self.fields):
+            offset = _rounded(end, align)
+            yield offset, size
+            end = offset + size
+
+    def store(self, call: Call, place: ir.Value, what: str) -> None:
+        """See `InMemory`."""
+        for position, (field, offset) in enumerate(zip(self.fields, self.offsets, strict=True)):
+            at = call.emitter.index(place, I8, offset)
+            store(call, field, at, f"field #{position} of {what}")
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class TensorStruct(Struct):
+    """A tensor as CuTe's kernels take it, by value: `{data, {shape, stride}}`.
+
+    Of sizes and strides only those stand there that the spec does not fix: a symbol with its own
+    width, an expression as int64; a part that would be empty is left out.
+    """
+
+    def __init__(self, tensor: Tensor) -> None:
+        parts = [
+            Struct([dim for dim in dims if not isinstance(dim, int)])
+            for dims in (tensor.shape, tensor.strides)
+        ]
+        inner = [part for part in parts if part.fields]
+        Struct.__init__(self, [tensor.data, Struct(inner)] if inner else [tensor.data])
+
+
+def check_argument(argument: object, what: str) -> None:
+    """Raises TypeError for what no convention can hand over; `what` names it there."""
+    kinds = (Data, Cast, Null, *_PARAMS)
+    if not (is_dim(argument) or isinstance(argument, kinds) or isinstance(argument, InMemory)):
+        raise TypeError(
+            f"{what} must be a parameter, the .data of a tensor, a size, a cast(...), NULL, a "
+            f"Struct or a TensorMap, but got {argument!r}"
+        )
+
+
+def types(argument: Argument) -> list[ir.Type]:
+    """The LLVM types of the values that an argument becomes."""
+    match argument:
+        case Data() | Null():
+            return [PTR]
+        case Sym(width=32):
+            return [I32]
+        case Cast(dtype=dtype):
+            return [_type(dtype)]
+        case int() | Sym() | Compound():
+            return [I64]
+        case InMemory():
+            raise TypeError(f"{type(argument).__name__} is handed over as bytes, not as a value")
+        case _:
+            return [TYPES[name] for name in leaves_of(argument)]
+
+
+def values(call: Call, argument: Argument, what: str) -> list[ir.Value]:
+    """The values that an argument becomes, of its `types`; `what` names it in errors."""
+    e = call.emitter
+    match argument:
+        case Data():
+            return [call.address(argument)]
+        case Null():
+            return [e.null()]
+        case Cast():
+            return [_cast(call, argument, what)]
+        case int() | Sym() | Compound():
+            value = call.size(argument, what)
+            narrow = isinstance(argument, Sym) and argument.width == 32
+            return [e.builder.trunc(value, I32) if narrow else value]
+        case InMemory():
+            raise TypeError(f"{what}: a {type(argument).__name__} cannot be handed over here")
+        case _:
+            return call.leaves(argument)
+
+
+def parameters(argument: Argument) -> list[tuple[int, int]]:
+    """The sizes and alignments, in bytes, of the values that an argument becomes in memory."""
+    if isinstance(argument, InMemory):
+        return [(argument.size, argument.align)]
+    return [(size_of(kind), align_of(kind)) for kind in types(argument)]
+
+
+def store(call: Call, argument: Argument, place: ir.Value, what: str) -> None:
+    """Write an argument that is one value to an address."""
+    if isinstance(argument, InMemory):
+        argument.store(call, place, what)
+        return
+    (value,) = values(call, argument, what)
+    call.emitter.store(value, place)
+
+
+def in_memory(call: Call, argument: Argument, what: str) -> list[ir.Value]:
+    """Addresses on the stack of the values that an argument becomes."""
+    e = call.emitter
+    if isinstance(argument, InMemory):
+        place = e.alloca(I64, -(-argument.size // 8), name="bytes")
+        place.align = max(8, argument.align)
+        argument.store(call, place, what)
+        return [place]
+    places = []
+    for value in values(call, argument, what):
+        place = e.alloca(value.type, name="argument")
+        e.store(value, place)
+        places.append(place)
+    return places
+
+
+def _fitted(field: Argument) -> tuple[int, int]:
+    """Size and alignment of a field of a struct, which is one value."""
+    found = parameters(field)
+    if len(found) != 1:
+        raise TypeError(
+            f"a field of a struct is one value, but {_named(field)} becomes {len(found)}"
+        )
+    return found[0]
+
+
+def _rounded(size: int, align: int) -> int:
+    return -(-size // align) * align
+
+
+def _range(dtype: DType) -> tuple[int, int]:
+    if dtype.kind == "int":
+        return -(1 << dtype.bits - 1), (1 << dtype.bits - 1) - 1
+    return 0, 1 if dtype.kind == "bool" else (1 << dtype.bits) - 1
+
+
+def _type(dtype: DType) -> ir.Type:
+    return TYPES[leaves_of(Scalar("x", dtype))[0]]
+
+
+def _named(value: Any) -> str:
+    return f"{type(value).__name__} {value.name!r}" if isinstance(value, _PARAMS) else repr(value)
+
+
+def describe(signature: Signature, argument: Argument) -> str:
+    """An argument with the names of a signature, as errors show it."""
+    match argument:
+        case Data(tensor=tensor):
+            return f"{tensor.name}.data"
+        case Null():
+            return "NULL"
+        case Cast(value=value, dtype=dtype):
+            inner = describe(signature, value) if not isinstance(value, float) else repr(value)
+            return f"{dtype.name}({inner})"
+        case int() | Sym() | Compound():
+            return signature.format(argument)
+        case InMemory():
+            return type(argument).__name__
+        case _:
+            return argument.name
+
+
+# ---- conversions ----
+
+
+def _cast(call: Call, cast: Cast, what: str) -> ir.Value:
+    source, wanted = cast.value, cast.dtype
+    if isinstance(source, float):
+        return _narrowed(call, ir.Constant(F64, source), wanted)
+    if isinstance(source, Scalar) and source.dtype.kind == "float":
+        return _narrowed(call, _float64(call, call.leaves(source)[0], source.dtype), wanted)
+    if isinstance(source, Scalar):
+        value = call.leaves(source)[0]
+        if source.dtype is wanted:
+            return value
+        if wanted.kind == "float" and source.dtype.kind != "int":
+            return _narrowed(call, call.emitter.builder.uitofp(value, F64), wanted)
+        number = call.wide(value, source, what)
+    else:
+        number = call.size(source, what)
+    if wanted.kind == "float":
+        return _narrowed(call, call.emitter.builder.sitofp(number, F64), wanted)
+    return _fitting(call, number, wanted, what)
+
+
+def _fitting(call: Call, number: ir.Value, wanted: DType, what: str) -> ir.Value:
+    """An i64 as an integer type that must have its value."""
+    e = call.emitter
+    low, high = _range(wanted)
+    flags = []
+    if wanted.kind != "int" or wanted.bits < 64:
+        flags.append(e.icmp("slt", number, e.const_i64(low)))
+    if wanted.bits < 64:
+        flags.append(e.icmp("sgt", number, e.const_i64(high)))
+    fault = Fault("ValueError", f"{literal(what)} does not fit {wanted.name}: got {{}}")
+    for flag in flags:
+        call.refuse(flag, fault, [number])
+    kind = _type(wanted)
+    return number if kind == I64 else e.builder.trunc(number, kind)
+
+
+def _float64(call: Call, value: ir.Value, dtype: DType) -> ir.Value:
+    """A float parameter as float64."""
+    if dtype in (Float16, BFloat16):
+        value = halves.widen(call.emitter, dtype, value)
+    return value if value.type == F64 else call.emitter.builder.fpext(value, F64)
+
+
+def _narrowed(call: Call, value: ir.Value, wanted: DType) -> ir.Value:
+    """A float64 as a float dtype, rounded once."""
+    if wanted.bits == 64:
+        return value
+    if wanted.bits == 32 and _type(wanted) == F32 and wanted.name == "float32":
+        return call.emitter.builder.fptrunc(value, F32)
+    return halves.narrow(call.emitter, wanted, value)

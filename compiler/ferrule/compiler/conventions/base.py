@@ -1,0 +1,390 @@
+"""What every calling convention builds on: the body under construction, and the values in it.
+
+The wrapper checks all arguments and calls a body, see `artefacts.Body`; a convention writes what
+the body does.  Its code runs straight through: `Call.require` and `Call.refuse` end the body where
+something went wrong, undoing first what `Call.undone` was told of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from llvmlite import ir
+
+from ferrule.compiler.allocation import ALLOCATE, failures
+from ferrule.compiler.artefacts import RAISED, DeviceCode, Fault, Part, literal
+from ferrule.compiler.cuda.launch import Launcher
+from ferrule.compiler.sizes import Sizes
+from ferrule.compiler.wrapper.leaves import first_slots, leaves_of
+from ferrule.runtime.abi import DeviceType
+from ferrule.runtime.links import Link
+from ferrule.runtime.llvm.emitter import LIKELY, UNLIKELY, Emitter
+from ferrule.runtime.llvm.layouts import DLTENSOR, I8, I32, I64, PTR, TENSOR_OBJECT
+from ferrule.specs import Condition, Data, Dim, Param, Signature, Sym, Tensor, ValueOf, symbols_of
+from ferrule.specs.conditions import Aligned, Comparison, Junction, Negation, Present
+from ferrule.specs.params import Scalar
+
+_ALLOCATE: Final = ir.FunctionType(I32, [PTR, PTR, PTR])
+_DONE: Final = ir.Constant(I32, 0)
+
+
+class CallingConvention(Protocol):
+    """How a body calls one thing: a kernel, a C function, …"""
+
+    @property
+    def when(self) -> Condition | None:
+        """Whether to call at all, as the sizes of a call decide; None for always."""
+        ...
+
+    def codes(self) -> Sequence[DeviceCode]:
+        """The kernels for GPUs that it launches."""
+        ...
+
+    def results(self) -> Sequence[Param]:
+        """What it gives back besides the tensors that the caller of `build` names."""
+        ...
+
+    def emit(self, call: Call) -> None:
+        """Write the call at the insertion point of `call.emitter`, and `call.give` its results.
+
+        Raises TypeError, ValueError or CompileError for what cannot be called so.
+        """
+        ...
+
+
+@dataclass(slots=True)
+class _Exit:
+    """Where the body goes on a failure: a block that gets the number of the fault."""
+
+    block: ir.Block
+    number: ir.PhiInstr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Entered:
+    """A launcher on the call's device."""
+
+    launcher: Launcher
+    device: ir.Value
+
+
+@dataclass(slots=True)
+class Call:
+    """The body under construction.
+
+    `device`: the ordinal of the GPU of the call, i32, -1 without one.  `values`: where the values
+    of a fault go.  `target` is where tensors without a device are: "cpu" or "cuda".
+    """
+
+    emitter: Emitter
+    signature: Signature
+    target: str
+    values: ir.Value
+    handles: ir.Value
+    device: ir.Value
+    given: Mapping[int, ir.Value]
+    symbols: Mapping[Sym, ir.Value]
+    faults: dict[Fault, int] = field(default_factory=dict)
+    parts: list[Part] = field(default_factory=list)
+    links: dict[Link, None] = field(default_factory=dict)
+    owned: int = 0
+    given_back: list[list[ir.Value]] = field(default_factory=list)
+    _made: list[tuple[Tensor, ir.Value]] = field(default_factory=list)
+    _exits: list[_Exit] = field(default_factory=list)
+    _launchers: dict[int, Launcher] = field(default_factory=dict)
+    _entered: dict[int, _Entered] = field(default_factory=dict)
+
+    # ---- values of the call ----
+
+    def leaves(self, param: Param) -> list[ir.Value]:
+        """The leaves of a parameter or of an item of one, with the types that `Body` documents.
+
+        Raises ValueError for what is in no parameter of the signature.
+        """
+        places = list(first_slots(self.signature.params))
+        found = [slot for each, slot in places if each is param]
+        found = found or [slot for each, slot in places if each == param]
+        if len(found) != 1:
+            which = "is in no parameter" if not found else "stands at several places"
+            raise ValueError(f"{_shown(param)} {which} of {self.signature}")
+        first = found[0]
+        return [self.given[first + i] for i in range(len(leaves_of(param)))]
+
+    def address(self, data: Data) -> ir.Value:
+        """The address of a tensor's data: a parameter's, a result's, a temporary's.
+
+        Null for an optional tensor that was not given.
+        """
+        made = next((at for tensor, at in self._made if tensor is data.tensor), None)
+        first = self.leaves(data.tensor)[0] if made is None else made
+        if data.offset == 0:
+            return first
+        offset = self.size(data.offset, f"the offset of {data.tensor.name}")
+        return self.emitter.index(first, I8, offset)
+
+    def size(self, dim: Dim, what: str, kind: str = "ValueError") -> ir.Value:
+        """The value of a size, i64; an error of this kind at the call where it has none.
+
+        `what` names it in that error.  Raises ValueError for a size of another signature.
+        """
+        self.check_known(dim, what)
+        fault = Fault(kind, f"{literal(what)} overflows 64 bits or divides by zero")
+        ranges = {
+            symbol: (-(1 << symbol.width - 1), (1 << symbol.width - 1) - 1)
+            for symbol in symbols_of(dim)
+            if symbol in self.symbols
+        }
+        symbols = {symbol: self.symbol(symbol, what) for symbol in symbols_of(dim)}
+        lowering = Sizes(self.emitter, symbols, ranges, lambda flag: self.refuse(flag, fault))
+        return lowering.lower(dim).value
+
+    def check_known(self, dim: Dim, what: str) -> None:
+        """Raises ValueError for a size that this signature cannot tell."""
+        for symbol in symbols_of(dim):
+            if symbol not in self.symbols and not isinstance(symbol.key, ValueOf):
+                raise ValueError(
+                    f"{what}: the symbol {symbol} is in no parameter of {self.signature}, so a "
+                    f"call does not tell its value"
+                )
+
+    def symbol(self, symbol: Sym, what: str) -> ir.Value:
+        """The value of a symbol, i64."""
+        if not isinstance(symbol.key, ValueOf):
+            return self.symbols[symbol]
+        param = next(
+            (each for each in self.signature.params if each.name == symbol.key.param), None
+        )
+        if not isinstance(param, Scalar) or param.dtype.kind == "float":
+            raise ValueError(f"{what}: {symbol} is no integer parameter of {self.signature}")
+        return self.wide(self.leaves(param)[0], param, what)
+
+    def wide(self, value: ir.Value, param: Scalar, what: str) -> ir.Value:
+        """An integer parameter, i64; an uint64 beyond that is a ValueError of the call."""
+        if param.dtype.bits < 64:
+            signed = param.dtype.kind == "int"
+            return getattr(self.emitter.builder, "sext" if signed else "zext")(value, I64)
+        if param.dtype.kind != "int":
+            message = f"{literal(what)}: {param.name} does not fit 64 bits with a sign"
+            beyond = self.emitter.icmp("slt", value, self.emitter.const_i64(0))
+            self.refuse(beyond, Fault("ValueError", message))
+        return value
+
+    def condition(self, condition: Condition) -> ir.Value:
+        """Whether a condition holds, i1."""
+        e = self.emitter
+        match condition:
+            case Comparison(op, lhs, rhs):
+                left, right = (self.size(side, "a size of a condition") for side in (lhs, rhs))
+                return e.icmp(op if op in ("eq", "ne") else f"s{op}", left, right)  # type: ignore[arg-type]
+            case Aligned(data, to):
+                bits = e.builder.ptrtoint(self.address(data), I64)
+                rest = e.binary("and", bits, e.const_i64(to - 1))
+                return e.icmp("eq", rest, e.const_i64(0))
+            case Present(param):
+                return e.icmp("ne", self.leaves(param)[0], ir.Constant(I8, 0))
+            case Negation(inner):
+                return e.not_(self.condition(inner))
+            case Junction(op, lhs, rhs):
+                return e.binary(op, self.condition(lhs), self.condition(rhs))
+
+    # ---- the ways on ----
+
+    @contextmanager
+    def where(self, condition: Condition | None) -> Iterator[None]:
+        """Emit code that runs where a condition holds, for None always."""
+        if condition is None:
+            yield
+            return
+        on, behind = self.emitter.block("when"), self.emitter.block("then")
+        self.emitter.cond_branch(self.condition(condition), on, behind)
+        self.emitter.at(on)
+        yield
+        self.emitter.branch(behind)
+        self.emitter.at(behind)
+
+    @contextmanager
+    def undone(self, undo: Callable[[bool], None]) -> Iterator[None]:
+        """Emit code behind which `undo` runs whether or not it fails; `undo` gets whether it went
+        well, and may fail itself where it did."""
+        way_out = _Exit(self.emitter.block("undo"))
+        self._exits.append(way_out)
+        yield
+        self._exits.pop()
+        undo(True)
+        on = self.emitter.block("undone")
+        self.emitter.branch(on)
+        self.emitter.at(way_out.block)
+        if way_out.number is None:
+            self.emitter.builder.unreachable()
+        else:
+            undo(False)
+            self.fail(way_out.number)
+        self.emitter.at(on)
+
+    def fail(self, number: ir.Value) -> None:
+        """Go where a failure goes, with the number of a fault or `RAISED`, i32."""
+        if not self._exits:
+            self.emitter.ret(number)
+            return
+        way_out, here = self._exits[-1], self.emitter.builder.block
+        if way_out.number is None:
+            with self.emitter.within(way_out.block):
+                way_out.number = self.emitter.builder.phi(I32, name="failed")
+        way_out.number.add_incoming(number, here)
+        self.emitter.branch(way_out.block)
+
+    def fault(self, fault: Fault) -> int:
+        """The number of a fault, from 1 on."""
+        return self.faults.setdefault(fault, len(self.faults) + 1)
+
+    def refuse(self, flag: ir.Value, fault: Fault, values: Sequence[ir.Value] = ()) -> None:
+        """End the call with a fault where a flag, i1, holds; its message shows these values."""
+        e = self.emitter
+        bad, on = e.block("refused"), e.block("fits")
+        e.cond_branch(flag, bad, on, UNLIKELY)
+        e.at(bad)
+        for position, value in enumerate(values):
+            e.store(value, e.index(self.values, I64, position))
+        self.fail(ir.Constant(I32, self.fault(fault)))
+        e.at(on)
+
+    def require(self, status: ir.Value, faults: Sequence[Fault]) -> None:
+        """End the call unless a status, i32, is 0: from 1 on it is the number of one of these
+        faults, whose values are where they belong, or it is `RAISED`."""
+        e = self.emitter
+        first, *_ = [self.fault(fault) for fault in faults]
+        bad, on = e.block("failed"), e.block("went.well")
+        e.cond_branch(e.icmp("eq", status, _DONE), on, bad, LIKELY)
+        e.at(bad)
+        number = e.binary("add", status, ir.Constant(I32, first - 1))
+        raised = ir.Constant(I32, RAISED)
+        self.fail(e.select(e.icmp("eq", status, raised), raised, number))
+        e.at(on)
+
+    # ---- tensors ----
+
+    def dltensor(self, tensor: Tensor, address: ir.Value | None = None) -> ir.Value:
+        """A DLTensor on the stack with the sizes and strides of a tensor, and its address.
+
+        `address` is that of its data where the call does not tell it.
+        """
+        e, rank = self.emitter, len(tensor.shape)
+        at = self.address(tensor.data) if address is None else address
+        arrays = []
+        for name, dims in (("shape", tensor.shape), ("strides", tensor.strides)):
+            array = e.alloca(I64, max(1, rank), name=name)
+            for axis, dim in enumerate(dims):
+                value = self.size(dim, f"{name}[{axis}] of {tensor.name}")
+                e.store(value, e.index(array, I64, axis))
+            arrays.append(array)
+        place = e.alloca(DLTENSOR, name=tensor.name)
+        for name, value in (
+            ("data", at),
+            ("device_type", e.const_i32(self.device_type(tensor))),
+            ("device_id", self.device_index(tensor)),
+            ("ndim", e.const_i32(rank)),
+            ("dtype", e.const_i32(tensor.dtype.dlpack)),
+            ("shape", arrays[0]),
+            ("strides", arrays[1]),
+            ("byte_offset", e.const_i64(0)),
+        ):
+            e.store_field(place, DLTENSOR, name, value)
+        return place
+
+    def device_type(self, tensor: Tensor) -> DeviceType:
+        """Where a tensor is."""
+        return DeviceType["CUDA" if (tensor.device or self.target) == "cuda" else "CPU"]
+
+    def device_index(self, tensor: Tensor) -> ir.Value:
+        """The ordinal of a tensor's device, i32."""
+        zero = ir.Constant(I32, 0)
+        if self.device_type(tensor) is not DeviceType.CUDA:
+            return zero
+        none = self.emitter.icmp("slt", self.device, zero)
+        return self.emitter.select(none, zero, self.device)
+
+    def allocate(self, tensor: Tensor) -> ir.Value:
+        """Make a tensor, which the body owns from here on; its address is known then."""
+        e, name = self.emitter, tensor.name
+        for axis, dim in enumerate(tensor.shape):
+            size = self.size(dim, f"shape[{axis}] of {name}")
+            fault = Fault(
+                "ValueError", f"Invalid shape[{axis}] of {name}, expected at least 0, got {{}}"
+            )
+            self.refuse(e.icmp("slt", size, e.const_i64(0)), fault, [size])
+        prototype = self.dltensor(tensor, e.null())
+        e.store_field(prototype, DLTENSOR, "strides", e.null())
+        place = e.index(self.handles, PTR, self.owned)
+        self.owned += 1
+        status = e.call(e.symbol(ALLOCATE, _ALLOCATE), [prototype, place, self.values])
+        self.require(status, failures(self.device_type(tensor).name.lower(), None))
+        handle = e.load(place, PTR, name=name)
+        data = e.load_field(handle, TENSOR_OBJECT, "dl.data")
+        offset = e.load_field(handle, TENSOR_OBJECT, "dl.byte_offset")
+        address = e.index(data, I8, offset)
+        self._made.append((tensor, address))
+        return address
+
+    # ---- results and what the code needs of others ----
+
+    def give(self, leaves: Sequence[ir.Value]) -> None:
+        """Give back one of the convention's `results`, as its leaves; in their order."""
+        self.given_back.append(list(leaves))
+
+    def part(self, part: Part) -> None:
+        """Code that becomes part of the object, whose function is `part.symbol` here."""
+        if part not in self.parts:
+            self.parts.append(part)
+
+    def link(self, link: Link) -> None:
+        """A symbol of another library that the code calls."""
+        self.links[link] = None
+
+    # ---- GPUs ----
+
+    def launcher(self, code: DeviceCode) -> tuple[Launcher, ir.Value]:
+        """The launcher of some kernels, on the call's device, and that device's ordinal.
+
+        It stands behind `entered`.
+        """
+        entered = self._entered[id(code)]
+        return entered.launcher, entered.device
+
+    def innermost_launcher(self) -> Launcher | None:
+        """That of the innermost `entered`, None outside of any."""
+        entered = next(reversed(self._entered.values()), None)
+        return None if entered is None else entered.launcher
+
+    @contextmanager
+    def entered(self, code: DeviceCode, stream: ir.Value | None = None) -> Iterator[None]:
+        """Emit code with the call's device current and these kernels loaded; nests."""
+        if id(code) in self._entered:
+            yield
+            return
+        from ferrule.compiler.cuda.faults import failures as cuda_failures
+        from ferrule.compiler.cuda.images import images_of
+
+        name = self.signature.name
+        launcher = self._launchers.get(id(code))
+        if launcher is None:
+            launcher = Launcher(self.emitter, images_of(code), code.kernels)
+            self._launchers[id(code)] = launcher
+        status, token, device = launcher.enter(self.device, self.values, stream)
+        self.require(status, cuda_failures(f"at the start of {name}", None))
+
+        def leave(well: bool) -> None:
+            left = launcher.leave(token, self.values if well else None)
+            if well:
+                self.require(left, cuda_failures(f"at the end of {name}", None))
+
+        with self.undone(leave):
+            self._entered[id(code)] = _Entered(launcher, device)
+            yield
+            del self._entered[id(code)]
+
+
+def _shown(param: Param) -> str:
+    return f"{type(param).__name__} {param.name!r}"

@@ -1,0 +1,271 @@
+"""Launches of kernels for NVIDIA GPUs that somebody else compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Final
+
+from llvmlite import ir
+
+from ferrule.compiler.artefacts import DeviceCode, Fault, literal
+from ferrule.compiler.conventions.arguments import (
+    Argument,
+    check_argument,
+    describe,
+    in_memory,
+    parameters,
+)
+from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.cuda.attributes import Asked
+from ferrule.compiler.cuda.driver import SHARED_BY_DEFAULT
+from ferrule.compiler.cuda.faults import failures
+from ferrule.compiler.cuda.launch import Large
+from ferrule.compiler.cuda.limits import (
+    BLOCK_LIMITS,
+    CLUSTER_LIMIT,
+    GRID_LIMITS,
+    MAX_THREADS,
+    SMEM_LIMIT,
+)
+from ferrule.runtime.llvm.layouts import I32
+from ferrule.specs import Condition, Dim, Param
+from ferrule.specs.conditions import checked_condition
+from ferrule.specs.expr import is_dim
+from ferrule.specs.params import EnvStream, Stream
+
+_AXES: Final = "xyz"
+
+Sizes = tuple[Dim, Dim, Dim]
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class CudaLaunch:
+    """Launches a kernel of some device code, with these parameters, in this order.
+
+        CudaLaunch(code, "add", [sig["x"].data, sig["y"].data, n], grid=ceil_div(n, 256), block=256)
+
+    `params` are arguments as `arguments` lists them; what they take is compared with what the
+    kernel takes when the function is built.  `grid`, `block` and `cluster` are one to three sizes,
+    `smem` the dynamic shared memory of a block in bytes.  `stream` is a parameter that is one; by
+    default it is the caller's current stream.  `cooperative`: all blocks run at the same time;
+    `use_pdl`: it may begin before the kernel before it on the stream has ended (programmatic
+    dependent launch); `priority`: as of streams, the lower the sooner; `preferred_smem_carveout`:
+    the part of an SM's memory that is to be shared memory, in percent.  An empty grid launches
+    nothing.  Sizes beyond CUDA's limits are a LaunchError of the call.
+
+    Raises TypeError for what is no size and no argument, ValueError for a number of sizes other
+    than 1 to 3 and constants beyond the limits.
+    """
+
+    code: DeviceCode
+    kernel: str
+    params: tuple[Argument, ...]
+    grid: Sizes
+    block: Sizes
+    smem: Dim
+    cluster: Sizes | None
+    stream: Param | None
+    cooperative: bool
+    use_pdl: bool
+    priority: Dim | None
+    preferred_smem_carveout: int | None
+    when: Condition | None
+
+    def __init__(
+        self,
+        code: DeviceCode,
+        kernel: str,
+        params: Sequence[Argument],
+        grid: Dim | Sequence[Dim],
+        block: Dim | Sequence[Dim],
+        smem: Dim = 0,
+        *,
+        cluster: Dim | Sequence[Dim] | None = None,
+        stream: Param | None = None,
+        cooperative: bool = False,
+        use_pdl: bool = False,
+        priority: Dim | None = None,
+        preferred_smem_carveout: int | None = None,
+        when: Condition | None = None,
+    ) -> None:
+        put = object.__setattr__
+        for position, param in enumerate(params):
+            check_argument(param, f"CudaLaunch: parameter #{position} of {kernel}")
+        if stream is not None and not isinstance(stream, (Stream, EnvStream)):
+            raise TypeError(f"CudaLaunch: stream must be a stream parameter, but got {stream!r}")
+        for name, value in (("smem", smem), ("priority", priority)):
+            if value is not None and not is_dim(value):
+                raise TypeError(f"CudaLaunch: {name} must be a size, but got {value!r}")
+        put(self, "code", code)
+        put(self, "kernel", kernel)
+        put(self, "params", tuple(params))
+        put(self, "grid", _three("grid", grid, [(0, limit) for limit in GRID_LIMITS]))
+        put(self, "block", _three("block", block, [(1, limit) for limit in BLOCK_LIMITS]))
+        put(self, "smem", smem)
+        clusters = None if cluster is None else _three("cluster", cluster, [(1, CLUSTER_LIMIT)] * 3)
+        put(self, "cluster", clusters)
+        put(self, "stream", stream)
+        put(self, "cooperative", bool(cooperative))
+        put(self, "use_pdl", bool(use_pdl))
+        put(self, "priority", priority)
+        put(self, "preferred_smem_carveout", preferred_smem_carveout)
+        put(self, "when", None if when is None else checked_condition(when))
+        _check_threads(self.block)
+
+    def codes(self) -> tuple[DeviceCode, ...]:
+        """See `CallingConvention`."""
+        return (self.code,)
+
+    def results(self) -> tuple[Param, ...]:
+        """See `CallingConvention`."""
+        return ()
+
+    def emit(self, call: Call) -> None:
+        """See `CallingConvention`."""
+        self._check(call)
+        grid = self._sizes(call, "grid", self.grid, [(0, limit) for limit in GRID_LIMITS])
+        block = self._sizes(call, "block", self.block, [(1, limit) for limit in BLOCK_LIMITS])
+        self._require_product(call, "threads a block", "block", self.block, block)
+        smem = self._smem(call)
+        asked = self._asked(call, grid)
+        stream = None if self.stream is None else call.leaves(self.stream)[0]
+        with call.entered(self.code, stream):
+            launcher, device = call.launcher(self.code)
+            places = [place for i, _ in enumerate(self.params) for place in self._place(call, i)]
+            status = launcher.launch(
+                self.kernel,
+                grid,
+                block,
+                smem,
+                launcher.current_stream(device) if stream is None else stream,
+                places,
+                call.values,
+                self._large(device),
+                asked,
+            )
+            call.require(status, failures(f"in the launch of {self.kernel}", None))
+
+    def _place(self, call: Call, position: int) -> list[ir.Value]:
+        what = f"parameter #{position} of {self.kernel}"
+        return in_memory(call, self.params[position], what)
+
+    def packed(self, call: Call) -> list[tuple[int, str]]:
+        """The bytes of each parameter as the list has them, and what it is."""
+        names = call.signature
+        return [
+            (size, describe(names, argument))
+            for argument in self.params
+            for size, _ in parameters(argument)
+        ]
+
+    def _check(self, call: Call) -> None:
+        if self.kernel not in self.code.kernels:
+            known = ", ".join(self.code.kernels)
+            raise ValueError(f"there is no kernel {self.kernel!r} in the code, which has {known}")
+        check = getattr(self.code, "check_launch", None)
+        if check is not None:
+            check(self.kernel, self.packed(call), self.block, self.cluster)
+
+    def _sizes(
+        self, call: Call, what: str, sizes: Sizes, limits: Sequence[tuple[int, int]]
+    ) -> list[ir.Value]:
+        """Three i64, each within its limits."""
+        rows = zip(_AXES, sizes, limits, strict=True)
+        return [self._size(call, f"{what} {axis}", size, each) for axis, size, each in rows]
+
+    def _size(self, call: Call, name: str, size: Dim, limits: tuple[int, int]) -> ir.Value:
+        smallest, largest = limits
+        head = f"Invalid launch of {self.kernel}: "
+        value = call.size(size, f"{head}{name}", "LaunchError")
+        if isinstance(size, int):
+            return value
+        message = f"{literal(head)}expected {name} to be in [{smallest}, {largest}], but got {{}}"
+        e, fault = call.emitter, Fault("LaunchError", message)
+        below = e.icmp("slt", value, e.const_i64(smallest))
+        above = e.icmp("sgt", value, e.const_i64(largest))
+        call.refuse(e.binary("or", below, above), fault, [value])
+        return value
+
+    def _require_product(
+        self, call: Call, what: str, name: str, dims: Sizes, sizes: Sequence[ir.Value]
+    ) -> None:
+        """At most as many threads or blocks as there can be."""
+        if all(isinstance(dim, int) for dim in dims):
+            return
+        most = MAX_THREADS if name == "block" else CLUSTER_LIMIT
+        message = (
+            f"Invalid launch of {literal(self.kernel)}: expected at most {most} {what}, "
+            f"but got {{}} ({name} {{}}, {{}}, {{}})"
+        )
+        e, (x, y, z) = call.emitter, sizes
+        count = e.binary("mul", e.binary("mul", x, y), z)
+        many = e.icmp("sgt", count, e.const_i64(most))
+        call.refuse(many, Fault("LaunchError", message), [count, x, y, z])
+
+    def _smem(self, call: Call) -> ir.Value:
+        if isinstance(self.smem, int):
+            return ir.Constant(I32, self.smem)
+        value = self._size(call, "smem", self.smem, (0, SMEM_LIMIT))
+        return call.emitter.builder.trunc(value, I32)
+
+    def _large(self, device: ir.Value) -> Large | None:
+        static = getattr(self.code, "static_smem", lambda kernel: 0)(self.kernel)
+        if isinstance(self.smem, int) and self.smem + static <= SHARED_BY_DEFAULT:
+            return None
+        return Large(device, static)
+
+    def _asked(self, call: Call, grid: Sequence[ir.Value]) -> Asked:
+        e, cluster, priority = call.emitter, None, None
+        if self.cluster is not None:
+            limits = [(1, CLUSTER_LIMIT)] * 3
+            sizes = self._sizes(call, "cluster", self.cluster, limits)
+            self._require_product(call, "blocks a cluster", "cluster", self.cluster, sizes)
+            self._require_whole(call, grid, sizes)
+            x, y, z = (e.builder.trunc(size, I32) for size in sizes)
+            cluster = (x, y, z)
+        if self.priority is not None:
+            priority = e.builder.trunc(call.size(self.priority, "the priority"), I32)
+        carveout = self.preferred_smem_carveout
+        return Asked(cluster, self.cooperative, self.use_pdl, priority, carveout)
+
+    def _require_whole(
+        self, call: Call, grid: Sequence[ir.Value], cluster: Sequence[ir.Value]
+    ) -> None:
+        """A grid of whole clusters."""
+        assert self.cluster is not None
+        e = call.emitter
+        for axis, blocks, size, known in zip(_AXES, grid, cluster, self.cluster, strict=True):
+            if known == 1:
+                continue
+            message = (
+                f"Invalid launch of {literal(self.kernel)}: expected grid {axis} to be a multiple "
+                f"of cluster {axis}, {{}}, but got {{}}"
+            )
+            rest = e.binary("srem", blocks, size)
+            partial = e.icmp("ne", rest, e.const_i64(0))
+            call.refuse(partial, Fault("LaunchError", message), [size, blocks])
+
+
+def _three(name: str, sizes: Dim | Sequence[Dim], limits: Sequence[tuple[int, int]]) -> Sizes:
+    given = tuple(sizes) if isinstance(sizes, (tuple, list)) else (sizes,)
+    if not 1 <= len(given) <= 3:
+        raise ValueError(f"CudaLaunch: {name} takes 1 to 3 sizes, but got {len(given)}")
+    for axis, size, (smallest, largest) in zip(_AXES, given, limits, strict=False):
+        if not is_dim(size):
+            raise TypeError(f"CudaLaunch: {name} {axis} must be a size, but got {size!r}")
+        if isinstance(size, int) and not smallest <= size <= largest:
+            raise ValueError(
+                f"CudaLaunch: {name} {axis} must be in [{smallest}, {largest}], but got {size}"
+            )
+    x, y, z = [*given, 1, 1][:3]
+    return x, y, z
+
+
+def _check_threads(block: Sizes) -> None:
+    known = [size for size in block if isinstance(size, int)]
+    if prod(known) > MAX_THREADS:
+        raise ValueError(
+            f"CudaLaunch: a block has at most {MAX_THREADS} threads, but {block} has {prod(known)}"
+        )

@@ -1,0 +1,161 @@
+"""Several calls in one function: one after the other, or the first of them that fits."""
+
+from __future__ import annotations
+
+import collections.abc
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+from ferrule.compiler.artefacts import DeviceCode, Fault, literal
+from ferrule.compiler.conventions.base import Call, CallingConvention
+from ferrule.runtime.llvm.layouts import I32
+from ferrule.specs import Condition, Param, Tensor
+from ferrule.specs.conditions import checked_condition, format_condition
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Sequence:
+    """Calls in order, each where its `when` holds.
+
+        Sequence([first, second], temporaries=[partial])
+
+    `temporaries` are tensors with memory of their own, of the caller's allocator, until the last
+    call has been made; nothing is in them at first.  On a GPU that is safe behind asynchronous
+    launches with allocators that follow the stream's order, as torch's does; `.data` of one is
+    their address.
+    """
+
+    steps: tuple[CallingConvention, ...]
+    temporaries: tuple[Tensor, ...]
+    when: Condition | None
+
+    def __init__(
+        self,
+        steps: collections.abc.Sequence[CallingConvention],
+        *,
+        temporaries: collections.abc.Sequence[Tensor] = (),
+        when: Condition | None = None,
+    ) -> None:
+        object.__setattr__(self, "steps", _checked_steps("Sequence", steps))
+        object.__setattr__(self, "temporaries", tuple(temporaries))
+        object.__setattr__(self, "when", None if when is None else checked_condition(when))
+        for tensor in self.temporaries:
+            if not isinstance(tensor, Tensor):
+                raise TypeError(f"Sequence: a temporary is a Tensor, but got {tensor!r}")
+
+    def codes(self) -> tuple[DeviceCode, ...]:
+        """See `CallingConvention`."""
+        return _codes(self.steps)
+
+    def results(self) -> tuple[Param, ...]:
+        """See `CallingConvention`; only a step that is always made can give something back."""
+        for step in self.steps:
+            if step.when is not None and step.results():
+                raise ValueError(
+                    "Sequence: a call that depends on a condition can give nothing back, for "
+                    "otherwise there would be no value: write to a tensor of `results` instead"
+                )
+        return tuple(result for step in self.steps for result in step.results())
+
+    def emit(self, call: Call) -> None:
+        """See `CallingConvention`."""
+        for tensor in self.temporaries:
+            call.allocate(tensor)
+        codes = {id(code): code for step in self.steps for code in step.codes()}
+        with ExitStack() as opened:
+            if len(codes) == 1:
+                opened.enter_context(call.entered(next(iter(codes.values()))))
+            for step in self.steps:
+                with call.where(step.when):
+                    step.emit(call)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class FirstOf:
+    """The first of several calls whose `when` holds; a ValueError of the call where none does.
+
+    FirstOf([CudaLaunch(…, when=divisible(n, 4)), CudaLaunch(…)])
+    """
+
+    choices: tuple[CallingConvention, ...]
+    when: Condition | None
+
+    def __init__(
+        self,
+        choices: collections.abc.Sequence[CallingConvention],
+        *,
+        when: Condition | None = None,
+    ) -> None:
+        object.__setattr__(self, "choices", _checked_steps("FirstOf", choices))
+        object.__setattr__(self, "when", None if when is None else checked_condition(when))
+        for position, choice in enumerate(self.choices[:-1]):
+            if choice.when is None:
+                raise ValueError(
+                    f"FirstOf: choice #{position} has no condition, so those behind it are never "
+                    f"taken: give it a `when`, or put it last"
+                )
+
+    def codes(self) -> tuple[DeviceCode, ...]:
+        """See `CallingConvention`."""
+        return _codes(self.choices)
+
+    def results(self) -> tuple[Param, ...]:
+        """See `CallingConvention`."""
+        if any(choice.results() for choice in self.choices):
+            raise ValueError(
+                "FirstOf: a choice can give nothing back: write to a tensor of `results` instead"
+            )
+        return ()
+
+    def emit(self, call: Call) -> None:
+        """See `CallingConvention`."""
+        e = call.emitter
+        done = e.block("chosen")
+        for choice in self.choices:
+            if choice.when is None:
+                choice.emit(call)
+                e.branch(done)
+                break
+            on, other = e.block("choice"), e.block("other")
+            e.cond_branch(call.condition(choice.when), on, other)
+            e.at(on)
+            choice.emit(call)
+            e.branch(done)
+            e.at(other)
+        else:
+            call.fail(ir.Constant(I32, call.fault(self._none(call))))
+        e.at(done)
+
+    def _none(self, call: Call) -> Fault:
+        names = call.signature.symbols
+        wanted = "; or ".join(
+            format_condition(choice.when, names)
+            for choice in self.choices
+            if choice.when is not None
+        )
+        message = f"{call.signature.name} has no code for these sizes: expected {wanted}"
+        return Fault("ValueError", literal(message))
+
+
+def _checked_steps(
+    what: str, steps: collections.abc.Sequence[CallingConvention]
+) -> tuple[CallingConvention, ...]:
+    checked = tuple(steps)
+    if not checked:
+        raise ValueError(f"{what}: expected at least one call")
+    for position, step in enumerate(checked):
+        if not (hasattr(step, "emit") and hasattr(step, "codes")):
+            raise TypeError(f"{what}: #{position} is no calling convention: {step!r}")
+    return checked
+
+
+def _codes(steps: collections.abc.Sequence[CallingConvention]) -> tuple[DeviceCode, ...]:
+    return tuple(dict.fromkeys(_each_code(steps)))
+
+
+def _each_code(steps: collections.abc.Sequence[CallingConvention]) -> Iterator[DeviceCode]:
+    for step in steps:
+        yield from step.codes()

@@ -1,0 +1,168 @@
+"""A tensor map as an argument: the `CUtensorMap` of a tensor, encoded on the call.
+
+    TensorMap(sig["x"], box=(128, 64), swizzle="128B")
+
+A kernel takes it as `const __grid_constant__ CUtensorMap`: 128 bytes, aligned to 64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from ferrule.compiler.cuda.tensormaps import (
+    ALIGN,
+    BYTES,
+    MAX_SIZE,
+    STRIDE_LIMIT,
+    DataType,
+    Interleave,
+    L2Promotion,
+    OobFill,
+    Swizzle,
+    Tiling,
+    data_type,
+    encoding_faults,
+    innermost_first,
+    named,
+)
+from ferrule.specs import Dim, DType, Tensor, as_dtype
+from ferrule.specs.expr import is_dim, make
+
+if TYPE_CHECKING:
+    from llvmlite import ir
+
+    from ferrule.compiler.conventions.base import Call
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class TensorMap:
+    """The map of a tensor that bulk tensor copies of `box` elements use.
+
+    `box`, `element_strides`, `shape` and `strides` (in elements) are in the order of the tensor's
+    dims; the latter two are the tensor's own by default, others are those of a view of its memory.
+    In the map the dims stand in the driver's order: first the one whose stride is 1, the last one
+    of the tensor where several have it, then the others from the last to the first.  So of a
+    row-major tensor they are reversed, and the kernel's coordinates with them.
+
+    `interleave`: "none", "16B" or "32B".  `swizzle`: "none", "32B", "64B" or "128B", or of the
+    architectures since sm_100 "128B_ATOM_32B", "128B_ATOM_32B_FLIP_8B" or "128B_ATOM_64B".
+    `l2_promotion`: "none", "64B", "128B" or "256B".  `oob_fill`, what is outside of the tensor:
+    "zero" or "nan".  `dtype`: another name for elements of the same size, TFloat32 of float32.
+
+    Raises TypeError for what is no tensor or no size, ValueError for what breaks the rules of
+    `cuTensorMapEncodeTiled` and for a tensor of which no dim is known to have stride 1.  What only
+    the call tells is a ValueError there, and what the driver refuses a CudaError.  A tensor without
+    elements gets a map of zeros, which no copy may use.
+    """
+
+    tensor: Tensor
+    shape: tuple[Dim, ...]
+    strides: tuple[Dim, ...]
+    order: tuple[int, ...]
+    tiling: Tiling
+    size: ClassVar[int] = BYTES
+    align: ClassVar[int] = ALIGN
+
+    def __init__(
+        self,
+        tensor: Tensor,
+        box: Sequence[int],
+        element_strides: Sequence[int] | None = None,
+        *,
+        shape: Sequence[Dim] | None = None,
+        strides: Sequence[Dim] | None = None,
+        interleave: str = "none",
+        swizzle: str = "none",
+        l2_promotion: str = "none",
+        oob_fill: str = "zero",
+        dtype: DType | str | None = None,
+    ) -> None:
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"TensorMap: expected a tensor of the signature, but got {tensor!r}")
+        put, name = object.__setattr__, tensor.name
+        if (shape is None) != (strides is None):
+            raise ValueError(f"TensorMap of {name}: shape and strides go together")
+        sizes = _dims(name, "shape", tensor.shape if shape is None else shape)
+        steps = _dims(name, "strides", tensor.strides if strides is None else strides)
+        _require_rank(name, sizes, strides=steps, box=box, element_strides=element_strides)
+        try:
+            order = innermost_first(steps)
+            tiling = Tiling(
+                _data_type(tensor, dtype),
+                tuple(box[dim] for dim in order),
+                tuple(element_strides[dim] for dim in order) if element_strides else (),
+                named(Interleave, "interleave", interleave),
+                named(Swizzle, "swizzle", swizzle),
+                named(L2Promotion, "l2_promotion", l2_promotion),
+                named(OobFill, "oob_fill", oob_fill),
+            )
+        except ValueError as error:
+            raise ValueError(f"TensorMap of {name}: {error}") from None
+        put(self, "tensor", tensor)
+        put(self, "shape", sizes)
+        put(self, "strides", steps)
+        put(self, "order", order)
+        put(self, "tiling", tiling)
+        self._check_constants()
+
+    @property
+    def byte_strides(self) -> tuple[Dim, ...]:
+        """Those of all dims but the innermost one, as the driver takes them."""
+        itemsize = self.tiling.dtype.itemsize
+        return tuple(make("mul", self.strides[dim], itemsize) for dim in self.order[1:])
+
+    def store(self, call: Call, place: ir.Value, what: str) -> None:
+        """See `InMemory`.  Raises ValueError where nothing is launched."""
+        launcher = call.innermost_launcher()
+        if launcher is None:
+            raise ValueError(f"{what}: only the launch of a kernel can be given a TensorMap")
+        name = self.tensor.name
+        sizes = [call.size(self.shape[dim], f"shape[{dim}] of {name}") for dim in self.order]
+        outer = zip(self.order[1:], self.byte_strides, strict=True)
+        strides = [call.size(stride, f"strides[{dim}] of {name}") for dim, stride in outer]
+        address = call.address(self.tensor.data)
+        given = (self.tiling, place, address, sizes, strides, call.values)
+        encoded = launcher.encode_tensor_map(*given)
+        where = f"in the call of {call.signature.name}"
+        call.require(encoded, encoding_faults(self.tiling, name, where, None))
+
+    def _check_constants(self) -> None:
+        """What is wrong with every call is wrong when the function is built."""
+        name, unit = self.tensor.name, self.tiling.alignment
+        for stride in self.byte_strides:
+            if isinstance(stride, int) and (stride % unit or not 0 <= stride < STRIDE_LIMIT):
+                raise ValueError(
+                    f"TensorMap of {name}: a stride is {stride} bytes, but wanted multiples of "
+                    f"{unit} less than 2**40"
+                )
+        for size in self.shape:
+            if isinstance(size, int) and size > MAX_SIZE:
+                raise ValueError(f"TensorMap of {name}: {size} elements along a dim, at most 2**32")
+
+
+def _dims(name: str, what: str, dims: Sequence[Dim]) -> tuple[Dim, ...]:
+    for dim in dims:
+        if not is_dim(dim):
+            raise TypeError(f"TensorMap of {name}: {what} must be sizes, but got {dim!r}")
+    return tuple(dims)
+
+
+def _require_rank(
+    name: str, sizes: tuple[Dim, ...], **lists: Sequence[Dim] | Sequence[int] | None
+) -> None:
+    for what, given in lists.items():
+        if given is not None and len(given) != len(sizes):
+            raise ValueError(
+                f"TensorMap of {name}: wanted {len(sizes)} of {what}, but got {len(given)}"
+            )
+
+
+def _data_type(tensor: Tensor, dtype: DType | str | None) -> DataType:
+    wanted = tensor.dtype if dtype is None else as_dtype(dtype)
+    if wanted.bits != tensor.dtype.bits:
+        raise ValueError(
+            f"{wanted.name} is no name for elements of {tensor.dtype.name}: sizes differ"
+        )
+    return data_type(wanted)

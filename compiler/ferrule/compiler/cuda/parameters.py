@@ -1,0 +1,206 @@
+"""What a kernel takes, as its binary says, and whether a launch gives that.
+
+A launch hands the driver a list of addresses and nothing more: a parameter too few, too many or of
+another size is no error there, and the kernel reads what it finds.  So the list is compared here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from math import prod
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from ferrule.compiler.errors import CompileError, Diagnostic
+
+if TYPE_CHECKING:
+    from ferrule.compiler.artefacts import DeviceCode
+    from ferrule.specs import Dim
+
+Dims: TypeAlias = "tuple[int, int, int]"
+
+_POINTER: Final = 8
+_BY_SIZE: Final = {1: "int8", 2: "int16", 4: "int32", 8: "int64"}
+
+
+@dataclass(frozen=True, slots=True)
+class KernelParameter:
+    """A parameter: where it is in the parameter space, its size, both in bytes.
+
+    `align` is None where the binary does not say it: a cubin does not.
+    """
+
+    offset: int
+    size: int
+    align: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KernelParameters:
+    """What a binary for one architecture says of a kernel.
+
+    `required_block` is the only block that it may be launched with (PTX's `.reqntid`), `max_block`
+    one whose number of threads is the most (`.maxntid`), `cluster` the blocks of its clusters
+    (`.reqnctapercluster`); None where it says nothing.  `static_shared` is its static shared memory
+    in bytes, of PTX what the text shows.  `registers` is known of a cubin alone.
+    """
+
+    kernel: str
+    arch: str
+    parameters: tuple[KernelParameter, ...]
+    required_block: Dims | None = None
+    max_block: Dims | None = None
+    cluster: Dims | None = None
+    static_shared: int = 0
+    registers: int | None = None
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The bytes of each parameter."""
+        return tuple(parameter.size for parameter in self.parameters)
+
+    @property
+    def size(self) -> int:
+        """The bytes of all parameters, with what lies between them."""
+        if not self.parameters:
+            return 0
+        return self.parameters[-1].offset + self.parameters[-1].size
+
+    def __str__(self) -> str:
+        return f"kernel {self.kernel} of {self.arch}"
+
+
+def unknown_kernel(name: str, known: Sequence[str]) -> CompileError:
+    """The error for a kernel that a binary does not have."""
+    near = [each for each in known if name and name in each]
+    return CompileError(
+        Diagnostic(
+            f"there is no kernel {name!r} in the device code",
+            expected=", ".join(known) or "the device code has no kernel at all",
+            hint=f"did you mean {near[0]}?" if len(near) == 1 else None,
+        )
+    )
+
+
+def check_parameters(
+    code: DeviceCode, kernel: str, packed: Sequence[tuple[int, str]]
+) -> KernelParameters:
+    """What the kernel takes, if these are its parameters: the bytes of each, and what it is.
+
+    CompileError with every difference, with sizes and what to write; for a kernel that is not
+    there, with those that are.
+    """
+    found = code.parameters(kernel)
+    _check_packed(found, packed)
+    return found
+
+
+def _check_packed(kernel: KernelParameters, packed: Sequence[tuple[int, str]]) -> None:
+    given = [size for size, _ in packed]
+    if given == list(kernel.sizes):
+        return
+    raise CompileError(
+        Diagnostic(
+            f"{kernel} takes {_counted(kernel.sizes)}, but the list has {_counted(given)}",
+            expected=_table(kernel),
+            hint=_hint(kernel.sizes, given),
+            notes=tuple(_differences(kernel.sizes, packed)),
+        )
+    )
+
+
+def check_launch(
+    kernel: KernelParameters, block: Sequence[Dim] | None, cluster: Sequence[Dim] | None
+) -> None:
+    """CompileError where the kernel cannot be launched so, as far as the sizes are constant."""
+    if block is not None:
+        _check_block(kernel, block)
+    if cluster is not None and kernel.cluster is not None and _differ(cluster, kernel.cluster):
+        raise CompileError(
+            Diagnostic(
+                f"{kernel} was compiled for clusters of {_dims(kernel.cluster)} blocks, but the "
+                f"launch asks for {_dims(cluster)}",
+                hint=f"write cluster={kernel.cluster}, or leave it away",
+            )
+        )
+
+
+def _check_block(kernel: KernelParameters, block: Sequence[Dim]) -> None:
+    wanted, most = kernel.required_block, kernel.max_block
+    if wanted is not None and _differ(block, wanted):
+        raise CompileError(
+            Diagnostic(
+                f"{kernel} was compiled for blocks of {_dims(wanted)} threads (reqntid), but the "
+                f"launch has blocks of {_dims(block)}",
+                hint=f"write block={wanted}",
+            )
+        )
+    threads = prod(size for size in block if isinstance(size, int))
+    if most is not None and threads > prod(most):
+        raise CompileError(
+            Diagnostic(
+                f"{kernel} was compiled for blocks of {prod(most)} threads at most (maxntid), but "
+                f"the launch has blocks of {_dims(block)}, {threads} threads",
+                hint="launch smaller blocks, or compile the kernel for larger ones",
+            )
+        )
+
+
+def _differ(sizes: Sequence[Dim], wanted: Dims) -> bool:
+    return any(
+        isinstance(size, int) and size != each for size, each in zip(sizes, wanted, strict=True)
+    )
+
+
+def _dims(dims: Sequence[Dim]) -> str:
+    return f"({', '.join(map(str, dims))})"
+
+
+def _counted(sizes: Sequence[int]) -> str:
+    if not sizes:
+        return "no parameters"
+    many = "parameter" if len(sizes) == 1 else "parameters"
+    return f"{len(sizes)} {many} of {', '.join(map(str, sizes))} bytes"
+
+
+def _table(kernel: KernelParameters) -> str:
+    rows = (
+        f"#{number}: {each.size} bytes at {each.offset}"
+        for number, each in enumerate(kernel.parameters)
+    )
+    return "; ".join(rows) or "no parameters"
+
+
+def _differences(wanted: Sequence[int], packed: Sequence[tuple[int, str]]) -> Iterator[str]:
+    given = [size for size, _ in packed]
+    matcher = SequenceMatcher(None, wanted, given, autojunk=False)
+    for kind, start, end, first, last in matcher.get_opcodes():
+        if kind == "equal":
+            continue
+        both = min(end - start, last - first)
+        for number in range(both):
+            size, what = packed[first + number]
+            yield f"#{start + number} is {what} of {size} bytes, wanted {wanted[start + number]}"
+        for number in range(start + both, end):
+            yield f"#{number}, {wanted[number]} bytes, is missing"
+        for size, what in packed[first + both : last]:
+            yield f"{what}, {size} bytes, is too much"
+
+
+def _hint(wanted: Sequence[int], given: Sequence[int]) -> str | None:
+    rest = wanted[len(given) :]
+    if rest and list(wanted[: len(given)]) == list(given) and set(rest) == {_POINTER}:
+        nulls = ", ".join(["conventions.NULL"] * len(rest))
+        return (
+            f"compilers add hidden pointers at the end: where these are such, and are not used, "
+            f"end the list with {nulls}"
+        )
+    if len(wanted) == len(given):
+        first = next(size for size, other in zip(wanted, given, strict=True) if size != other)
+        if first in _BY_SIZE:
+            return (
+                f"convert a number to the kernel's type, such as conventions.cast(value, "
+                f'"{_BY_SIZE[first]}") for {first} bytes'
+            )
+    return None

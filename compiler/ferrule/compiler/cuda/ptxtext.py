@@ -1,0 +1,186 @@
+"""Reads PTX text as far as a launch needs it: version, target, kernels and their parameters.
+
+From the PTX ISA: ".version", ".target", ".entry", "Kernel Function Parameter Attributes", the
+performance-tuning and cluster directives, and ".shared".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Final
+
+from ferrule.compiler.cuda.parameters import Dims, KernelParameter, KernelParameters
+from ferrule.runtime.elf import ObjectFileError, check_magic
+
+_SKIPPED: Final = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
+_VERSION: Final = re.compile(r"^\s*\.version\s+(\d+)\.(\d+)", re.MULTILINE)
+_TARGET: Final = re.compile(r"^\s*\.target\s+(sm_\d+[af]?)\b", re.MULTILINE)
+_NAME: Final = r"[A-Za-z_$%][\w$]*"
+_ENTRY: Final = re.compile(
+    rf"(?:(\.extern)\s+|\.visible\s+|\.weak\s+)?\.entry\s+({_NAME})\s*(?:\(([^)]*)\))?([^{{;(]*)([{{;])"
+)
+_PARAM: Final = re.compile(
+    rf"\.param\s+(?P<attributes>(?:\.[A-Za-z]\w*(?:\s+\d+)?\s*)+)\s{_NAME}\s*(?P<array>(?:\[\s*\d*\s*\]\s*)*)"
+)
+_SHARED: Final = re.compile(
+    r"(\.extern\s+)?\.shared\s+(?P<attributes>(?:\.[A-Za-z]\w*(?:\s+\d+)?\s*)+)\s(?P<names>[^;{}]*)"
+)
+_VARIABLE: Final = re.compile(rf"({_NAME})\s*((?:\[\s*\d*\s*\]\s*)*)")
+_DIRECTIVE: Final = re.compile(r"\.(reqntid|maxntid|reqnctapercluster)\s+([\d\s,]+)")
+_ALIGN: Final = re.compile(r"\.align\s+(\d+)")
+_TYPE: Final = re.compile(r"\.(v2|v4)\b|\.([busf]|bf)(8|16|32|64|128)(x2)?\b")
+_OPAQUE: Final = re.compile(r"\.(?:texref|samplerref|surfref)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Ptx:
+    """What a text says: version of PTX, architecture, and its kernels in the text's order."""
+
+    version: tuple[int, int]
+    arch: str
+    kernels: tuple[KernelParameters, ...]
+
+
+def read_ptx(text: str) -> Ptx:
+    """Read PTX.  ObjectFileError, a ValueError, for what is none or is cut off."""
+    text = _SKIPPED.sub(lambda found: found[0] if found[0][0] == '"' else " ", text)
+    version, target = _VERSION.search(text), _TARGET.search(text)
+    if version is None or target is None:
+        raise ObjectFileError(f"wanted PTX text, with .version and .target, got {_what(text)}")
+    plain = re.sub(r'"(?:\\.|[^"\\\n])*"', '""', text)
+    if plain.count("{") != plain.count("}"):
+        raise ObjectFileError(
+            f"the PTX is cut off: it opens {plain.count('{')} braces and closes {plain.count('}')}"
+        )
+    arch = target[1]
+    return Ptx(
+        (int(version[1]), int(version[2])),
+        arch,
+        tuple(_kernels(plain, arch)),
+    )
+
+
+def _what(text: str) -> str:
+    if not text.strip():
+        return "no text"
+    line = text.strip().splitlines()[0]
+    return f"text that begins with {line[:40]!r}"
+
+
+def as_text(data: bytes) -> str:
+    """The text of a file of PTX, without the NUL that may end it.
+
+    ObjectFileError that says what the bytes are where they are no text.
+    """
+    if b"\0" in data.rstrip(b"\0") or not data.isascii():
+        try:
+            check_magic(data)
+        except ObjectFileError as error:
+            said = str(error).replace("wanted an ELF object", "wanted PTX text")
+            raise ObjectFileError(said) from None
+        raise ObjectFileError("wanted PTX text, got an ELF file: is it a cubin?")
+    return data.rstrip(b"\0").decode("ascii")
+
+
+def _kernels(text: str, arch: str) -> Iterator[KernelParameters]:
+    module, end, bodies = "", 0, []
+    for found in _ENTRY.finditer(text):
+        if found[1] or found[5] == ";":
+            continue
+        body = _body(text, found.end())
+        bodies.append((found, body))
+        module += text[end : found.end()]
+        end = found.end() + len(body)
+    outer = dict(_shared(module + text[end:]))
+    for found, body in bodies:
+        own = [place for _, place in _shared(body)]
+        used = [place for name, place in outer.items() if _names(body, name)]
+        dims = {name: _dims(numbers) for name, numbers in _DIRECTIVE.findall(found[4])}
+        yield KernelParameters(
+            found[2],
+            arch,
+            tuple(_laid_out([_parameter(each) for each in _split(found[3] or "")])),
+            required_block=dims.get("reqntid"),
+            max_block=dims.get("maxntid"),
+            cluster=dims.get("reqnctapercluster"),
+            static_shared=_packed([*used, *own]),
+        )
+
+
+def _body(text: str, start: int) -> str:
+    """The text from behind a brace to the one that closes it."""
+    depth = 1
+    for found in re.compile(r"[{}]").finditer(text, start):
+        depth += 1 if found[0] == "{" else -1
+        if not depth:
+            return text[start : found.start()]
+    raise ObjectFileError("the PTX is cut off: the code of a kernel does not end")
+
+
+def _names(body: str, name: str) -> bool:
+    return re.search(rf"(?<![\w$%]){re.escape(name)}(?![\w$])", body) is not None
+
+
+def _dims(numbers: str) -> Dims:
+    x, y, z = [*(int(each) for each in re.findall(r"\d+", numbers)), 1, 1][:3]
+    return x, y, z
+
+
+def _split(parameters: str) -> list[str]:
+    return [each.strip() for each in parameters.split(",") if each.strip()]
+
+
+def _parameter(text: str) -> tuple[int, int]:
+    """Size and alignment of a parameter."""
+    found = _PARAM.fullmatch(text)
+    if found is None:
+        raise ObjectFileError(f"the PTX has a parameter that cannot be read: {text!r}")
+    size, align = _type(found["attributes"], text)
+    return size * _count(found["array"]), align
+
+
+def _type(attributes: str, text: str) -> tuple[int, int]:
+    """Size and alignment of a type; the alignment behind `.ptr` is that of what it points to."""
+    if _OPAQUE.search(attributes):
+        return 8, 8
+    own = attributes.split(".ptr", maxsplit=1)[0]
+    size, lanes = 0, 1
+    for vector, _, bits, pair in _TYPE.findall(own):
+        if vector:
+            lanes = int(vector[1])
+        else:
+            size = int(bits) // 8 * (2 if pair else 1)
+    if not size:
+        raise ObjectFileError(f"the PTX has a type that cannot be read: {text!r}")
+    align = _ALIGN.search(own)
+    return size * lanes, size * lanes if align is None else int(align[1])
+
+
+def _count(array: str) -> int:
+    return prod(int(each) for each in re.findall(r"\d+", array))
+
+
+def _laid_out(parameters: Sequence[tuple[int, int]]) -> Iterator[KernelParameter]:
+    end = 0
+    for size, align in parameters:
+        start = -(-end // align) * align
+        yield KernelParameter(start, size, align)
+        end = start + size
+
+
+def _shared(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
+    """The variables in shared memory whose size the text says, with size and alignment."""
+    for found in _SHARED.finditer(text):
+        if found[1]:
+            continue
+        size, align = _type(found["attributes"], found[0])
+        for name, array in _VARIABLE.findall(found["names"]):
+            yield name, (size * _count(array), align)
+
+
+def _packed(places: Sequence[tuple[int, int]]) -> int:
+    """The bytes of these one behind the other, each aligned."""
+    return max((each.offset + each.size for each in _laid_out(places)), default=0)

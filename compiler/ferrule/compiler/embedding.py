@@ -1,0 +1,278 @@
+"""Puts an object that others compiled into the objects of functions, without a linker.
+
+Its sections become assembly that copies their bytes, with a directive for each place that a linker
+fills in.  So the code goes wherever a body goes: into this process, and into every file that is
+exported.  None of its symbols is visible outside of the object that it becomes a part of.
+
+For ELF and the processor of this process.  Of an object the code and data are carried; frames for
+unwinding are left behind, so code that throws and catches exceptions is refused, and so is what
+has to run before the first call.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from types import MappingProxyType
+from typing import Final
+
+from ferrule.compiler.artefacts import Embedded
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.runtime import elf
+from ferrule.runtime.elf import Machine, ObjectFileError
+from ferrule.runtime.objectfile import read_object
+
+PREFIX: Final = "ferrule_code_"
+"""What the names of embedded symbols begin with; the digest of the code follows."""
+
+SYMBOL: Final = re.compile(r"[A-Za-z_.$][\w.$]*", re.ASCII)
+"""Names that an assembler takes as they are."""
+
+_PROGBITS: Final = 1
+_WRITE, _EXECUTE = 1, 4
+_FUNCTION, _IFUNC = 2, 10
+_CHUNK: Final = 4096
+_OCTAL: Final = tuple(f"\\{byte:03o}" for byte in range(256))
+_RAN_BEFORE: Final = (".init_array", ".fini_array", ".preinit_array", ".ctors", ".dtors")
+
+_KINDS: Final = MappingProxyType(
+    {
+        (62, 1): "R_X86_64_64",
+        (62, 2): "R_X86_64_PC32",
+        (62, 4): "R_X86_64_PLT32",
+        (62, 9): "R_X86_64_GOTPCREL",
+        (62, 24): "R_X86_64_PC64",
+        (62, 25): "R_X86_64_GOTOFF64",
+        (62, 27): "R_X86_64_GOT64",
+        (62, 29): "R_X86_64_GOTPC64",
+        (62, 41): "R_X86_64_GOTPCRELX",
+        (62, 42): "R_X86_64_REX_GOTPCRELX",
+        (183, 257): "R_AARCH64_ABS64",
+        (183, 260): "R_AARCH64_PREL64",
+        (183, 261): "R_AARCH64_PREL32",
+        (183, 275): "R_AARCH64_ADR_PREL_PG_HI21",
+        (183, 277): "R_AARCH64_ADD_ABS_LO12_NC",
+        (183, 278): "R_AARCH64_LDST8_ABS_LO12_NC",
+        (183, 280): "R_AARCH64_CONDBR19",
+        (183, 282): "R_AARCH64_JUMP26",
+        (183, 283): "R_AARCH64_CALL26",
+        (183, 284): "R_AARCH64_LDST16_ABS_LO12_NC",
+        (183, 285): "R_AARCH64_LDST32_ABS_LO12_NC",
+        (183, 286): "R_AARCH64_LDST64_ABS_LO12_NC",
+        (183, 299): "R_AARCH64_LDST128_ABS_LO12_NC",
+        (183, 311): "R_AARCH64_ADR_GOT_PAGE",
+        (183, 312): "R_AARCH64_LD64_GOT_LO12_NC",
+    }
+)
+"""Relocations by ELF machine and number, of the ABI supplements of the two processors."""
+
+_BY_SLOT: Final = MappingProxyType(
+    {
+        "R_X86_64_GOTPCREL": "R_X86_64_PC32",
+        "R_X86_64_GOTPCRELX": "R_X86_64_PC32",
+        "R_X86_64_REX_GOTPCRELX": "R_X86_64_PC32",
+        "R_AARCH64_ADR_GOT_PAGE": "R_AARCH64_ADR_PREL_PG_HI21",
+        "R_AARCH64_LD64_GOT_LO12_NC": "R_AARCH64_LDST64_ABS_LO12_NC",
+    }
+)
+"""Places that refer to where an address stands, and what refers to a word that we fill in."""
+
+_ADDRESS: Final = MappingProxyType({62: "R_X86_64_64", 183: "R_AARCH64_ABS64"})
+_DIRECT: Final = frozenset({"R_X86_64_PC32", "R_X86_64_PC64", "R_AARCH64_ADR_PREL_PG_HI21"})
+"""What cannot reach a symbol of another library."""
+
+
+def embed(data: bytes, what: str) -> Embedded:
+    """An object, ready to be a part of others; `what` names it in errors.
+
+    Raises CompileError for what is no object for this processor, was not compiled to be moved, or
+    needs what only a linker or a loader does.
+    """
+    try:
+        header = read_object(data)
+        return _Reader(data, header.machine, what).embedded(header.undefined)
+    except ObjectFileError as error:
+        raise CompileError(
+            Diagnostic(f"{what} cannot be embedded: {error}", hint=_HINT)
+        ) from None
+
+
+_HINT: Final = (
+    "compile it with -c -fPIC for this processor, or link it to a shared library and name that"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    name: str
+    at: elf.Section
+
+    @property
+    def is_carried(self) -> bool:
+        """Code and data that are there at run time."""
+        loaded = self.at.kind in (_PROGBITS, elf.SHT_NOBITS) and self.at.flags & elf.SHF_ALLOC
+        return bool(loaded and self.name != ".eh_frame")
+
+
+@dataclass(frozen=True, slots=True)
+class _Symbol:
+    name: str
+    kind: int
+    is_global: bool
+    section: int
+    value: int
+
+
+class _Reader:
+    """The sections and symbols of one object whose headers are sound."""
+
+    def __init__(self, data: bytes, machine: Machine, what: str) -> None:
+        self._data: Final = data
+        self._machine: Final = machine
+        self._what: Final = what
+        self._digest: Final = sha256(data).hexdigest()[:16]
+        self._sections: Final = list(self._read_sections())
+        self._symbols: Final = list(self._read_symbols())
+        self._slots: Final[dict[str, str]] = {}
+
+    def embedded(self, undefined: tuple[str, ...]) -> Embedded:
+        self._check()
+        lines = [*self._contents(), *self._relocations(), *self._words(), *self._names(), ".text"]
+        return Embedded(
+            self._digest,
+            self._machine.name.lower(),
+            tuple(symbol.name for symbol in self._functions()),
+            undefined,
+            "\n".join(lines),
+        )
+
+    def _read_sections(self) -> Iterator[_Section]:
+        header = elf.read_header(self._data, elf.FileType.OBJECT)
+        rows = [elf.read_section(self._data, offset) for offset in header.sections]
+        (index,) = elf.HEADER.unpack_from(self._data)[-1:]
+        table = elf.section_at(rows, index, elf.SHT_STRTAB, "the names of sections")
+        names = self._data[table.offset : table.offset + table.size]
+        for row, offset in zip(rows, header.sections, strict=True):
+            at = int.from_bytes(self._data[offset : offset + 4], "little")
+            yield _Section(_text(names, at), row)
+
+    def _read_symbols(self) -> Iterator[_Symbol]:
+        rows = [section.at for section in self._sections]
+        for table in rows:
+            if table.kind != elf.SHT_SYMTAB:
+                continue
+            strings = elf.section_at(rows, table.link, elf.SHT_STRTAB, "the names of symbols")
+            names = self._data[strings.offset : strings.offset + strings.size]
+            for at, info, _, where, value, _ in elf.entries(elf.SYMBOL, self._data, table):
+                is_global = info >> 4 != elf.STB_LOCAL
+                yield _Symbol(_text(names, at), info & 15, is_global, where, value)
+
+    def _functions(self) -> Iterator[_Symbol]:
+        """What can be called from outside."""
+        for symbol in self._symbols:
+            if symbol.is_global and symbol.kind == _FUNCTION and SYMBOL.fullmatch(symbol.name):
+                if self._is_carried(symbol.section):
+                    yield symbol
+
+    def _is_carried(self, index: int) -> bool:
+        return 0 < index < len(self._sections) and self._sections[index].is_carried
+
+    def _check(self) -> None:
+        names = [section.name for section in self._sections]
+        if any(name.startswith(_RAN_BEFORE) for name in names):
+            raise ObjectFileError("it has code that runs when it is loaded (a constructor)")
+        if any(name.startswith(".gcc_except_table") for name in names):
+            raise ObjectFileError("it throws or catches C++ exceptions (-fno-exceptions)")
+        if any(symbol.kind == _IFUNC for symbol in self._symbols):
+            raise ObjectFileError("it has functions that are chosen when it is loaded (ifunc)")
+
+    def _label(self, index: int) -> str:
+        return f".L{PREFIX}{self._digest}_{index}"
+
+    def _contents(self) -> Iterator[str]:
+        """The bytes of each section."""
+        for index, section in enumerate(self._sections):
+            if not section.is_carried:
+                continue
+            at = section.at
+            yield _directive(at)
+            yield f".balign {max(1, at.align)}"
+            yield f"{self._label(index)}:"
+            if at.kind == elf.SHT_NOBITS:
+                yield f".zero {at.size}"
+                continue
+            yield from _ascii(self._data[at.offset : at.offset + at.size])
+
+    def _relocations(self) -> Iterator[str]:
+        for rows in self._sections:
+            if rows.at.kind != elf.SHT_RELA or not self._is_carried(rows.at.info):
+                continue
+            for offset, info, addend in elf.entries(elf.RELOCATION, self._data, rows.at):
+                kind, target = self._reference(info & 0xFFFFFFFF, info >> 32, addend)
+                if kind:
+                    yield f".reloc {self._label(rows.at.info)}{offset:+d}, {kind}, {target}"
+
+    def _reference(self, number: int, index: int, addend: int) -> tuple[str, str]:
+        """The name of a relocation, and to where."""
+        if number == 0:
+            return "", ""
+        symbol, kind = self._symbols[index], _KINDS.get((self._machine, number))
+        if kind is None:
+            raise ObjectFileError(f"it has a relocation of kind {number}, which is not known here")
+        if symbol.section == elf.SHN_UNDEF:
+            if not SYMBOL.fullmatch(symbol.name):
+                raise ObjectFileError(f"it needs a symbol of the name {symbol.name!r}")
+            if kind in _DIRECT:
+                raise ObjectFileError(
+                    f"wanted position-independent code, got a {kind} to {symbol.name}"
+                )
+            return kind, f"{symbol.name}{addend:+d}"
+        if not self._is_carried(symbol.section):
+            raise ObjectFileError(f"it refers to {symbol.name or 'a place'} in no section of code")
+        target = f"{self._label(symbol.section)}{symbol.value:+d}"
+        if kind in _BY_SLOT:
+            word = self._slots.setdefault(target, f"{self._label(0)}_{len(self._slots)}")
+            return _BY_SLOT[kind], f"{word}{addend:+d}"
+        return kind, f"{target}{addend:+d}"
+
+    def _words(self) -> Iterator[str]:
+        """Where the addresses stand that code reads of a table which a linker makes."""
+        if not self._slots:
+            return
+        yield '.section .data.rel.ro,"aw",@progbits'
+        yield ".balign 8"
+        for target, word in self._slots.items():
+            yield f"{word}:"
+            yield ".zero 8"
+            yield f".reloc {word}, {_ADDRESS[self._machine]}, {target}"
+
+    def _names(self) -> Iterator[str]:
+        for symbol in self._functions():
+            name = f"{PREFIX}{self._digest}.{symbol.name}"
+            yield f".set {name}, {self._label(symbol.section)}{symbol.value:+d}"
+            yield f".type {name},@function"
+
+
+def _text(names: bytes, at: int) -> str:
+    end = names.find(b"\0", at)
+    if at >= len(names) or end < 0:
+        raise ObjectFileError("a name is outside the table of names")
+    return names[at:end].decode("utf-8", "backslashreplace")
+
+
+def _directive(at: elf.Section) -> str:
+    if at.flags & _EXECUTE:
+        return '.section .text,"ax",@progbits'
+    if at.kind == elf.SHT_NOBITS:
+        return '.section .bss,"aw",@nobits'
+    # A place in a constant that a linker fills in makes it one of these: they become constant
+    # when they are filled in.
+    return '.section .data,"aw",@progbits' if at.flags & _WRITE else '.section .rodata,"a",@progbits'
+
+
+def _ascii(data: bytes) -> Iterator[str]:
+    for start in range(0, len(data), _CHUNK):
+        chunk = data[start : start + _CHUNK]
+        yield '.ascii "' + "".join(map(_OCTAL.__getitem__, chunk)) + '"'

@@ -1,0 +1,320 @@
+"""Code for the processor that others made, and how a body comes to call it.
+
+`HostCode` is an address, an object file, LLVM IR or bitcode, or a shared library.  Objects and IR
+become a part of the function and of everything that is exported of it.  What they need of others
+is found when they are read: in the table of functions that every object may use, in the libraries
+that were named, or in what this process has loaded; it is listed in the metadata.
+"""
+
+from __future__ import annotations
+
+import base64
+import ctypes
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from typing_extensions import assert_never
+
+from ferrule.compiler import irtext
+from ferrule.compiler.artefacts import Embedded, Part
+from ferrule.compiler.embedding import PREFIX, SYMBOL, embed
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.runtime.elf import ObjectFileError
+from ferrule.runtime.links import Link
+from ferrule.runtime.llvm.capi import C_FUNCTIONS
+from ferrule.runtime.objectfile import read_object
+
+if TYPE_CHECKING:
+    from llvmlite import ir
+
+    from ferrule.compiler.conventions.base import Call
+
+Code: TypeAlias = "bytes | bytearray | memoryview | str | os.PathLike[str]"
+
+_LINKER_MAKES: Final = frozenset({"_GLOBAL_OFFSET_TABLE_"})
+_OURS: Final = ("ferrule_", "__tvm_ffi_")
+_OF_C: Final = ("libc.so.6", "libm.so.6")
+"""Libraries that are named for what needs them: a program may not have loaded the second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A function of this process; `owner` keeps it."""
+
+    value: int
+    owner: object = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A shared library, by its path or the name that the system finds it by; None for whatever
+    this process has loaded for everybody."""
+
+    path: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LlvmModule:
+    """A module of LLVM IR: its text, the types of its functions, and its name."""
+
+    digest: str
+    functions: Mapping[str, str] = field(compare=False)
+    text: str = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class HostCode:
+    """Code for the processor; made by one of the `from_` functions.
+
+    `links` are the symbols that it needs of others.
+    """
+
+    source: Address | Library | LlvmModule | Embedded
+    links: tuple[Link, ...] = ()
+
+    @classmethod
+    def from_address(cls, address: object, owner: object = None) -> HostCode:
+        """A function of this process: its address, a ctypes function, or anything with an
+        `address`, as Numba's `cfunc` has.
+
+        Code that calls it cannot be exported.  `owner`, or the object itself, stays alive as long
+        as the code does.  Raises TypeError for none of these, ValueError for the null pointer.
+        """
+        return cls(_address(address, owner))
+
+    @classmethod
+    def from_object(cls, code: Code, *, libraries: Sequence[str] = ()) -> HostCode:
+        """An object file, its bytes or its path, compiled with -fPIC for this processor.
+
+        `libraries` are those that have the symbols which it needs.  Raises CompileError for what
+        is none, needs a linker or loader to run, or a symbol that is nowhere.
+        """
+        data, what = _read(code, "an object file")
+        embedded = embed(data, what)
+        return cls(embedded, _links(embedded.undefined, libraries, what))
+
+    @classmethod
+    def from_llvm(cls, code: Code, *, libraries: Sequence[str] = ()) -> HostCode:
+        """LLVM IR, as text or bitcode, or the path of a file with it, for this platform.
+
+        It is read, verified and compiled once in a process of its own.  Raises CompileError with
+        LLVM's words where that fails, for another platform, and as `from_object` does.
+        """
+        data, what = _read(code, "LLVM IR")
+        digest = sha256(data).hexdigest()[:16]
+        tried = _tried(data, what, f"{PREFIX}{digest}.")
+        text = irtext.embeddable(tried, what)
+        try:
+            undefined = read_object(base64.b64decode(tried["object"])).undefined
+        except ObjectFileError as error:
+            raise CompileError(f"{what} cannot be embedded: {error}") from None
+        module = LlvmModule(digest, tried["functions"], text)
+        return cls(module, _links(undefined, libraries, what))
+
+    @classmethod
+    def from_library(cls, path: str | os.PathLike[str] | None) -> HostCode:
+        """A shared library, by its path or the name that the system finds it by, `libz.so.1`; None
+        for what the process has loaded, and what every C program has.
+
+        The library is not copied: whoever loads exported code needs it.  Raises CompileError for
+        one that cannot be loaded.
+        """
+        name = None if path is None else os.fspath(path)
+        _open(name)
+        return cls(Library(name))
+
+    def require(self, symbol: str, kind: ir.FunctionType, what: str) -> None:
+        """Raises CompileError where there is no such function, or one of another type."""
+        match self.source:
+            case Address():
+                return
+            case Library(path):
+                _check_name(symbol)
+                if not _has(_open(path), symbol):
+                    where = "this process" if path is None else f"the library {path}"
+                    raise CompileError(f"{what}: {where} has no symbol {symbol}")
+            case LlvmModule(functions=functions):
+                _require_known(symbol, functions, what)
+                irtext.require_type(symbol, functions[symbol], kind, what)
+            case Embedded(functions=names):
+                _require_known(symbol, names, what)
+            case _:
+                assert_never(self.source)
+
+    def symbol(self, symbol: str) -> str:
+        """The name of a function of the code in the body that calls it."""
+        match self.source:
+            case Address(value):
+                return f"ferrule_address_{value:x}"
+            case Library():
+                return symbol
+            case LlvmModule(digest=digest) | Embedded(digest=digest):
+                return f"{PREFIX}{digest}.{symbol}"
+
+    def bring(self, call: Call, symbol: str) -> None:
+        """What a body needs that calls this function."""
+        for link in self.links:
+            call.link(link)
+        match self.source:
+            case Address(value, owner):
+                call.link(Link(self.symbol(symbol), None, value, owner))
+            case Library(path):
+                if symbol not in C_FUNCTIONS:
+                    call.link(_link(symbol, [] if path is None else [path]))
+            case LlvmModule(digest=digest, text=text):
+                call.part(Part(f"{PREFIX}{digest}", "", text))
+            case Embedded(digest=digest) as embedded:
+                call.part(Part(f"{PREFIX}{digest}", "", "", embedded=(embedded,)))
+
+
+def _address(given: object, owner: object) -> Address:
+    if isinstance(given, int) and not isinstance(given, bool):
+        value, keep = given, owner
+    elif isinstance(given, ctypes._CFuncPtr):
+        value, keep = ctypes.cast(given, ctypes.c_void_p).value or 0, (given, owner)
+    elif isinstance(found := getattr(given, "address", None), int):
+        value, keep = found, (given, owner)
+    else:
+        raise TypeError(
+            f"expected the address of a C function, a ctypes function or an object with an "
+            f"address, but got {given!r}"
+        )
+    if not 0 < value < 1 << 64:
+        raise ValueError(f"expected the address of a C function, but got {value:#x}")
+    return Address(value, keep)
+
+
+def _read(code: Code, kind: str) -> tuple[bytes, str]:
+    """The bytes, and what to call them in errors."""
+    if isinstance(code, bytes | bytearray | memoryview):
+        return bytes(code), kind
+    if isinstance(code, str) and ("\n" in code or "define " in code):
+        return code.encode(), kind
+    if not isinstance(code, str | os.PathLike):
+        raise TypeError(f"expected the bytes or the path of {kind}, but got {type(code).__name__}")
+    return Path(code).read_bytes(), os.fspath(code)
+
+
+def _tried(data: bytes, what: str, prefix: str) -> dict[str, Any]:
+    """What `trial` says of LLVM code.  Raises CompileError with LLVM's words."""
+    import llvmlite
+
+    home = str(Path(llvmlite.__file__).parents[1])
+    request = {"code": base64.b64encode(data).decode(), "prefix": prefix, "path": home}
+    program = Path(__file__).with_name("trial.py")
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", str(program)],
+        input=json.dumps(request),
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    try:
+        said: dict[str, Any] = json.loads(done.stdout)
+    except ValueError:
+        words = done.stderr.strip() or f"the compiler ended with status {done.returncode}"
+        raise CompileError(
+            Diagnostic(
+                f"{what} cannot be compiled by LLVM {_llvm_version()}: {_shortened(words)}"
+            )
+        ) from None
+    if "error" in said:
+        raise CompileError(
+            Diagnostic(
+                f"{what} cannot be read by LLVM {_llvm_version()}: {_shortened(said['error'])}",
+                hint="if a newer LLVM wrote it, write it with this one, or give an object file",
+            )
+        )
+    return said
+
+
+def _llvm_version() -> str:
+    import llvmlite.binding as llvm
+
+    return ".".join(map(str, llvm.llvm_version_info))
+
+
+def _shortened(words: str) -> str:
+    """The first lines of LLVM's words, without the addresses of its own stack."""
+    lines = [line for line in words.strip().splitlines() if line.strip()]
+    return "\n".join(lines[:8])
+
+
+def _require_known(symbol: str, names: Iterable[str], what: str) -> None:
+    known = sorted(names)
+    if symbol not in known:
+        there = ", ".join(known[:20]) + (", …" if len(known) > 20 else "") or "none"
+        raise CompileError(f"{what}: the code has no function {symbol}; there are: {there}")
+
+
+def _check_name(symbol: str) -> None:
+    if not SYMBOL.fullmatch(symbol) or symbol.startswith(_OURS):
+        raise ValueError(f"{symbol!r} is no name of a C function that code can call")
+
+
+def _links(undefined: Iterable[str], libraries: Sequence[str], what: str) -> tuple[Link, ...]:
+    """Where what some code needs is.  Raises CompileError for what is nowhere."""
+    found, missing = [], []
+    for symbol in undefined:
+        if symbol in C_FUNCTIONS or symbol in _LINKER_MAKES:
+            continue
+        if symbol.startswith((*_OURS, "llvm.")) or not SYMBOL.fullmatch(symbol):
+            missing.append(symbol)
+            continue
+        try:
+            found.append(_link(symbol, libraries))
+        except CompileError:
+            missing.append(symbol)
+    if missing:
+        raise CompileError(
+            Diagnostic(
+                f"{what} needs {', '.join(missing)}, which "
+                f"{'is' if len(missing) == 1 else 'are'} neither in the libraries that were named "
+                f"nor in this process",
+                hint="name the library that has it, libraries=['libname.so.1']",
+            )
+        )
+    return tuple(found)
+
+
+def _link(symbol: str, libraries: Sequence[str]) -> Link:
+    """Where a symbol is: in one of the libraries, in one that belongs to C, or in this process."""
+    for path in libraries:
+        if _has(_open(path), symbol):
+            return Link(symbol, path)
+    for path in _OF_C:
+        if _is_there(path) and _has(ctypes.CDLL(path), symbol):
+            return Link(symbol, path)
+    if _has(_open(None), symbol):
+        return Link(symbol)
+    raise CompileError(f"no library has the symbol {symbol}")
+
+
+def _open(path: str | None) -> ctypes.CDLL:
+    try:
+        return ctypes.CDLL(path)
+    except OSError as error:
+        raise CompileError(f"the library {path} cannot be loaded: {error}") from None
+
+
+def _is_there(path: str) -> bool:
+    try:
+        ctypes.CDLL(path)
+    except OSError:
+        return False
+    return True
+
+
+def _has(library: ctypes.CDLL, symbol: str) -> bool:
+    try:
+        return ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value is not None
+    except AttributeError:
+        return False

@@ -1,0 +1,138 @@
+"""LLVM IR of others, as LLVM prints it: whether it can be a part of a body, and made so.
+
+Groups of functions that a linker would choose one of are dissolved: the names are the code's own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from llvmlite import ir
+
+from ferrule.compiler import targets
+from ferrule.compiler.errors import CompileError, Diagnostic
+
+_COMDAT: Final = re.compile(r"^\$.* = comdat .*\n", re.M)
+_NAME: Final = r'(?:"[^"]*"|[\w.$-]+)'
+_IN_FUNCTION: Final = re.compile(rf"^(define .*\)[^\n]*?) comdat(?:\(\${_NAME}\))?(?= )", re.M)
+_IN_VARIABLE: Final = re.compile(rf"^(@.*), comdat(?:\(\${_NAME}\))?(?=,[^\"\n]*$|$)", re.M)
+_REFUSED: Final = (
+    (re.compile(r"^define .* personality ", re.M), "it throws or catches exceptions"),
+    (re.compile(r"^@llvm\.global_[cd]tors = ", re.M), "it has code that runs when it is loaded"),
+    (re.compile(r"^@.* = .*\bthread_local\b", re.M), "it has thread-local data"),
+    (re.compile(r"^@.* = (?:[a-z_]+ )*(?:alias|ifunc) ", re.M), "it has aliases of functions"),
+    (re.compile(r"^module asm ", re.M), "it has assembly of a whole module"),
+)
+
+
+def embeddable(tried: Mapping[str, Any], what: str) -> str:
+    """The text of code that `trial` compiled, as a part of a body.
+
+    Raises CompileError for another platform, and for what only a linker or loader can do.
+    """
+    _check_platform(tried, what)
+    text: str = tried["text"]
+    for pattern, reason in _REFUSED:
+        if pattern.search(text):
+            raise CompileError(
+                Diagnostic(
+                    f"{what} cannot be embedded: {reason}",
+                    hint="link it to a shared library and name that",
+                )
+            )
+    text = _COMDAT.sub("", text)
+    return _IN_VARIABLE.sub(r"\1", _IN_FUNCTION.sub(r"\1", text))
+
+
+def _check_platform(tried: Mapping[str, Any], what: str) -> None:
+    triple, here = tried["triple"], tried["host"]
+    if triple and _platform(triple) != _platform(here):
+        raise CompileError(f"{what} is for {triple}, and the code that calls it for {here}")
+    said, wanted = _layout(tried["layout"]), _layout(tried["host_layout"])
+    for key in sorted(said.keys() & wanted.keys()):
+        if said[key] != wanted[key]:
+            raise CompileError(
+                f"{what} has a data layout with {key}{said[key]}, and the code that calls it "
+                f"{key}{wanted[key]}: write it for {here}"
+            )
+
+
+def _platform(triple: str) -> tuple[str, str]:
+    system = next((name for name in ("linux", "apple", "windows") if name in triple), "other")
+    return targets.architecture(triple), system
+
+
+def _layout(text: str) -> dict[str, str]:
+    """What a data layout says, by the letter and number that each part begins with."""
+    found = {"e": "", "E": ""}
+    found.clear()
+    for part in filter(None, text.split("-")):
+        if part in ("e", "E"):
+            found["endianness "] = part
+            continue
+        head = re.match(r"[a-zA-Z]+\d*:?", part)
+        key = head[0] if head else part
+        found[key] = part[len(key) :]
+    return found
+
+
+def require_type(symbol: str, found: str, wanted: ir.FunctionType, what: str) -> None:
+    """Raises CompileError where a function of the IR has another type than a call gives it.
+
+    A flag is i1 there, and a byte in a call.
+    """
+    has, given = _split(found), _split(str(wanted))
+    if has == given or _same(has, given):
+        return
+    raise CompileError(
+        Diagnostic(
+            f"{what}: the function {symbol} of the code does not take what the call gives it",
+            expected=found,
+            notes=(f"the call is {_plain(str(wanted))}",),
+        )
+    )
+
+
+def _same(has: list[str], given: list[str]) -> bool:
+    pairs = zip(has, given, strict=False)
+    return len(has) == len(given) and all(a == b or (a, b) == ("i1", "i8") for a, b in pairs)
+
+
+def parameter_types(found: str) -> list[str]:
+    """The LLVM types of the parameters of a function type."""
+    return _split(found)[1:]
+
+
+def result_type(found: str) -> str:
+    """The LLVM type of a function type's result."""
+    return _split(found)[0]
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\s+", " ", text)
+
+
+def _split(text: str) -> list[str]:
+    """The result and the parameters of a function type, without spaces."""
+    depth, items, current = 0, [], ""
+    for letter in text:
+        if letter in "([{<":
+            depth += 1
+            if depth == 1 and letter == "(" and not items:
+                items.append(current)
+                current = ""
+                continue
+        elif letter in ")]}>":
+            depth -= 1
+            if depth == 0 and letter == ")":
+                break
+        elif letter == "," and depth == 1:
+            items.append(current)
+            current = ""
+            continue
+        current += letter
+    if current.strip():
+        items.append(current)
+    return [re.sub(r"\s", "", item) for item in items]

@@ -1,0 +1,123 @@
+"""MLIR's Python bindings, recognised by what they offer.
+
+Several packages bring the same bindings under their own name.  What counts is what is in them:
+modules `ir` and `passmanager`, the dialect `llvm` with its translation to LLVM IR, and the passes
+of upstream, registered.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import metadata, util
+from typing import Any, Final
+
+from ferrule.compiler.errors import CompileError, Diagnostic
+
+PACKAGES: Final = ("mlir", "iree.compiler", "torch_mlir")
+"""Where bindings may be, in the order in which they are asked."""
+
+VARIABLE: Final = "FERRULE_MLIR"
+"""The environment variable that names the package to take."""
+
+INSTALL: Final = 'pip install "ferrule[mlir]", which brings torch-mlir'
+
+_PLACEHOLDER: Final = "mlir-python-bindings"
+_NEEDED_PASSES: Final = "builtin.module(convert-func-to-llvm,reconcile-unrealized-casts)"
+
+
+@dataclass(frozen=True, slots=True)
+class Bindings:
+    """Bindings that were found: the package, and those of its modules that are used."""
+
+    package: str
+    ir: Any
+    passmanager: Any
+    llvm: Any
+
+
+def open_mlir(environ: Mapping[str, str] = os.environ) -> Bindings:
+    """The bindings of the first package that has all that is needed, or of the one that the
+    environment variable FERRULE_MLIR names.
+
+    Raises CompileError where there are none, which says what is missing and what to install.
+    """
+    chosen = environ.get(VARIABLE)
+    reasons = []
+    for package in (chosen,) if chosen else PACKAGES:
+        found = recognise(package)
+        if isinstance(found, Bindings):
+            return found
+        reasons.append(found)
+    raise CompileError(_missing(chosen, reasons))
+
+
+def available() -> bool:
+    """Whether there are bindings."""
+    try:
+        open_mlir()
+    except CompileError:
+        return False
+    return True
+
+
+def recognise(package: str) -> Bindings | str:
+    """The bindings in a package, or what it lacks."""
+    try:
+        found = util.find_spec(package) is not None
+    except (ImportError, ValueError):
+        found = False
+    if not found:
+        return f"{package} is not installed"
+    modules: list[Any] = []
+    for name in ("ir", "passmanager", "dialects.llvm"):
+        try:
+            modules.append(importlib.import_module(f"{package}.{name}"))
+        except ImportError as error:
+            return f"{package} has no module {name} ({error})"
+    ir, passmanager, llvm = modules
+    return _lacking(package, ir, passmanager, llvm) or Bindings(package, ir, passmanager, llvm)
+
+
+def _lacking(package: str, ir: Any, passmanager: Any, llvm: Any) -> str | None:
+    """What bindings whose modules are there do not offer."""
+    wanted: dict[str, Callable[[], object]] = {
+        "ir.Context": lambda: ir.Context,
+        "ir.Module.parse": lambda: ir.Module.parse,
+        "passmanager.PassManager.parse": lambda: passmanager.PassManager.parse,
+        "dialects.llvm.translate_module_to_llvmir": lambda: llvm.translate_module_to_llvmir,
+    }
+    for name, get in wanted.items():
+        try:
+            get()
+        except AttributeError:
+            return f"{package} has no {name}"
+    try:
+        with ir.Context():
+            passmanager.PassManager.parse(_NEEDED_PASSES)
+    except (ValueError, RuntimeError) as error:
+        return f"{package} does not register MLIR's passes ({str(error).splitlines()[0]})"
+    return None
+
+
+def _missing(chosen: str | None, reasons: list[str]) -> Diagnostic:
+    asked = f" ({VARIABLE} is {chosen!r})" if chosen else ""
+    return Diagnostic(
+        f"there are no Python bindings of MLIR{asked}",
+        expected="a package with ir, passmanager, dialects.llvm and its translation to LLVM IR",
+        hint=INSTALL,
+        notes=(*reasons, *_placeholder()),
+    )
+
+
+def _placeholder() -> tuple[str, ...]:
+    """A note where the package is installed that has the name and nothing else."""
+    try:
+        version = metadata.version(_PLACEHOLDER)
+    except metadata.PackageNotFoundError:
+        return ()
+    if util.find_spec("mlir") is not None:
+        return ()
+    return (f"{_PLACEHOLDER} {version} is installed, an empty placeholder of the package index",)

@@ -1,0 +1,66 @@
+"""LLVM IR of kernels to PTX, in a process of its own.
+
+LLVM ends the process where a back end has no instruction for an operation, as NVPTX has none for
+`llvm.exp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ferrule.compiler.errors import CompileError
+from ferrule.compiler.mlir.child import alone
+from ferrule.compiler.mlir.said import Step
+from ferrule.compiler.mlir.session import Report
+
+_KNOWN: Final = ("llvm.", "__nvvm_reflect", "vprintf")
+"""What LLVM or the driver replaces."""
+
+
+def to_ptx(text: str, archs: Sequence[str], opt_level: int = 3) -> dict[str, str]:
+    """The PTX of a module by architecture, each one that `archs.known_archs` has.
+
+    Functions of libdevice that it calls become part of it.  Raises CompileError for a text that is
+    no LLVM IR, for a function that is nowhere, for what PTX has no instruction for, and where there
+    is no libdevice.
+    """
+    return alone(_to_ptx, text, tuple(archs), opt_level)
+
+
+def _to_ptx(report: Report, text: str, archs: tuple[str, ...], opt_level: int) -> dict[str, str]:
+    return {arch: _ptx(report, text, arch, opt_level) for arch in archs}
+
+
+def _ptx(report: Report, text: str, arch: str, opt_level: int) -> str:
+    from llvmlite import binding as llvm
+
+    from ferrule.compiler.cuda import archs
+    from ferrule.compiler.cuda.libdevice import link_libdevice
+
+    report(Step("read the kernels", text, "LLVM"))
+    machine = archs.machine(arch, archs.features(arch), opt_level)
+    context = llvm.create_context()
+    try:
+        module = llvm.parse_assembly(text, context)
+        module.triple, module.data_layout = archs.TRIPLE, str(machine.target_data)
+        module.verify()
+    except RuntimeError as error:
+        raise CompileError(f"LLVM cannot read the kernels: {error}") from None
+    with module:
+        link_libdevice(module, context)
+        _require_functions(module)
+        report(Step(f"make PTX of the kernels for {arch}", "", "LLVM"))
+        options = llvm.create_pipeline_tuning_options(speed_level=min(opt_level, 3))
+        builder = llvm.create_pass_builder(machine, options)
+        builder.getModulePassManager().run(module, builder)
+        return str(machine.emit_assembly(module))
+
+
+def _require_functions(module: object) -> None:
+    """CompileError for a function that PTX would only declare."""
+    functions = module.functions  # type: ignore[attr-defined]
+    missing = [each.name for each in functions if each.is_declaration]
+    missing = [name for name in missing if not name.startswith(_KNOWN)]
+    if missing:
+        raise CompileError(f"the kernels call {', '.join(missing)}, which is nowhere")

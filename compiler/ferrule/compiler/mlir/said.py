@@ -1,0 +1,112 @@
+"""What MLIR says of a module, as data, and the diagnostic that is made of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ferrule.compiler.errors import Diagnostic, Span
+
+_PLACE: Final = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)')
+_UNNAMED: Final = "-"
+"""What MLIR calls a text that was no file."""
+
+_MOST_LINES: Final = 6
+_MOST_NOTES: Final = 8
+_MOST_LETTERS: Final = 240
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One diagnostic: `severity` as "error", the place as MLIR prints it, the words, its notes."""
+
+    severity: str
+    location: str
+    message: str
+    notes: tuple[Said, ...] = ()
+
+    @staticmethod
+    def of(diagnostic: Any) -> Said:
+        """The data of a diagnostic of the bindings."""
+        return Said(
+            str(diagnostic.severity).rpartition(".")[2].lower(),
+            str(diagnostic.location),
+            str(diagnostic.message),
+            tuple(Said.of(note) for note in diagnostic.notes),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What is asked for, as in "MLIR cannot …", and the text that places mean."""
+
+    doing: str
+    source: str = ""
+    who: str = "MLIR"
+
+
+def failure(step: Step, said: Sequence[Said], otherwise: str = "") -> Diagnostic:
+    """Why a step failed; `otherwise` where MLIR said nothing.
+
+    The place is that of the first error, in the source of the step.
+    """
+    errors = [each for each in said if each.severity == "error"] or list(said)
+    if not errors:
+        return Diagnostic(f"{_cannot(step)}: {_shortened(otherwise) or 'it says nothing'}")
+    first, *others = errors
+    notes = [*map(_line, first.notes), *map(_line, others)]
+    return Diagnostic(
+        f"{_cannot(step)}: {_shortened(first.message)}",
+        span=_span(first.location, step.source),
+        hint=_hint(first.message),
+        notes=tuple(notes[:_MOST_NOTES]),
+    )
+
+
+def _cannot(step: Step) -> str:
+    return f"{step.who} cannot {step.doing}"
+
+
+def _hint(message: str) -> str | None:
+    if "LLVMTranslationDialectInterface" in message or "unrealized_conversion_cast" in message:
+        return "the pipeline must leave nothing but operations of the llvm dialect"
+    if "unregistered dialect" in message or ("Dialect `" in message and "not found" in message):
+        return "lower the operations of other dialects to those of upstream before"
+    return None
+
+
+def _line(said: Said) -> str:
+    """A note on one line: what it shows of operations is cut."""
+    where = _PLACE.search(said.location)
+    place = f"{where[2]}:{where[3]}: " if where else ""
+    words = " ".join(said.message.split())
+    return place + (words if len(words) <= _MOST_LETTERS else words[:_MOST_LETTERS] + " …")
+
+
+def _shortened(text: str) -> str:
+    lines = text.strip().splitlines()
+    if len(lines) > _MOST_LINES:
+        lines = [*lines[:_MOST_LINES], "…"]
+    return "\n".join(lines)
+
+
+def _span(location: str, source: str) -> Span | None:
+    found = _PLACE.search(location)
+    if found is None:
+        return None
+    file, line, column = found[1], int(found[2]), int(found[3])
+    unnamed = file == _UNNAMED
+    lines = source.splitlines() if unnamed else []
+    if unnamed and not 0 < line <= len(lines):
+        return None
+    text = lines[line - 1][:_MOST_LETTERS] if unnamed else ""
+    start = max(0, column - 1)
+    name = "<mlir>" if unnamed else file
+    return Span(name, "module", line, start, max(start + 1, _word_end(text, start)), text)
+
+
+def _word_end(text: str, start: int) -> int:
+    found = re.compile(r"[\w.%@!#$-]+").match(text, start)
+    return found.end() if found else start + 1

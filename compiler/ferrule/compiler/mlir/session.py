@@ -1,0 +1,118 @@
+"""One MLIR context: parse, run passes, translate; what MLIR says is kept.
+
+Runs in the process of `child`: a translation that fails ends the process in upstream's bindings,
+and so do assertions of passes.  Each step is announced before it begins, and what MLIR says is
+reported at once, so that the parent knows both of a process that ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from ferrule.compiler.errors import CompileError
+from ferrule.compiler.mlir.bindings import Bindings
+from ferrule.compiler.mlir.said import Said, Step, failure
+
+Report = Callable[[Said | Step], None]
+
+
+class Session:
+    """A context with every dialect of the bindings; made by `opened`."""
+
+    __slots__ = ("_bindings", "_report", "_said", "_step")
+
+    def __init__(self, bindings: Bindings, report: Report) -> None:
+        self._bindings: Final = bindings
+        self._report: Final = report
+        self._said: list[Said] = []
+        self._step = Step("")
+
+    @property
+    def ir(self) -> Any:
+        """The module `ir` of the bindings."""
+        return self._bindings.ir
+
+    def parse(self, text: str, name: str = "the module") -> Any:
+        """The module of a text, verified.  Raises CompileError with MLIR's lines and the place."""
+        # Upstream reads up to the first NUL and takes the rest for a comment.
+        if "\0" in text:
+            raise CompileError(f"MLIR cannot read {name}: it has a NUL at {text.index(chr(0))}")
+        with self._doing(Step(f"read {name}", text)):
+            return self.ir.Module.parse(text)
+
+    def run(self, module: Any, pipeline: str) -> None:
+        """Run passes on a module; `pipeline` is as `builtin.module(canonicalize,cse)`.
+
+        Raises CompileError for an unknown pass, a wrong option, and where a pass fails.
+        """
+        with self._doing(Step(f"read the pipeline {pipeline!r}")):
+            passes = self._bindings.passmanager.PassManager.parse(pipeline)
+        with self._doing(Step(f"run the pipeline {pipeline!r}", self._step.source)):
+            passes.run(module.operation)
+
+    def translate(self, module: Any) -> str:
+        """The LLVM IR of a module of the dialects `llvm`, `nvvm` and their like."""
+        with self._doing(Step("translate the module to LLVM IR", self._step.source)):
+            return str(self._bindings.llvm.translate_module_to_llvmir(module.operation))
+
+    def translate_gpu(self, module: Any) -> dict[str, str]:
+        """The LLVM IR of each `gpu.module` in a module, by its name; `nvvm` and `llvm` inside.
+
+        What is in them goes out of the module.
+        """
+        found = [each for each in module.body.operations if each.operation.name == "gpu.module"]
+        return {_symbol(each): self.translate(self._outside(each)) for each in found}
+
+    def _outside(self, gpu_module: Any) -> Any:
+        """A module of its own with the operations of a `gpu.module`."""
+        operation = gpu_module.operation
+        outside = self.ir.Module.create(operation.location)
+        for inner in list(operation.regions[0].blocks[0].operations):
+            if inner.operation.name != "gpu.module_end":
+                inner.operation.detach_from_parent()
+                outside.body.append(inner)
+        return outside
+
+    def hear(self, diagnostic: Any) -> bool:
+        """Keep what MLIR says; every diagnostic comes here."""
+        self._keep(Said.of(diagnostic))
+        return True
+
+    def _keep(self, said: Said) -> None:
+        if said not in self._said:
+            self._said.append(said)
+            self._report(said)
+
+    @contextmanager
+    def _doing(self, step: Step) -> Iterator[None]:
+        self._said.clear()
+        if step.source:
+            self._step = step
+        self._report(step)
+        try:
+            yield
+        except (self._bindings.ir.MLIRError, ValueError, RuntimeError) as error:
+            for diagnostic in getattr(error, "error_diagnostics", ()):
+                self._keep(Said.of(diagnostic))
+            raise CompileError(failure(step, self._said, str(error))) from None
+
+
+def _symbol(operation: Any) -> str:
+    return str(operation.operation.attributes["sym_name"].value)
+
+
+@contextmanager
+def opened(bindings: Bindings, report: Report) -> Iterator[Session]:
+    """A session, whose context is entered meanwhile."""
+    session = Session(bindings, report)
+    with bindings.ir.Context() as context:
+        # Its threads would call the handler, for which they wait.
+        context.enable_multithreading(False)
+        context.emit_error_diagnostics = True
+        handler = context.attach_diagnostic_handler(session.hear)
+        try:
+            yield session
+        finally:
+            handler.detach()

@@ -1,0 +1,82 @@
+"""Reads and compiles LLVM code of others, in a process of its own: LLVM ends it on some of them.
+
+Run as a program, without ferrule: `python trial.py` reads JSON, `{"code": base64, "prefix": text,
+"path": where llvmlite is}`, and writes JSON: `{"error": text}`, or
+
+* `triple`, `layout`: what the code says that it is for, `host` and `host_layout` this machine's;
+* `text`: the module as LLVM prints it, each function and variable that others could see under a
+  name with the prefix;
+* `functions`: the LLVM types of the functions that it shows, by name;
+* `object`: the machine code, base64.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from typing import Any
+
+_BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
+_KEPT = "llvm."
+
+
+def _run(request: dict[str, str]) -> dict[str, Any]:
+    sys.path.insert(0, request["path"])
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()
+    code = base64.b64decode(request["code"])
+    try:
+        if code.startswith(_BITCODE):
+            module = llvm.parse_bitcode(code)
+        else:
+            module = llvm.parse_assembly(code.decode())
+        module.verify()
+    except (RuntimeError, UnicodeDecodeError) as error:
+        return {"error": str(error)}
+    host = llvm.get_process_triple()
+    machine = llvm.Target.from_triple(host).create_target_machine(
+        opt=2, reloc="pic", codemodel="default"
+    )
+    said = {"triple": module.triple, "layout": module.data_layout}
+    functions = _rename(module, llvm, request["prefix"])
+    module.triple, module.data_layout = host, str(machine.target_data)
+    text = str(module)
+    return {
+        **said,
+        "host": host,
+        "host_layout": str(machine.target_data),
+        "functions": functions,
+        "text": text,
+        "object": base64.b64encode(_compiled(llvm, module, machine)).decode(),
+    }
+
+
+def _rename(module: Any, llvm: Any, prefix: str) -> dict[str, str]:
+    hidden = (llvm.Linkage.internal, llvm.Linkage.private)
+    functions = {}
+    for symbol in (*module.functions, *module.global_variables):
+        if symbol.is_declaration or symbol.linkage in hidden or symbol.name.startswith(_KEPT):
+            continue
+        name = symbol.name
+        if symbol.is_function:
+            functions[name] = str(symbol.global_value_type)
+        symbol.linkage, symbol.name = llvm.Linkage.external, prefix + name
+    return functions
+
+
+def _compiled(llvm: Any, module: Any, machine: Any) -> bytes:
+    """The machine code, with the passes that a function's body gets."""
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = options.slp_vectorization = True
+    options.loop_unrolling = False
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return bytes(machine.emit_object(module))
+
+
+if __name__ == "__main__":
+    json.dump(_run(json.load(sys.stdin)), sys.stdout)

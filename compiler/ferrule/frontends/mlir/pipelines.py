@@ -1,0 +1,56 @@
+"""The passes that lower a module where none are given."""
+
+from __future__ import annotations
+
+from typing import Final
+
+BUFFERIZE: Final = (
+    "inline",
+    "convert-elementwise-to-linalg",
+    "convert-tensor-to-linalg",
+    "eliminate-empty-tensors",
+    "empty-tensor-to-alloc-tensor",
+    "one-shot-bufferize{bufferize-function-boundaries=true "
+    "function-boundary-type-conversion=identity-layout-map}",
+    "canonicalize",
+)
+"""Tensors to memrefs, those of the function's arguments compact."""
+
+DEALLOCATE: Final = ("buffer-deallocation-pipeline", "convert-bufferization-to-memref")
+"""Every memref that the function allocates is freed, and its results are its caller's."""
+
+_TO_LOOPS: Final = (
+    *("canonicalize", "cse", "convert-linalg-to-loops", "scf-forall-to-for", "lower-affine"),
+    *("canonicalize", "convert-vector-to-scf", "lower-affine"),
+)
+
+TO_LLVM: Final = (
+    *_TO_LOOPS,
+    *("memref-expand", "expand-strided-metadata", "lower-affine", "convert-scf-to-cf"),
+    *("arith-expand", "convert-math-to-llvm", "convert-math-to-libm"),
+    *("convert-complex-to-llvm", "convert-vector-to-llvm"),
+    *("finalize-memref-to-llvm", "convert-ub-to-llvm", "convert-index-to-llvm"),
+    *("convert-arith-to-llvm", "convert-cf-to-llvm", "convert-func-to-llvm", "canonicalize", "cse"),
+    "reconcile-unrealized-casts",
+)
+"""linalg, affine, scf, vector, math, complex, memref, arith, cf and func to the dialect llvm."""
+
+OUTLINE: Final = (
+    *("canonicalize", "cse", "gpu-kernel-outlining", "canonicalize", "cse"),
+)
+"""Each `gpu.launch` to a function of a `gpu.module`, and its launch."""
+
+_INSIDE: Final = (
+    *_TO_LOOPS,
+    *("memref-expand", "convert-scf-to-cf", "expand-strided-metadata", "lower-affine"),
+    *("arith-expand", "convert-gpu-to-nvvm{index-bitwidth=64}", "convert-vector-to-llvm"),
+    *("convert-to-llvm", "canonicalize", "cse", "reconcile-unrealized-casts"),
+)
+
+TO_NVVM: Final = (f"gpu.module({','.join(_INSIDE)})",)
+"""What is in each `gpu.module` to the dialects nvvm and llvm."""
+
+
+def pipeline(*groups: tuple[str, ...]) -> str:
+    """Passes as the text that MLIR reads."""
+    return f"builtin.module({','.join(each for group in groups for each in group)})"

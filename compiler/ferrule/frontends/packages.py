@@ -1,0 +1,18 @@
+"""Optional packages: imported when a frontend is used, never when it is imported."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+
+def load(module: str, extra: str) -> Any:
+    """A module of an optional package.  Raises ImportError that names the extra to install."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(
+            f"fe.frontends.{extra} needs {module}, which cannot be imported here ({error}): "
+            f"pip install 'ferrule[{extra}]'",
+            name=module,
+        ) from error

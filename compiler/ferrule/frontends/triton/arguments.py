@@ -1,0 +1,125 @@
+"""What each parameter of a kernel gets: the data of a tensor, a number, a size, a constant.
+
+An argument is said once, by an example; what a caller of the function gives are the tensors and
+numbers among them.  Everything else is known while compiling, or follows from these: a kernel's
+stride is that of a tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ferrule.frontends.triton.grids import TracedTensor, traced
+from ferrule.specs import Dim, DType, Scalar, Signature, Tensor
+
+Hint = Literal[1, 16]
+"""What may be assumed of a number: that it is 1, that 16 divides it; of an address the latter."""
+
+
+@dataclass(frozen=True, slots=True)
+class PointerArgument:
+    """The address of a tensor; `made`: the function allocates and returns it."""
+
+    name: str
+    tensor: Tensor
+    hint: Hint | None = None
+    made: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerArgument:
+    """An integer: a parameter of the function, or a size over its tensors.
+
+    `size` is its value, `scalar` the parameter, None for a size.
+    """
+
+    name: str
+    size: Dim
+    scalar: Scalar | None = None
+    hint: Hint | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NumberArgument:
+    """A float or a bool, which is a parameter of the function; Triton assumes nothing of it."""
+
+    name: str
+    scalar: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class DescriptorArgument:
+    """A tensor with the block that is copied at once, as a tensor map.
+
+    `padding` is what reads as outside: "zero" or "nan".
+    """
+
+    name: str
+    tensor: Tensor
+    block: tuple[int, ...]
+    padding: Literal["zero", "nan"] = "zero"
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantArgument:
+    """A value that is compiled into the kernel."""
+
+    name: str
+    value: Any
+
+
+Argument = (
+    PointerArgument | IntegerArgument | NumberArgument | DescriptorArgument | ConstantArgument
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The arguments of a kernel, in the order of its parameters, and who tells them.
+
+    `signature` is what callers of the function give, `results` the tensors that it makes.
+    """
+
+    signature: Signature
+    results: tuple[Tensor, ...]
+    each: tuple[Argument, ...]
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        """The values of those that are compiled in."""
+        return {a.name: a.value for a in self.each if isinstance(a, ConstantArgument)}
+
+    def traced(self) -> Mapping[str, Any]:
+        """The arguments as a grid's function sees them, but for floats and bools."""
+        seen: dict[str, Any] = {}
+        for argument in self.each:
+            match argument:
+                case PointerArgument() | DescriptorArgument():
+                    seen[argument.name] = TracedTensor(argument.tensor)
+                case IntegerArgument():
+                    seen[argument.name] = traced(argument.size)
+                case ConstantArgument():
+                    seen[argument.name] = argument.value
+                case NumberArgument():
+                    pass
+        return seen
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An example of a tensor that the function allocates and returns: see `like` and `empty`."""
+
+    source: str | None
+    shape: tuple[Dim | str, ...] | None
+    dtype: DType | None
+
+
+@dataclass(frozen=True, slots=True)
+class Descriptor:
+    """An example of a tensor that a kernel takes as a descriptor: see `descriptor`."""
+
+    example: Any
+    block: tuple[int, ...]
+    padding: Literal["zero", "nan"]

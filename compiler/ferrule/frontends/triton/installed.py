@@ -1,0 +1,124 @@
+"""Triton itself: found on first use, and what of it a kernel is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends import packages
+
+OLDEST: Final = (3, 6)
+"""The oldest version whose launcher and metadata this frontend knows."""
+
+
+def triton() -> Any:
+    """The package.  Raises ImportError where it is not installed, CompileError if it is too old."""
+    found = packages.load("triton", "triton")
+    numbers = re.findall(r"\d+", str(found.__version__))[:2]
+    if tuple(map(int, numbers)) < OLDEST:
+        raise CompileError(
+            Diagnostic(
+                f"Triton {found.__version__} is too old",
+                expected=f"triton {_dotted(OLDEST)} or newer",
+                hint="pip install --upgrade 'ferrule[triton]'",
+            )
+        )
+    return found
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))
+
+
+@dataclass(frozen=True, slots=True)
+class KernelParameter:
+    """A parameter of a kernel, as its Python signature has it.
+
+    `type` is the Triton type of its annotation, "" without one.  `specialised`: whether Triton may
+    fold it, or assume that 16 divides it; `aligned`: whether it may assume the latter.
+    """
+
+    name: str
+    position: int
+    is_constexpr: bool
+    type: str
+    has_default: bool
+    default: Any
+    specialised: bool
+    aligned: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A function of `triton.jit` or `gluon.jit`, and what is wrapped around it.
+
+    `configs` are those of an autotuner, `key` the names of its key, `heuristics` the functions by
+    the name of the parameter whose value they choose.
+    """
+
+    function: Any
+    name: str
+    parameters: tuple[KernelParameter, ...]
+    configs: tuple[Any, ...] = ()
+    key: tuple[str, ...] = ()
+    heuristics: Mapping[str, Callable[[Mapping[str, Any]], Any]] | None = None
+
+    @property
+    def is_gluon(self) -> bool:
+        """Whether it is a kernel of Gluon, Triton's lower language."""
+        return bool(self.function.is_gluon())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters' names."""
+        return tuple(parameter.name for parameter in self.parameters)
+
+
+def kernel_of(function: Any) -> Kernel:
+    """What was given to `compile`, unwrapped.  Raises CompileError for what is no Triton kernel."""
+    package = triton()
+    configs: tuple[Any, ...] = ()
+    key: tuple[str, ...] = ()
+    heuristics: dict[str, Any] = {}
+    found = function
+    while not isinstance(found, package.runtime.JITFunction):
+        match type(found).__name__:
+            case "Autotuner":
+                configs, key = tuple(found.configs), tuple(found.keys)
+            case "Heuristics":
+                heuristics = {**found.values, **heuristics}
+            case _:
+                raise CompileError(_no_kernel(function))
+        found = found.fn
+    name = str(found.__name__)
+    if not name.isidentifier():
+        raise CompileError(_no_kernel(function))
+    parameters = tuple(_parameter(each) for each in found.params)
+    return Kernel(found, name, parameters, configs, key, heuristics or None)
+
+
+def _no_kernel(function: Any) -> Diagnostic:
+    return Diagnostic(
+        f"{function!r} is no Triton kernel",
+        expected="a function decorated with triton.jit or gluon.jit, with or without "
+        "triton.autotune and triton.heuristics",
+        hint="TRITON_INTERPRET=1 makes kernels run in Python: unset it"
+        if type(function).__name__ == "InterpretedFunction"
+        else None,
+    )
+
+
+def _parameter(param: Any) -> KernelParameter:
+    return KernelParameter(
+        str(param.name),
+        int(param.num),
+        bool(param.is_constexpr),
+        str(param.annotation_type),
+        bool(param.has_default),
+        param.default if param.has_default else None,
+        not param.do_not_specialize,
+        not param.do_not_specialize_on_alignment,
+    )

@@ -1,0 +1,312 @@
+"""What Triton assumes of the arguments of a kernel, and how a call is held to that.
+
+Triton compiles a kernel for what it saw of the arguments (the launcher of its version 3.6 and
+newer): an integer that was 1 is folded into the code and no parameter any more, of an integer or
+address that 16 divides it assumes so, an integer that fit 32 bits has as many.  A function holds
+each call to it: by the specs where these say so, else by conditions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from ferrule import specs
+from ferrule.compiler.conventions import arguments as conventions
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.triton.arguments import (
+    Argument,
+    Arguments,
+    ConstantArgument,
+    DescriptorArgument,
+    IntegerArgument,
+    NumberArgument,
+    PointerArgument,
+)
+from ferrule.frontends.triton.installed import Kernel, KernelParameter
+from ferrule.frontends.triton.types import DTYPES, INTEGERS, number_type, pointer_type
+from ferrule.specs import Condition, Dim, DType, divisibility_of, symbols_of
+from ferrule.specs.expr import Compound, Sym, ValueOf
+
+INT32_MIN: Final = -(1 << 31)
+INT32_MAX: Final = (1 << 31) - 1
+
+Specialise = Literal["check", "dispatch"] | Sequence[Mapping[str, object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Assumed:
+    """What one specialisation assumes beyond what specs guarantee: names of parameters.
+
+    `divisible` by 16, `one`: equal to 1, `narrow`: fits 32 bits.
+    """
+
+    divisible: frozenset[str] = frozenset()
+    one: frozenset[str] = frozenset()
+    narrow: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """A condition of a specialisation, and how it reads in an error."""
+
+    condition: Condition
+    text: str
+    shown: Dim | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Specialisation:
+    """One way to compile a kernel.
+
+    `types` by parameter, `constants` and `attributes` by position are what Triton's compiler takes;
+    `conditions` must hold at a call; `parameters` are what the compiled kernel takes, without what
+    Triton adds, and `visible` the parameters of the kernel that they are of.
+    """
+
+    types: Mapping[str, str]
+    constants: Mapping[tuple[int, ...], Any]
+    attributes: Mapping[tuple[int, ...], list[list[Any]]]
+    conditions: tuple[Assumption, ...]
+    parameters: tuple[Argument, ...]
+
+
+def specialisations(
+    kernel: Kernel, arguments: Arguments, asked: Specialise
+) -> tuple[tuple[Specialisation, ...], bool]:
+    """The specialisations to compile, the most special first, and whether the last one takes every
+    call that the signature takes.
+
+    "check" gives one: what is assumed is what the examples say.  "dispatch" gives up to three:
+    everything, what addresses allow, nothing.  A sequence says itself what each assumes.
+    """
+    if asked == "check":
+        assumed = [_as_examples_say(kernel, arguments)]
+    elif asked == "dispatch":
+        assumed = _levels(kernel, arguments)
+    else:
+        assumed = [_named(kernel, arguments, each) for each in _sequence(kernel, asked)]
+    made = [_Specialiser(kernel, arguments, each).make() for each in dict.fromkeys(assumed)]
+    return tuple(made), asked == "dispatch"
+
+
+def _as_examples_say(kernel: Kernel, arguments: Arguments) -> Assumed:
+    return Assumed(
+        frozenset(a.name for a in _hinted(arguments) if a.hint == 16),
+        frozenset(a.name for a in _hinted(arguments) if a.hint == 1),
+        frozenset(
+            a.name
+            for a in arguments.each
+            if isinstance(a, IntegerArgument) and a.scalar is None and _is_narrow(a.size)
+        ),
+    )
+
+
+def _levels(kernel: Kernel, arguments: Arguments) -> list[Assumed]:
+    """Everything; what addresses allow; nothing."""
+    integers = [a for a in arguments.each if isinstance(a, IntegerArgument)]
+    pointers = frozenset(a.name for a in arguments.each if isinstance(a, PointerArgument))
+    one = frozenset(a.name for a in integers if a.hint == 1)
+    narrow = frozenset(a.name for a in integers if a.scalar is None)
+    divisible = frozenset(a.name for a in integers) - one
+    return [
+        Assumed(pointers | divisible, one, narrow),
+        Assumed(pointers, frozenset(), narrow),
+        Assumed(),
+    ]
+
+
+def _hinted(arguments: Arguments) -> list[PointerArgument | IntegerArgument]:
+    return [a for a in arguments.each if isinstance(a, PointerArgument | IntegerArgument)]
+
+
+def _sequence(kernel: Kernel, asked: object) -> Sequence[Mapping[str, object]]:
+    if (
+        isinstance(asked, str)
+        or not isinstance(asked, Sequence)
+        or not asked
+        or not all(isinstance(each, Mapping) for each in asked)
+    ):
+        raise CompileError(
+            Diagnostic(
+                f"{kernel.name}: specialize is {asked!r}",
+                expected='"check", "dispatch", or a list with what each specialisation assumes, '
+                'such as [{"x": 16, "n": 16}, {"x": 16}, {}]',
+            )
+        )
+    return asked
+
+
+def _named(kernel: Kernel, arguments: Arguments, asked: Mapping[str, object]) -> Assumed:
+    known = {a.name: a for a in _hinted(arguments)}
+    for name, value in asked.items():
+        integer = isinstance(known.get(name), IntegerArgument)
+        allowed = ("16, 1, 'i32'" if integer else "16") if name in known else None
+        if allowed is None or value not in ((16, 1, "i32") if integer else (16,)):
+            raise CompileError(
+                Diagnostic(
+                    f"{kernel.name}: specialize says {value!r} of {name!r}",
+                    expected=allowed
+                    or f"what is assumed of an integer or a tensor: {', '.join(known)}",
+                )
+            )
+    return Assumed(
+        frozenset(name for name, value in asked.items() if value == 16),
+        frozenset(name for name, value in asked.items() if value == 1),
+        frozenset(name for name, value in asked.items() if value == "i32"),
+    )
+
+
+@dataclass(slots=True)
+class _Specialiser:
+    kernel: Kernel
+    arguments: Arguments
+    assumed: Assumed
+    types: dict[str, str] = field(default_factory=dict)
+    constants: dict[tuple[int, ...], Any] = field(default_factory=dict)
+    attributes: dict[tuple[int, ...], list[list[Any]]] = field(default_factory=dict)
+    conditions: list[Assumption] = field(default_factory=list)
+    parameters: list[Argument] = field(default_factory=list)
+    packed: list[Any] = field(default_factory=list)
+
+    def make(self) -> Specialisation:
+        for parameter, argument in zip(self.kernel.parameters, self.arguments.each, strict=True):
+            match argument:
+                case ConstantArgument(value=value):
+                    self._fold(parameter, value)
+                case PointerArgument():
+                    self._pointer(parameter, argument)
+                case IntegerArgument():
+                    self._integer(parameter, argument)
+                case NumberArgument():
+                    self._number(parameter, argument)
+                case DescriptorArgument():
+                    self._descriptor(parameter, argument)
+        return Specialisation(
+            self.types,
+            self.constants,
+            self.attributes,
+            tuple(self.conditions),
+            tuple(self.packed),
+        )
+
+    def _what(self, name: str) -> str:
+        return f"{self.kernel.name}: {name}"
+
+    def _fold(self, parameter: KernelParameter, value: Any) -> None:
+        self.types[parameter.name] = "constexpr"
+        self.constants[(parameter.position,)] = value
+
+    def _divisible(self, parameter: KernelParameter) -> None:
+        self.attributes[(parameter.position,)] = [["tt.divisibility", 16]]
+
+    def _pointer(self, parameter: KernelParameter, argument: PointerArgument) -> None:
+        name, tensor = parameter.name, argument.tensor
+        if parameter.type and not parameter.type.startswith("*"):
+            raise CompileError(
+                f"{self._what(name)} is annotated as {parameter.type}, but the example is a tensor"
+            )
+        found = pointer_type(tensor.dtype, self._what(name))
+        self.types[name] = parameter.type or found
+        self.packed.append(tensor.data)
+        if not (parameter.specialised and parameter.aligned):
+            return
+        guaranteed = tensor.align % 16 == 0 and not argument.made
+        if name in self.assumed.divisible and not guaranteed:
+            text = f"the address of {name} must be a multiple of 16 bytes"
+            self.conditions.append(Assumption(specs.aligned(tensor.data, 16), text))
+        if guaranteed or name in self.assumed.divisible:
+            self._divisible(parameter)
+
+    def _integer(self, parameter: KernelParameter, argument: IntegerArgument) -> None:
+        name, size = parameter.name, argument.size
+        if parameter.specialised and not parameter.type:
+            if size == 1 or name in self.assumed.one:
+                if size != 1:
+                    self._assume(specs.equal(size, 1), f"{name} must be 1", size)
+                self._fold(parameter, 1)
+                return
+        self.types[name] = self._integer_type(parameter, argument)
+        self._pack(argument, DTYPES[self.types[name]])
+        if not (parameter.specialised and parameter.aligned):
+            return
+        guaranteed = not _is_scalar(size) and divisibility_of(size) % 16 == 0
+        if name in self.assumed.divisible and not guaranteed:
+            self._assume(specs.divisible(size, 16), f"{name} must be a multiple of 16", size)
+        if guaranteed or name in self.assumed.divisible:
+            self._divisible(parameter)
+
+    def _assume(self, condition: Condition, text: str, shown: Dim) -> None:
+        self.conditions.append(Assumption(condition, text, shown))
+
+    def _integer_type(self, parameter: KernelParameter, argument: IntegerArgument) -> str:
+        """The type that Triton would choose for every value that a call can have."""
+        if parameter.type in INTEGERS:
+            return parameter.type
+        if parameter.type:
+            raise CompileError(
+                f"{self._what(parameter.name)} is annotated as {parameter.type}, but the example "
+                "is an integer"
+            )
+        if argument.scalar is not None and parameter.name not in self.assumed.narrow:
+            return number_type(argument.scalar.dtype, self._what(parameter.name))
+        size = argument.size
+        if isinstance(size, int):
+            return "i32" if INT32_MIN <= size <= INT32_MAX else "i64"
+        if isinstance(size, Sym) and size.width == 32:
+            return "i32"
+        if parameter.name not in self.assumed.narrow:
+            return "i64"
+        text = f"{parameter.name} must fit 32 bits"
+        self._assume((size >= INT32_MIN) & (size <= INT32_MAX), text, size)
+        return "i32"
+
+    def _pack(self, argument: IntegerArgument, dtype: DType) -> None:
+        scalar = argument.scalar
+        if scalar is not None:
+            same = scalar.dtype is dtype
+            self.packed.append(scalar if same else conventions.cast(scalar, dtype))
+        elif isinstance(argument.size, Sym) and argument.size.width == dtype.bits:
+            self.packed.append(argument.size)
+        else:
+            self.packed.append(conventions.cast(argument.size, dtype))
+
+    def _number(self, parameter: KernelParameter, argument: NumberArgument) -> None:
+        scalar, name = argument.scalar, parameter.name
+        found = parameter.type or number_type(scalar.dtype, self._what(name))
+        dtype = DTYPES.get(found)
+        if dtype is None or found in INTEGERS and scalar.dtype.kind == "float":
+            raise CompileError(
+                f"{self._what(name)} is annotated as {parameter.type}, but the example is "
+                f"{scalar.dtype.name}"
+            )
+        self.types[name] = found
+        same = scalar.dtype is dtype
+        self.packed.append(scalar if same else conventions.cast(scalar, dtype))
+
+    def _descriptor(self, parameter: KernelParameter, argument: DescriptorArgument) -> None:
+        name, tensor = parameter.name, argument.tensor
+        element = pointer_type(tensor.dtype, self._what(name))[1:]
+        if len(argument.block) != len(tensor.shape):
+            raise CompileError(
+                f"{self._what(name)}: the block {argument.block} has {len(argument.block)} dims, "
+                f"but the tensor has {len(tensor.shape)}"
+            )
+        if tensor.strides[-1:] != (1,):
+            raise CompileError(
+                f"{self._what(name)}: a descriptor is of a tensor whose last stride is 1, "
+                f"but that of the example is {tensor.strides[-1]}"
+            )
+        block = ",".join(map(str, argument.block))
+        self.types[name] = f"tensordesc<{element}[{block}]>"
+        self.packed.append(argument)
+
+
+def _is_scalar(size: Dim) -> bool:
+    return any(isinstance(symbol.key, ValueOf) for symbol in symbols_of(size))
+
+
+def _is_narrow(size: Dim) -> bool:
+    """Whether an expression is one of 32-bit sizes, so that 32 bits are what one expects of it."""
+    return isinstance(size, Compound) and all(symbol.width == 32 for symbol in symbols_of(size))

@@ -1,0 +1,139 @@
+"""Triton's names of types, and ferrule's dtypes for them.
+
+The names are those of a Triton signature: "fp16" is a number, "*fp16" a pointer to such.  The text
+of an example adds to them what a tensor looks like and what may be assumed:
+
+    "*fp16[m, k]"        a compact tensor of these sizes
+    "*fp16[m, k: s, 1]"  one with these strides, in elements
+    "*fp16[m, k]:16"     whose address 16 divides
+    "i32", "i32:16"      an integer, one that 16 divides
+    "i32:1"              one that is 1
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from ferrule import specs
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.specs import DType
+
+DTYPES: Final[Mapping[str, DType]] = MappingProxyType(
+    {
+        "i1": specs.Boolean,
+        "u1": specs.Boolean,
+        "i8": specs.Int8,
+        "i16": specs.Int16,
+        "i32": specs.Int32,
+        "i64": specs.Int64,
+        "u8": specs.Uint8,
+        "u16": specs.Uint16,
+        "u32": specs.Uint32,
+        "u64": specs.Uint64,
+        "fp16": specs.Float16,
+        "bf16": specs.BFloat16,
+        "fp32": specs.Float32,
+        "fp64": specs.Float64,
+        "fp8e4nv": specs.Float8E4M3FN,
+        "fp8e5": specs.Float8E5M2,
+        "fp8e4b8": specs.Float8E4M3FNUZ,
+        "fp8e5b16": specs.Float8E5M2FNUZ,
+        "fp8e4b15": specs.Float8E4M3B11FNUZ,
+    }
+)
+"""Triton's names; what is not here (int4, complex numbers) Triton has no pointers to."""
+
+_NAMES: Final[Mapping[DType, str]] = MappingProxyType(
+    {dtype: name for name, dtype in DTYPES.items() if name != "u1"}
+)
+
+INTEGERS: Final = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
+
+_TEXT: Final = re.compile(r"(?P<pointer>\*k?)?(?P<type>\w+)(?:\[(?P<dims>[^\]]*)\])?(?::(?P<hint>\w+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class TypeText:
+    """The text of an example, taken apart.  `strides` is None for a compact tensor."""
+
+    dtype: DType
+    is_pointer: bool = False
+    shape: tuple[str, ...] = ()
+    strides: tuple[str, ...] | None = None
+    hint: str | None = None
+
+
+def pointer_type(dtype: DType, what: str) -> str:
+    """The Triton type of a pointer to elements of a dtype.  Raises CompileError."""
+    name = _NAMES.get(dtype)
+    if name is None:
+        raise CompileError(
+            Diagnostic(
+                f"{what} has elements of {dtype.name}, to which Triton has no pointers",
+                expected=", ".join(sorted({each.name for each in _NAMES})),
+            )
+        )
+    return f"*{name}"
+
+
+def number_type(dtype: DType, what: str) -> str:
+    """The Triton type of a number of a dtype.  Raises CompileError."""
+    if dtype is specs.Boolean:
+        return "u1"
+    name = _NAMES.get(dtype)
+    if name is None or name.startswith("fp8"):
+        raise CompileError(f"{what} is {dtype.name}, and Triton has no such numbers as parameters")
+    return name
+
+
+def read_type(text: str, what: str) -> TypeText:
+    """The example that a text stands for.  Raises CompileError for another text."""
+    found = _TEXT.fullmatch(text.replace(" ", ""))
+    dtype = DTYPES.get(found["type"]) if found is not None else None
+    is_pointer = found is not None and bool(found["pointer"])
+    if found is None or dtype is None or (found["dims"] is not None and not is_pointer):
+        raise CompileError(_unreadable(text, what))
+    allowed = ("16",) if is_pointer else ("16", "1")
+    is_integer = is_pointer or found["type"] in INTEGERS
+    if found["hint"] is not None and (found["hint"] not in allowed or not is_integer):
+        raise CompileError(
+            Diagnostic(
+                f"{what} is {text!r}: nothing can be assumed with {':' + found['hint']!r} of it",
+                expected=" or ".join(f"{text.split(':')[0]}:{hint}" for hint in allowed),
+            )
+        )
+    if not is_pointer:
+        return TypeText(dtype, hint=found["hint"])
+    shape, strides = _dims(found["dims"], text, what)
+    return TypeText(dtype, True, shape, strides, found["hint"])
+
+
+def _dims(
+    dims: str | None, text: str, what: str
+) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+    """Sizes and strides; without brackets the tensor is a vector of any size."""
+    if dims is None:
+        return ("",), None
+    sizes, colon, steps = dims.partition(":")
+    shape = tuple(sizes.split(",")) if sizes else ()
+    strides = tuple(steps.split(",")) if colon else None
+    words = (*shape, *(strides or ()))
+    if (strides is not None and len(strides) != len(shape)) or not all(map(_is_dim, words)):
+        raise CompileError(_unreadable(text, what))
+    return shape, strides
+
+
+def _is_dim(word: str) -> bool:
+    return word.isdecimal() or specs.expr.is_name(word)
+
+
+def _unreadable(text: str, what: str) -> Diagnostic:
+    return Diagnostic(
+        f"{what} is {text!r}, which says no type",
+        expected='a Triton type such as "*fp32[m, n]", "*fp16[m, k: s, 1]:16", "i32", "i32:16" or '
+        '"fp32", with one of ' + ", ".join(DTYPES),
+    )

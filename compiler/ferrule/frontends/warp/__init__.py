@@ -1,0 +1,141 @@
+"""Kernels of NVIDIA Warp: `fe.frontends.warp.compile(kernel, dim=…)`.
+
+Warp compiles the kernel, for the CPU or for GPUs; what comes out launches it without Warp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ferrule.compiler.building import build
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.packages import load
+from ferrule.specs import Dim, Param, Signature
+from ferrule.specs.params import Tensor
+
+if TYPE_CHECKING:
+    from ferrule.compiler.options import Options
+    from ferrule.frontends.warp.types import Types
+    from ferrule.runtime import Function
+
+Extent: TypeAlias = "Dim | str"
+"""A size, or the name of an array for all of its own."""
+Extents: TypeAlias = "Extent | Sequence[Extent]"
+
+
+def compile(
+    kernel: Any,
+    *,
+    dim: Extents | Callable[[Signature], Extents],
+    specs: Mapping[str, Any] | None = None,
+    results: Sequence[str] = (),
+    target: str | Sequence[str] = "cpu",
+    block_dim: int = 256,
+    max_blocks: int | None = None,
+    cpu_flags: str | None = "",
+    name: str | None = None,
+    doc: str | None = None,
+    options: str | Options | None = None,
+) -> Function:
+    """The function that launches a kernel of Warp, `wp.launch(kernel, dim, …)`, without Warp.
+
+    Its parameters are the kernel's: arrays of any sizes and strides, those of vectors and matrices
+    as tensors with dims of their own behind the array's; numbers; vectors, matrices, quaternions
+    and structs as tuples.  `specs` narrows them, by name, with specs or examples: sizes that are
+    equal, strides, alignment.  The arrays named by `results` are allocated and returned; their
+    sizes must be known from the others.
+
+    `dim` is what is launched: sizes, the name of an array, which stands for all of its, or a
+    function that gets the signature and says this.  `target` is "cpu", or an architecture such as
+    "sm_90", or several.  `block_dim` and `max_blocks` are those of a launch on a GPU.  `cpu_flags`
+    are Warp's `cpu_compiler_flags`: none by default, so that the code runs on any CPU of the kind;
+    None takes Warp's own, for this very CPU.  `options` are those of `compiler.build`.
+
+    Raises ImportError without Warp, TypeError for what is no kernel of Warp, CompileError for
+    kernels that cannot be called so and for what does not fit them.
+    """
+    warp = load("warp", "warp")
+    _check_kernel(warp, kernel)
+    from ferrule.frontends.warp.calling import cpu_call, cuda_call
+    from ferrule.frontends.warp.types import Types
+
+    types = Types(warp)
+    params = _params(types, kernel, dict(specs or {}))
+    given = [param for param in params if param.name not in results]
+    made = [_result(params, each) for each in results]
+    signature = Signature(name or kernel.func.__name__, tuple(given))
+    dims = _dims(types, kernel, params, dim(signature) if callable(dim) else dim)
+    rows = [(each.label, each.type) for each in kernel.adj.args]
+    packed = [types.packed(spec, kind) for spec, (_, kind) in zip(params, rows, strict=True)]
+    if target == "cpu":
+        convention = cpu_call(warp, kernel, dims, packed, cpu_flags)
+    else:
+        archs = (target,) if isinstance(target, str) else tuple(target)
+        convention = cuda_call(warp, kernel, dims, packed, archs, block_dim, max_blocks)
+    return build(signature, convention, results=made, doc=doc or kernel.func.__doc__, options=options)
+
+
+def _check_kernel(warp: Any, kernel: Any) -> None:
+    if not isinstance(kernel, warp.Kernel):
+        raise TypeError(
+            f"fe.frontends.warp.compile: expected a kernel of Warp, a function with @wp.kernel, "
+            f"but got {kernel!r}"
+        )
+    if kernel.is_generic:
+        raise CompileError(
+            Diagnostic(
+                f"the kernel {kernel.key} is generic: it has no types of its own",
+                hint="compile an overload of it, kernel = wp.overload(kernel, [types])",
+            )
+        )
+
+
+def _params(types: Types, kernel: Any, given: dict[str, Any]) -> list[Param]:
+    found = []
+    for argument in kernel.adj.args:
+        label, kind = argument.label, argument.type
+        if label in given:
+            found.append(types.narrowed(label, kind, given.pop(label)))
+        else:
+            found.append(types.spec(label, kind))
+    if given:
+        names = ", ".join(argument.label for argument in kernel.adj.args)
+        raise CompileError(
+            Diagnostic(
+                f"specs names {', '.join(given)}, which {kernel.key} does not have",
+                expected=names,
+            )
+        )
+    return found
+
+
+def _result(params: Sequence[Param], name: str) -> Tensor:
+    for param in params:
+        if param.name == name and isinstance(param, Tensor):
+            return param
+    raise CompileError(
+        Diagnostic(
+            f"results names {name!r}",
+            expected="an array of the kernel: "
+            + ", ".join(param.name for param in params if isinstance(param, Tensor)),
+        )
+    )
+
+
+def _dims(types: Types, kernel: Any, params: Sequence[Param], dim: Extents) -> tuple[Dim, ...]:
+    """The sizes of a launch."""
+    kinds = {argument.label: argument.type for argument in kernel.adj.args}
+    arrays = {param.name: param for param in params if isinstance(param, Tensor)}
+    extents = list(dim) if isinstance(dim, (tuple, list)) else [dim]
+    found: list[Dim] = []
+    for extent in extents:
+        if not isinstance(extent, str):
+            found.append(extent)
+        elif extent in arrays:
+            found += arrays[extent].shape[: kinds[extent].ndim]
+        else:
+            raise CompileError(
+                Diagnostic(f"dim names {extent!r}", expected=f"an array: {', '.join(arrays)}")
+            )
+    return tuple(found)

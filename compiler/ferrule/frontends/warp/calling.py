@@ -1,0 +1,152 @@
+"""Launches of Warp's kernels: what `wp.launch` hands to them.
+
+`launch_bounds_t<N>` of Warp 1.19 (`warp/native/builtin.h`): `{u32 shape[N], u64 size,
+u64 coord_mult}`, where N is the number of indices that the kernel takes from `wp.tid()`, `size`
+the number of threads, and `coord_mult` that of those which share their indices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import prod
+from typing import Any, Final
+
+from llvmlite import ir
+
+from ferrule.compiler.artefacts import DeviceCode, Fault, literal
+from ferrule.compiler.conventions import CallingConvention, CudaLaunch
+from ferrule.compiler.conventions.arguments import Argument, Struct, in_memory
+from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.hostcode import HostCode
+from ferrule.frontends.warp.binaries import cpu_kernel, cuda_kernel
+from ferrule.frontends.warp.types import MAX_DIMS
+from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR, VOID
+from ferrule.specs import Condition, Dim, Param, ceil_div, minimum
+from ferrule.specs.expr import is_dim, make
+
+_MOST: Final = (1 << 31) - 1
+_TYPE: Final = ir.FunctionType(VOID, [PTR, PTR])
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchBounds:
+    """A `launch_bounds_t`: what is launched, for a kernel with `rank` indices."""
+
+    kernel: str
+    dims: tuple[Dim, ...]
+    rank: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.dims) <= MAX_DIMS:
+            raise CompileError(f"dim takes 1 to {MAX_DIMS} sizes, but got {len(self.dims)}")
+        for dim in self.dims:
+            if not is_dim(dim):
+                raise TypeError(f"dim must be a size, or the name of an array, but got {dim!r}")
+
+    @property
+    def threads(self) -> Dim:
+        """The number of all threads."""
+        return _product(self.dims)
+
+    @property
+    def align(self) -> int:
+        """See `InMemory`."""
+        return 8
+
+    @property
+    def size(self) -> int:
+        """See `InMemory`."""
+        return self._behind + 16
+
+    @property
+    def _behind(self) -> int:
+        """Where the sizes end."""
+        return -(-4 * self.rank // 8) * 8
+
+    def store(self, call: Call, place: ir.Value, what: str) -> None:
+        """See `InMemory`; a dim beyond what an index can be is a LaunchError of the call."""
+        e = call.emitter
+        dims = [*self.dims, *(1,) * (self.rank - len(self.dims))]
+        for axis, dim in enumerate(dims):
+            value = self._extent(call, axis, dim)
+            if axis < self.rank:
+                e.store(e.builder.trunc(value, I32), e.index(place, I32, axis))
+        shared = _product(dims[self.rank :])
+        head = f"Invalid launch of {self.kernel}: the number of threads"
+        for offset, size in ((0, self.threads), (8, shared)):
+            value = call.size(size, head, "LaunchError")
+            e.store(value, e.index(place, I8, self._behind + offset))
+
+    def _extent(self, call: Call, axis: int, dim: Dim) -> ir.Value:
+        e, head = call.emitter, f"Invalid launch of {self.kernel}: "
+        value = call.size(dim, f"{head}dim {axis}", "LaunchError")
+        message = f"{literal(head)}expected dim {axis} to be in [0, {_MOST}], but got {{}}"
+        beyond = e.icmp("ugt", value, e.const_i64(_MOST))
+        call.refuse(beyond, Fault("LaunchError", message), [value])
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class CpuCall:
+    """Calls a kernel's function of Warp's object: all of a launch, in this thread."""
+
+    code: HostCode
+    function: str
+    bounds: LaunchBounds
+    args: Struct
+    when: Condition | None = None
+
+    def codes(self) -> tuple[DeviceCode, ...]:
+        """See `CallingConvention`."""
+        return ()
+
+    def results(self) -> tuple[Param, ...]:
+        """See `CallingConvention`."""
+        return ()
+
+    def emit(self, call: Call) -> None:
+        """See `CallingConvention`."""
+        bounds = in_memory(call, self.bounds, "the bounds of the launch")
+        args = in_memory(call, self.args, "the arguments of the kernel")
+        self.code.require(self.function, _TYPE, self.bounds.kernel)
+        self.code.bring(call, self.function)
+        function = call.emitter.symbol(self.code.symbol(self.function), _TYPE)
+        call.emitter.call(function, [*bounds, *args])
+
+
+def cpu_call(
+    warp: Any, kernel: Any, dims: tuple[Dim, ...], packed: Sequence[Argument], flags: str | None
+) -> CallingConvention:
+    """The call of a kernel on the CPU."""
+    compiled = cpu_kernel(warp, kernel, flags)
+    code = HostCode.from_object(compiled.data)
+    bounds = LaunchBounds(kernel.key, dims, kernel.adj.kernel_dim)
+    return CpuCall(code, compiled.function, bounds, Struct(packed))
+
+
+def cuda_call(
+    warp: Any,
+    kernel: Any,
+    dims: tuple[Dim, ...],
+    packed: Sequence[Argument],
+    archs: Sequence[str],
+    block_dim: int,
+    max_blocks: int | None,
+) -> CallingConvention:
+    """The launch of a kernel on a GPU, with a block for each `block_dim` threads."""
+    compiled = cuda_kernel(warp, kernel, archs, block_dim)
+    code = DeviceCode.from_cubin(compiled.cubins, [compiled.kernel])
+    bounds = LaunchBounds(kernel.key, dims, kernel.adj.kernel_dim)
+    grid = ceil_div(bounds.threads, block_dim)
+    if max_blocks is not None:
+        grid = minimum(grid, max_blocks)
+    return CudaLaunch(
+        code, compiled.kernel, [bounds, *packed], grid=grid, block=block_dim, smem=compiled.smem
+    )
+
+
+def _product(dims: Sequence[Dim]) -> Dim:
+    return reduce(lambda left, right: make("mul", left, right), dims, 1)

@@ -1,0 +1,178 @@
+"""Warp's types as specs, and as what a kernel of Warp takes for them.
+
+`array_t` of Warp 1.19 (`warp/native/array.h`), 56 bytes: `{data, grad, i32 shape[4],
+i32 strides[4], u16 ndim, u16 flags}`, strides in bytes.  Vectors, matrices (row by row),
+quaternions and transforms are their elements one after the other; a struct is one of C.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ferrule.compiler.conventions.arguments import NULL, Argument, Struct, cast
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.specs import (
+    DType,
+    Param,
+    SupportsSpec,
+    as_dtype,
+    compact_strides,
+    sym_int32,
+    sym_int64,
+)
+from ferrule.specs.params import Scalar, Tensor, Tuple
+
+MAX_DIMS: Final = 4
+"""Dims of arrays and launches, a constant of Warp's own."""
+
+_NAMES: Final = (
+    "int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float32 float64 bool"
+)
+
+
+class Types:
+    """Warp's types, as the installed Warp has them."""
+
+    def __init__(self, warp: Any) -> None:
+        self._array_type: Final = warp.array
+        known = ((getattr(warp, name, None), name) for name in _NAMES.split())
+        self._scalars: Final[Mapping[Any, DType]] = {
+            kind: as_dtype(name) for kind, name in known if kind is not None
+        }
+
+    def spec(self, name: str, kind: Any) -> Param:
+        """The spec of a parameter of this type: any sizes, any strides.
+
+        Raises CompileError for types that no argument of a call has.
+        """
+        if kind in self._scalars:
+            return Scalar(name, self._scalars[kind])
+        if type(kind) is self._array_type:
+            return self._tensor(name, kind)
+        shape = self.shape(kind)
+        if shape is not None:
+            return _elements(name, shape, self._scalars[kind._wp_scalar_type_])
+        if hasattr(kind, "vars") and hasattr(kind, "ctype"):
+            items = [self.spec(field, var.type) for field, var in kind.vars.items()]
+            return Tuple(name, tuple(items), fields=True)
+        raise CompileError(
+            Diagnostic(
+                f"the parameter {name!r} of the kernel is of type {_shown(kind)}",
+                expected="an array, number, vector, matrix, quaternion or struct of these",
+                hint="launch this kernel through Warp",
+            )
+        )
+
+    def narrowed(self, name: str, kind: Any, example: Any) -> Param:
+        """The spec of a parameter of this type as an example or spec narrows it.
+
+        Raises CompileError where it is no example, and where it does not fit the type.
+        """
+        given = example.__ferrule_spec__(name) if isinstance(example, SupportsSpec) else example
+        wanted = self.spec(name, kind)
+        if not self._fits(given, wanted, kind):
+            raise CompileError(
+                Diagnostic(
+                    f"specs[{name!r}] does not fit the kernel's parameter: {given!r}",
+                    expected=f"a spec or example of {wanted!r}",
+                )
+            )
+        assert isinstance(given, type(wanted))
+        return given
+
+    def packed(self, spec: Param, kind: Any) -> Argument:
+        """What a kernel takes for a parameter of this type with this spec."""
+        match spec:
+            case Tensor():
+                return _array_struct(spec, kind.ndim)
+            case Tuple(items=items, fields=True):
+                pairs = zip(items, kind.vars.values(), strict=True)
+                return Struct([self.packed(item, var.type) for item, var in pairs])
+            case Tuple():
+                return _flat(spec)
+        return spec
+
+    def shape(self, kind: Any) -> tuple[int, ...] | None:
+        """The shape of a vector, matrix, quaternion or transform; None for what is none."""
+        if isinstance(kind, type) and issubclass(kind, ctypes.Array):
+            shape = getattr(kind, "_shape_", None)
+            if shape is not None and kind._wp_scalar_type_ in self._scalars:
+                return tuple(shape)
+        return None
+
+    def _tensor(self, name: str, kind: Any) -> Tensor:
+        shape = self.shape(kind.dtype)
+        scalar = kind.dtype if shape is None else kind.dtype._wp_scalar_type_
+        if scalar not in self._scalars:
+            raise CompileError(
+                Diagnostic(
+                    f"the elements of the array {name!r} are of type {_shown(kind.dtype)}",
+                    expected="numbers, vectors, matrices, quaternions or transforms",
+                )
+            )
+        inner = shape or ()
+        dims = [sym_int32() for _ in range(kind.ndim)]
+        strides = [sym_int64() for _ in dims]
+        return Tensor(
+            name,
+            (*dims, *inner),
+            self._scalars[scalar],
+            strides=(*strides, *_compact(inner)),
+        )
+
+    def _fits(self, given: Any, wanted: Param, kind: Any) -> bool:
+        """Whether a spec takes nothing that the parameter of a kernel does not."""
+        match wanted:
+            case Tensor(dtype=dtype, shape=shape, strides=strides):
+                rank = kind.ndim
+                return (
+                    isinstance(given, Tensor)
+                    and given.dtype is dtype
+                    and len(given.shape) == len(shape)
+                    and given.shape[rank:] == shape[rank:]
+                    and given.strides[rank:] == strides[rank:]
+                )
+            case Scalar(dtype=dtype):
+                return isinstance(given, Scalar) and given.dtype is dtype
+        return isinstance(given, type(wanted)) and repr(given) == repr(wanted)
+
+
+def _elements(name: str, shape: tuple[int, ...], dtype: DType) -> Tuple:
+    """A tuple of numbers, for a matrix one of its rows."""
+    outer, *inner = shape
+    if not inner:
+        return Tuple(name, tuple(Scalar(str(i), dtype) for i in range(outer)))
+    return Tuple(name, tuple(_elements(str(i), tuple(inner), dtype) for i in range(outer)))
+
+
+def _flat(spec: Param) -> Argument:
+    if isinstance(spec, Tuple):
+        return Struct([_flat(item) for item in spec.items])
+    return spec
+
+
+def _array_struct(tensor: Tensor, rank: int) -> Struct:
+    """An `array_t`, see above; behind the dims of the array are those of its elements."""
+    missing = [cast(0, "int32")] * (MAX_DIMS - rank)
+    return Struct(
+        [
+            tensor.data,
+            NULL,
+            *(cast(dim, "int32") for dim in tensor.shape[:rank]),
+            *missing,
+            *(cast(stride, "int32") for stride in tensor.byte_strides[:rank]),
+            *missing,
+            cast(rank, "uint16"),
+            cast(0, "uint16"),
+        ]
+    )
+
+
+def _compact(shape: tuple[int, ...]) -> tuple[Any, ...]:
+    return compact_strides(shape, tuple(reversed(range(len(shape)))))
+
+
+def _shown(kind: Any) -> str:
+    return getattr(kind, "__name__", None) or repr(kind)

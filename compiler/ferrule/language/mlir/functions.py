@@ -1,0 +1,251 @@
+"""The body of one function as MLIR: every op of the kernel IR has its text here, or its place.
+
+`FunctionText` holds what the ops of one function need: the name of each value, the symbols, the
+coordinates of the running thread.  Ops that depend on where a function runs (launches, what threads
+do together, what a failed check does) are those of a `Surroundings`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ferrule.compiler.artefacts import Fault
+from ferrule.compiler.sizes import Sizes
+from ferrule.language.codegen.errors import CodegenError
+from ferrule.language.codegen.functions import Faults
+from ferrule.language.codegen.scalars import dtype_of
+from ferrule.language.ir import ops
+from ferrule.language.ir.types import HandleType, TensorType
+from ferrule.language.ir.walk import all_ops, regions_of
+from ferrule.language.mathlib.expand import expand_fma
+from ferrule.language.ir.builder import Builder
+from ferrule.language.mlir import arithmetic, casts, control, halves, memory
+from ferrule.language.mlir.text import Text, escaped
+from ferrule.language.mlir.types import HALVES, Spaces, value_type
+from ferrule.specs import Boolean, Dim, DType, Int32, Sym, symbols_of
+
+
+class Surroundings(Protocol):
+    """Where a function runs."""
+
+    spaces: Spaces
+    native: bool
+    """Whether the target has float16 and a multiplication and addition that rounds once."""
+
+    def fails(self, op: ops.Op) -> bool:
+        """Whether an op without regions may end the function early."""
+
+    def check(
+        self, f: FunctionText, ok: str, fault: Fault, values: Sequence[str]
+    ) -> None:
+        """Ends the call if the i1 does not hold; values of the message are i64."""
+
+    def print_(self, f: FunctionText, op: ops.Print) -> None:
+        """Prints."""
+
+    def other(self, f: FunctionText, op: ops.Op) -> None:
+        """An op that not every function has; a result gets its value."""
+
+
+@dataclass(slots=True)
+class FunctionText:
+    """The state of one function under construction."""
+
+    t: Text
+    where: Surroundings
+    symbols: dict[Sym, str] = field(default_factory=dict)
+    faults: Faults = field(default_factory=Faults)
+    values: dict[ops.Value, str] = field(default_factory=dict)
+    coordinates: dict[tuple[ops.Register, int], str] = field(default_factory=dict)
+    constants: dict[ops.Value, int] = field(default_factory=dict)
+    """The integers that are known."""
+    exits: list[str] = field(default_factory=list)
+    """Where a function or region ends with a status, the innermost last."""
+    _fails: dict[ops.Op, bool] = field(default_factory=dict)
+
+    @property
+    def spaces(self) -> Spaces:
+        """The memory spaces of the target."""
+        return self.where.spaces
+
+    def type_of(self, value: ops.Value) -> str:
+        """The MLIR type of a value."""
+        return value_type(value.type, self.spaces)
+
+    # ---- values ----
+
+    def as_i64(self, value: ops.Value) -> str:
+        """An integer or bool in 64 bits."""
+        return casts.widen(self.t, dtype_of(value), self.values[value])
+
+    def integer(self, value: ops.Value, wide: str) -> None:
+        """Gives an integer the value whose lower bits these are."""
+        type_ = self.type_of(value)
+        self.values[value] = wide if type_ == "i64" else self.t.cast("trunci", wide, type_)
+
+    def narrowed(self, dtype: DType, value: str) -> str:
+        """A float32 as a narrow float."""
+        return halves.narrow(self.t, dtype, value, native=self.where.native)
+
+    def sizes(self) -> Sizes[str]:
+        """A lowering of sizes that has emitted none yet."""
+        ranges = {symbol: Int32.range for symbol in self.symbols if symbol.width == 32}
+        return Sizes(self.t, self.symbols, ranges)
+
+    def dim(self, dim: Dim) -> str:
+        """The i64 value of a size that needs no check."""
+        return self.sizes().lower(dim).value
+
+    def fails(self, op: ops.Op) -> bool:
+        """Whether an op, or one inside it, may end the function early."""
+        if op not in self._fails:
+            if regions_of(op):
+                found = any(self.where.fails(inner) for inner in all_ops(ops.Region((op,))))
+            else:
+                found = self.where.fails(op)
+            self._fails[op] = found
+        return self._fails[op]
+
+    # ---- ops ----
+
+    def region(self, region: ops.Region) -> None:
+        """The ops of a region, in the current block."""
+        for op in region.ops:
+            self.op(op)
+
+    def yielded(self, region: ops.Region) -> list[str]:
+        """The names of what a region yields."""
+        return [self.values[value] for value in region.yields]
+
+    def op(self, op: ops.Op) -> None:
+        """One op."""
+        match op:
+            case ops.If():
+                control.if_(self, op)
+            case ops.For():
+                control.for_(self, op)
+            case ops.While():
+                control.while_(self, op)
+            case ops.Store():
+                memory.store(self, op)
+            case ops.Check(condition, fault, values):
+                shown = [self.as_i64(value) for value in values]
+                self.where.check(self, self.values[condition], fault, shown)
+            case ops.Print():
+                self.where.print_(self, op)
+            case ops.Size(fault=fault) if fault is not None:
+                self.checked_size(op, fault)
+            case ops.Size(result, dim):
+                self.integer(result, self.dim(dim))
+            case ops.Special(result, register, axis):
+                self.integer(result, self.coordinates[register, axis])
+            case ops.View(result) | ops.Load(result) | ops.Fragment(result):
+                self.values[result] = self.of_memory(op)
+            case ops.Text(result, data):
+                self.values[result] = self.bytes_constant(data)
+            case ops.Address(result, operand):
+                self.values[result] = self.address(operand)
+            case ops.Constant(result, value) if isinstance(result.type, DType):
+                if isinstance(value, int) and result.type.kind != "float":
+                    self.constants[result] = int(value)
+                self.values[result] = casts.constant(self.t, result.type, value)
+            case ops.Constant(result):
+                self.values[result] = self.t.op("llvm.mlir.zero : !llvm.ptr", "!llvm.ptr")
+            case ops.Fma():
+                self.fma(op)
+            case ops.Unary() | ops.Binary() | ops.Compare() | ops.Cast() | ops.Bitcast():
+                self.values[op.result] = self.computed(op)
+            case ops.Select(result, condition, on_true, on_false):
+                operands = (self.values[v] for v in (condition, on_true, on_false))
+                self.values[result] = self.t.select(*operands)
+            case _:
+                self.where.other(self, op)
+
+    def of_memory(self, op: ops.View | ops.Load | ops.Fragment) -> str:
+        """An element, or a tensor."""
+        match op:
+            case ops.View():
+                return memory.view(self, op)
+            case ops.Load():
+                return memory.load(self, op)
+            case ops.Fragment(result):
+                return memory.room(self, result)
+
+    def computed(self, op: ops.Unary | ops.Binary | ops.Compare | ops.Cast | ops.Bitcast) -> str:
+        """The value of an op of scalars."""
+        t, values, native = self.t, self.values, self.where.native
+        match op:
+            case ops.Unary(result, name, operand):
+                return arithmetic.unary(t, name, dtype_of(result), values[operand], native=native)
+            case ops.Binary(result, name, lhs, rhs):
+                sides = values[lhs], values[rhs]
+                return arithmetic.binary(t, name, dtype_of(result), *sides, native=native)
+            case ops.Compare(_, name, lhs, rhs):
+                sides = values[lhs], values[rhs]
+                return arithmetic.compare(t, name, dtype_of(lhs), *sides, native=native)
+            case ops.Cast(result, operand):
+                types = dtype_of(operand), dtype_of(result)
+                return casts.cast(t, *types, values[operand], native=native)
+            case ops.Bitcast(result, operand):
+                return casts.bitcast(t, dtype_of(result), values[operand])
+
+    def fma(self, op: ops.Fma) -> None:
+        """One rounding: an instruction where there is one, else the ops that have the same result."""
+        operands = [self.values[value] for value in (op.x, op.y, op.z)]
+        if self.where.native and dtype_of(op.result) not in HALVES:
+            self.values[op.result] = self.t.arith("math.fma", *operands)
+            return
+        b = Builder()
+        with b.region() as region:
+            found = expand_fma(b, op.x, op.y, op.z)
+        self.region(region.freeze())
+        self.values[op.result] = self.values[found]
+
+    def checked_size(self, op: ops.Size, fault: Fault) -> None:
+        """A size of which every step is checked; its fault's values are those of its symbols."""
+        t, size = self.t, self.sizes().lower(op.dim)
+        ok = t.const_i1(True) if size.undefined is None else t.not_(size.undefined)
+        if self.type_of(op.result) != "i64":
+            back = t.cast("extsi", t.cast("trunci", size.value, "i32"), "i64")
+            ok = t.binary("and", ok, t.icmp("eq", back, size.value))
+        shown = [self.symbols[symbol] for symbol in dict.fromkeys(symbols_of(op.dim))]
+        self.where.check(self, ok, fault, shown)
+        self.integer(op.result, size.value)
+
+    def bytes_constant(self, data: bytes) -> str:
+        """The address of constant bytes, with a NUL behind them."""
+        symbol, known = f"bytes_{data.hex()}", self.t.declared
+        if symbol not in known:
+            number = sum(name.startswith("bytes_") for name in known)
+            value = f"({escaped(data + bytes(1))})"
+            known[symbol] = f"  llvm.mlir.global internal constant @bytes_{number}{value}"
+        name = known[symbol].split("@")[1].split("(")[0]
+        return self.t.op(f"llvm.mlir.addressof @{name} : !llvm.ptr", "!llvm.ptr")
+
+    def address(self, operand: ops.Value) -> str:
+        """A handle or the first element of a tensor as a number."""
+        if isinstance(operand.type, TensorType):
+            return memory.address(self, operand)
+        return self.t.op(f"llvm.ptrtoint {self.values[operand]} : !llvm.ptr to i64", "i64")
+
+    def receive(self, value: ops.Value, given: str) -> None:
+        """A parameter, as C code passes it, becomes a value."""
+        match value.type:
+            case TensorType() as type_:
+                self.values[value] = memory.at_pointer(self, type_, given)
+            case HandleType():
+                self.values[value] = given
+            case dtype if dtype is Boolean:
+                self.values[value] = given
+                if self.t.types[given] != "i1":
+                    zero = self.t.integer(0, "i8")
+                    self.values[value] = self.t.icmp("ne", given, zero)
+            case _:
+                self.values[value] = self.t.cast("bitcast", given, self.type_of(value))
+
+
+def unknown(op: ops.Op, why: str) -> CodegenError:
+    """The error of an op that has no MLIR here."""
+    return CodegenError(f"MLIR has no {type(op).__name__}: {why}")

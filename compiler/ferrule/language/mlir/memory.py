@@ -1,0 +1,196 @@
+"""Tensors as memrefs: where they come from, their elements, views, and the addresses of elements.
+
+A tensor is a memref with its own strides and any offset.  Sizes that only the program's symbols
+know are computed where the memref is made; loads and stores read no more than the strides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ferrule.language.ir import ops
+from ferrule.language.ir.types import TensorType
+from ferrule.language.mlir import casts
+from ferrule.language.mlir.types import (
+    base_type,
+    element_type,
+    static_size,
+    static_stride,
+    tensor_type,
+)
+from ferrule.specs import Boolean, DType, TFloat32
+
+if TYPE_CHECKING:
+    from ferrule.language.mlir.functions import FunctionText
+
+
+def load(f: FunctionText, op: ops.Load) -> str:
+    """An element of a tensor."""
+    t, tensor = f.t, op.tensor
+    found = t.op(
+        f"memref.load {_place(f, tensor, op.indices)}", element_type(tensor.tensor.dtype), "load"
+    )
+    if tensor.tensor.dtype is Boolean:
+        return t.icmp("ne", found, t.integer(0, "i8"))
+    return f.narrowed(TFloat32, found) if tensor.tensor.dtype is TFloat32 else found
+
+
+def store(f: FunctionText, op: ops.Store) -> None:
+    """Writes an element of a tensor."""
+    value = f.values[op.value]
+    if op.tensor.tensor.dtype is Boolean:
+        value = f.t.cast("extui", value, "i8")
+    f.t.line(f"memref.store {value}, {_place(f, op.tensor, op.indices)}")
+
+
+def _place(f: FunctionText, tensor: ops.Value, indices: Sequence[ops.Value]) -> str:
+    """An element as loads and stores name it."""
+    type_ = tensor.tensor
+    places = ", ".join(f.t.as_index(f.as_i64(index)) for index in indices)
+    natural = type_.align % type_.dtype.itemsize == 0
+    align = "" if natural else f" {{alignment = {type_.align & -type_.align} : i64}}"
+    return f"{f.values[tensor]}[{places}]{align} : {tensor_type(type_, f.spaces)}"
+
+
+def shaped(f: FunctionText, type_: TensorType, base: str, base_kind: str, offset: str) -> str:
+    """A tensor of this type so many elements (`index`) behind the memref of one element."""
+    t = f.t
+    sizes = [str(d) if static_size(d) else t.as_index(f.dim(d)) for d in type_.shape]
+    strides = [str(s) if static_stride(s) else t.as_index(f.dim(s)) for s in type_.strides]
+    wanted = tensor_type(type_, f.spaces)
+    form = f"offset: [{offset}], sizes: [{', '.join(sizes)}], strides: [{', '.join(strides)}]"
+    return t.op(f"memref.reinterpret_cast {base} to {form} : {base_kind} to {wanted}", wanted)
+
+
+def received(f: FunctionText, type_: TensorType, base: str) -> str:
+    """The tensor whose first element a parameter is."""
+    return shaped(f, type_, base, base_type(type_, f.spaces), f.t.index(0))
+
+
+def view(f: FunctionText, op: ops.View) -> str:
+    """A tensor that begins at an element of another one, or where a handle points."""
+    source, result = op.tensor, op.result.tensor
+    if not isinstance(source.type, TensorType):
+        return at_pointer(f, result, _in_space(f, f.values[source], result))
+    same = element_type(source.type.dtype) == element_type(result.dtype)
+    if not same:
+        return at_pointer(f, result, pointer(f, source, op.indices))
+    base, start = _metadata(f, source)
+    offset = f.t.arith("addi", start, f.t.as_index(linear(f, source, op.indices)))
+    return shaped(f, result, base, base_type(source.type, f.spaces), offset)
+
+
+def _metadata(f: FunctionText, tensor: ops.Value) -> tuple[str, str]:
+    """The memref of the buffer's first element, and how far behind it the tensor begins."""
+    t, type_ = f.t, tensor.tensor
+    base, kind = base_type(type_, f.spaces), tensor_type(type_, f.spaces)
+    types = [base, "index", *["index"] * (2 * len(type_.shape))]
+    rank = len(type_.shape)
+    names = [t.known(t.name(), base), t.known(t.name(), "index")]
+    rest = "" if not rank else f", {t.name()}:{rank}, {t.name()}:{rank}"
+    t.line(
+        f"{', '.join(names)}{rest} = memref.extract_strided_metadata {f.values[tensor]} "
+        f": {kind} -> {', '.join(types)}"
+    )
+    return names[0], names[1]
+
+
+def linear(f: FunctionText, tensor: ops.Value, indices: Sequence[ops.Value]) -> str:
+    """How many elements behind the first one an element stands, i64."""
+    t, found = f.t, f.t.const_i64(0)
+    for index, stride in zip(indices, tensor.tensor.strides, strict=bool(indices)):
+        step = f.as_i64(index)
+        if stride != 1:
+            step = t.binary("mul", step, f.dim(stride))
+        found = t.binary("add", found, step)
+    return found
+
+
+def address(f: FunctionText, tensor: ops.Value, indices: Sequence[ops.Value] = ()) -> str:
+    """The address of an element, i64."""
+    t, type_ = f.t, tensor.tensor
+    kind = tensor_type(type_, f.spaces)
+    start = t.op(
+        f"memref.extract_aligned_pointer_as_index {f.values[tensor]} : {kind} -> index", "index"
+    )
+    _, offset = _metadata(f, tensor)
+    elements = t.cast("index_cast", offset, "i64")
+    if indices:
+        elements = t.binary("add", elements, linear(f, tensor, indices))
+    size = t.const_i64(type_.dtype.itemsize)
+    return t.binary("add", t.cast("index_cast", start, "i64"), t.binary("mul", elements, size))
+
+
+def pointer(f: FunctionText, tensor: ops.Value, indices: Sequence[ops.Value] = ()) -> str:
+    """The address of an element, as a pointer into the tensor's memory."""
+    space = f.spaces.of(tensor.tensor)
+    kind = f"!llvm.ptr<{space}>" if space else "!llvm.ptr"
+    return f.t.op(f"llvm.inttoptr {address(f, tensor, indices)} : i64 to {kind}", kind)
+
+
+def _in_space(f: FunctionText, pointer: str, type_: TensorType) -> str:
+    """A pointer that is known to be into a tensor's memory."""
+    space = f.spaces.of(type_)
+    kind = f"!llvm.ptr<{space}>"
+    if not space or f.t.types[pointer] == kind:
+        return pointer
+    return f.t.op(f"llvm.addrspacecast {pointer} : {f.t.types[pointer]} to {kind}", kind)
+
+
+def at_pointer(f: FunctionText, type_: TensorType, pointer: str) -> str:
+    """The tensor that begins where a pointer points: the descriptor of a memref is made of it."""
+    t, kind = f.t, base_type(type_, f.spaces)
+    pointer = _in_space(f, pointer, type_)
+    space = f.spaces.of(type_)
+    ptr = f"ptr<{space}>" if space else "ptr"
+    struct = f"!llvm.struct<({ptr}, {ptr}, i64)>"
+    value = t.op(f"llvm.mlir.poison : {struct}", struct)
+    for position, part in enumerate((pointer, pointer, t.const_i64(0))):
+        value = t.op(f"llvm.insertvalue {part}, {value}[{position}] : {struct}", struct)
+    base = t.op(f"builtin.unrealized_conversion_cast {value} : {struct} to {kind}", kind)
+    return shaped(f, type_, base, kind, t.index(0))
+
+
+def at_byte(f: FunctionText, type_: TensorType, buffer: str, offset: str) -> str:
+    """The tensor that begins so many bytes (i64) into a `memref<?xi8>`."""
+    t, kind = f.t, f"memref<{element_type(type_.dtype)}>"
+    shift = t.as_index(offset)
+    base = t.op(f"memref.view {buffer}[{shift}][] : memref<?xi8> to {kind}", kind)
+    return shaped(f, type_, base, kind, t.index(0))
+
+
+def room(f: FunctionText, result: ops.Value) -> str:
+    """A thread's own tensor, on the stack; it holds zeros, so that no element is undefined."""
+    t, type_ = f.t, result.tensor
+    count = span(type_)
+    buffer = f"memref<{count}x{element_type(type_.dtype)}>"
+    place = t.first(
+        f"memref.alloca() {{alignment = {type_.align} : i64}} : {buffer}", buffer, result.hint
+    )
+    zero, first, end, one = _zero(f, type_.dtype), t.index(0), t.index(count), t.index(1)
+    index = t.known(t.name("i"), "index")
+    t.line(f"scf.for {index} = {first} to {end} step {one} {{")
+    t.line(f"  memref.store {zero}, {place}[{index}] : {buffer}")
+    t.line("}")
+    base = base_type(type_, f.spaces)
+    kind = f"memref<{element_type(type_.dtype)}, strided<[]>>"
+    cast = f"memref.reinterpret_cast {place} to offset: [0], sizes: [], strides: []"
+    rank0 = t.op(f"{cast} : {buffer} to {kind}", kind)
+    rank0 = t.op(f"memref.cast {rank0} : {kind} to {base}", base)
+    return shaped(f, type_, rank0, base, first)
+
+
+def span(type_: TensorType) -> int:
+    """How many elements a tensor of constant sizes spans, at least 1."""
+    count = 1
+    for size, stride in zip(type_.shape, type_.strides, strict=True):
+        assert isinstance(size, int) and isinstance(stride, int)
+        count += max(size - 1, 0) * stride
+    return count
+
+
+def _zero(f: FunctionText, dtype: DType) -> str:
+    return f.t.integer(0, "i8") if dtype is Boolean else casts.constant(f.t, dtype, 0)
+
+

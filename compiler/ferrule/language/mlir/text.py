@@ -1,0 +1,210 @@
+"""A writer of MLIR text: lines, names of values and blocks, and what every module says once."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from ferrule.runtime.llvm.arithmetic import Binary, Overflowing, Predicate
+
+_OPS: Final[dict[Binary, str]] = {
+    "add": "addi",
+    "sub": "subi",
+    "mul": "muli",
+    "and": "andi",
+    "or": "ori",
+    "xor": "xori",
+    "shl": "shli",
+    "lshr": "shrui",
+    "ashr": "shrsi",
+    "sdiv": "divsi",
+    "srem": "remsi",
+}
+_NO_NAME: Final = re.compile(r"[^A-Za-z0-9_]")
+
+
+@dataclass(slots=True)
+class Text:
+    """MLIR under construction; a value is its name, with the `%`.
+
+    It offers the integer arithmetic of `runtime.llvm.arithmetic`, so that sizes lower to it.
+    `declared` are the ops of the module that functions need, by symbol; `prologue` are the ops that
+    belong to the beginning of the function.
+    """
+
+    lines: list[str] = field(default_factory=list)
+    declared: dict[str, str] = field(default_factory=dict)
+    prologue: list[str] = field(default_factory=list)
+    types: dict[str, str] = field(default_factory=dict)
+    depth: int = 1
+    _used: dict[str, int] = field(default_factory=dict)
+
+    # ---- names and lines ----
+
+    def name(self, hint: str = "") -> str:
+        """A name that nothing has yet: the hint, with a number where that is taken."""
+        wanted = _NO_NAME.sub("_", hint) or "v"
+        if wanted[0].isdigit():
+            wanted = f"_{wanted}"
+        count = self._used.get(wanted, 0)
+        self._used[wanted] = count + 1
+        # A name that ends in a digit gets a separator, so that no two can meet.
+        return f"%{wanted}" if not count else f"%{wanted}.{count}"
+
+    def label(self, hint: str) -> str:
+        """A name of a block."""
+        return "^" + self.name(f"{hint}_block")[1:]
+
+    def line(self, text: str) -> None:
+        """A line at the insertion point."""
+        self.lines.append("  " * self.depth + text)
+
+    def block(self, label: str, argument: str = "") -> None:
+        """The beginning of a block."""
+        self.lines.append("  " * (self.depth - 1) + f"{label}{argument}:")
+
+    @contextmanager
+    def indented(self) -> Iterator[None]:
+        """Lines one level deeper."""
+        self.depth += 1
+        yield
+        self.depth -= 1
+
+    def op(self, text: str, type_: str, hint: str = "") -> str:
+        """An op with one result of this type."""
+        name = self.known(self.name(hint), type_)
+        self.line(f"{name} = {text}")
+        return name
+
+    def first(self, text: str, type_: str, hint: str = "") -> str:
+        """An op at the beginning of the function."""
+        name = self.known(self.name(hint), type_)
+        self.prologue.append(f"    {name} = {text}")
+        return name
+
+    def several(self, text: str, types: Sequence[str], hint: str = "") -> list[str]:
+        """The names of an op's results, whose line is written."""
+        if not types:
+            self.line(text)
+            return []
+        name = self.name(hint)
+        self.line(f"{name}:{len(types)} = {text}" if len(types) > 1 else f"{name} = {text}")
+        names = [f"{name}#{i}" for i in range(len(types))] if len(types) > 1 else [name]
+        for each, type_ in zip(names, types, strict=True):
+            self.types[each] = type_
+        return names
+
+    def known(self, name: str, type_: str) -> str:
+        """A value with its type."""
+        self.types[name] = type_
+        return name
+
+    def declare(self, symbol: str, text: str) -> str:
+        """A symbol of the module, which is there once; gives the symbol."""
+        self.declared.setdefault(symbol, text)
+        return symbol
+
+    # ---- constants ----
+
+    def integer(self, value: int, type_: str, hint: str = "") -> str:
+        """An integer constant."""
+        bits = 64 if type_ == "index" else int(type_[1:])
+        half = 1 << (bits - 1)
+        number = value if bits == 1 else (value + half) % (2 * half) - half
+        shown = ("false", "true")[value & 1] if bits == 1 else str(number)
+        suffix = "" if bits == 1 else f" : {type_}"
+        return self.op(f"arith.constant {shown}{suffix}", type_, hint or f"c{shown}")
+
+    def float_bits(self, bits: int, type_: str) -> str:
+        """A float constant by its bits."""
+        digits = {"f64": 16, "f32": 8}.get(type_, 4)
+        return self.op(f"arith.constant 0x{bits:0{digits}X} : {type_}", type_, "cst")
+
+    def float32(self, value: float) -> str:
+        """A constant of float32."""
+        return self.float_bits(struct.unpack("<I", struct.pack("<f", value))[0], "f32")
+
+    def float64(self, value: float) -> str:
+        """A constant of float64."""
+        return self.float_bits(struct.unpack("<Q", struct.pack("<d", value))[0], "f64")
+
+    def index(self, value: int) -> str:
+        """A constant of `index`."""
+        return self.integer(value, "index")
+
+    # ---- arithmetic ----
+
+    def const_i64(self, value: int) -> str:
+        return self.integer(value, "i64")
+
+    def const_i1(self, value: bool) -> str:
+        return self.integer(int(value), "i1")
+
+    def arith(self, name: str, *operands: str, hint: str = "") -> str:
+        """An op of `arith` or `math` whose operands and result have one type."""
+        type_ = self.types[operands[0]]
+        full = name if "." in name else f"arith.{name}"
+        return self.op(f"{full} {', '.join(operands)} : {type_}", type_, hint)
+
+    def binary(self, op: Binary, left: str, right: str) -> str:
+        return self.arith(_OPS[op], left, right)
+
+    def overflowing(self, op: Overflowing, left: str, right: str) -> tuple[str, str]:
+        type_ = self.types[left]
+        zero = self.integer(0, type_)
+        if op == "smul":
+            low, high = self.several(
+                f"arith.mulsi_extended {left}, {right} : {type_}", [type_, type_]
+            )
+            sign = self.arith("shrsi", low, self.integer(int(type_[1:]) - 1, type_))
+            return low, self.icmp("ne", high, sign)
+        result = self.binary("add" if op == "sadd" else "sub", left, right)
+        differs = self.arith("xori", left, result)
+        other = self.arith("xori", right if op == "sadd" else left, result)
+        if op == "ssub":
+            differs, other = self.arith("xori", left, right), differs
+        return result, self.icmp("slt", self.arith("andi", differs, other), zero)
+
+    def icmp(self, predicate: Predicate, left: str, right: str) -> str:
+        return self.op(f"arith.cmpi {predicate}, {left}, {right} : {self.types[left]}", "i1")
+
+    def fcmp(self, predicate: str, left: str, right: str) -> str:
+        """Compare floats."""
+        return self.op(f"arith.cmpf {predicate}, {left}, {right} : {self.types[left]}", "i1")
+
+    def select(self, condition: str, then: str, otherwise: str) -> str:
+        type_ = self.types[then]
+        return self.op(f"arith.select {condition}, {then}, {otherwise} : {type_}", type_)
+
+    def not_(self, flag: str) -> str:
+        return self.arith("xori", flag, self.const_i1(True))
+
+    def widened(self, flag: str) -> str:
+        return self.cast("extui", flag, "i64")
+
+    def cast(self, name: str, value: str, type_: str, hint: str = "") -> str:
+        """A conversion op of `arith`; none where the value has the type."""
+        source = self.types[value]
+        if source == type_:
+            return value
+        return self.op(f"arith.{name} {value} : {source} to {type_}", type_, hint)
+
+    def as_index(self, value: str) -> str:
+        """An i64 as an `index`."""
+        return self.cast("index_cast", value, "index")
+
+    # ---- module ----
+
+    def module(self) -> str:
+        """The text of the whole module."""
+        return "\n".join(["module {", *self.declared.values(), *self.lines, "}"]) + "\n"
+
+
+def escaped(data: bytes) -> str:
+    """Bytes as MLIR's string literal has them."""
+    plain = (chr(c) if 32 <= c < 127 and c not in b'"\\' else f"\\{c:02X}" for c in data)
+    return '"' + "".join(plain) + '"'

@@ -1,0 +1,93 @@
+"""The MLIR types of the kernel IR's values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from ferrule import specs
+from ferrule.language.codegen.errors import CodegenError
+from ferrule.language.ir.types import HandleType, TensorType, Type
+from ferrule.specs import Dim, DType
+
+_SCALARS: Final[dict[DType, str]] = {
+    specs.Boolean: "i1",
+    specs.Int8: "i8",
+    specs.Int16: "i16",
+    specs.Int32: "i32",
+    specs.Int64: "i64",
+    specs.Uint8: "i8",
+    specs.Uint16: "i16",
+    specs.Uint32: "i32",
+    specs.Uint64: "i64",
+    specs.Float16: "f16",
+    specs.BFloat16: "bf16",
+    specs.Float32: "f32",
+    specs.TFloat32: "f32",
+    specs.Float64: "f64",
+}
+HALVES: Final = (specs.Float16, specs.BFloat16, specs.TFloat32)
+"""What is computed in float32."""
+_MOST: Final = 1 << 40
+
+
+@dataclass(frozen=True, slots=True)
+class Spaces:
+    """The memory spaces of a target: those of tensors in global and in shared memory."""
+
+    gmem: int = 0
+    smem: int = 0
+
+    def of(self, type_: TensorType) -> int:
+        """That of a tensor; a thread's own memory is in the default one."""
+        if type_.is_own:
+            return 0
+        return self.smem if type_.is_shared else self.gmem
+
+
+def scalar_type(dtype: DType) -> str:
+    """The type of a scalar.  Raises CodegenError for a dtype that is storage only."""
+    known = _SCALARS.get(dtype)
+    if known is None:
+        raise CodegenError(f"MLIR has no arithmetic for elements of type {dtype.name} here")
+    return known
+
+
+def element_type(dtype: DType) -> str:
+    """The type of an element in memory: a bool is a byte."""
+    return "i8" if dtype is specs.Boolean else scalar_type(dtype)
+
+
+def value_type(type_: Type, spaces: Spaces) -> str:
+    """The type of a value."""
+    match type_:
+        case TensorType():
+            return tensor_type(type_, spaces)
+        case HandleType():
+            return "!llvm.ptr"
+    return scalar_type(type_)
+
+
+def tensor_type(type_: TensorType, spaces: Spaces) -> str:
+    """The memref of a tensor, which begins anywhere in its buffer."""
+    sizes = "".join(f"{d}x" if static_size(d) else "?x" for d in type_.shape)
+    strides = ", ".join(str(s) if static_stride(s) else "?" for s in type_.strides)
+    space = f", {spaces.of(type_)}" if spaces.of(type_) else ""
+    element = element_type(type_.dtype)
+    return f"memref<{sizes}{element}, strided<[{strides}], offset: ?>{space}>"
+
+
+def base_type(type_: TensorType, spaces: Spaces) -> str:
+    """The memref of a tensor's first element."""
+    space = f", {spaces.of(type_)}" if spaces.of(type_) else ""
+    return f"memref<{element_type(type_.dtype)}{space}>"
+
+
+def static_size(dim: Dim) -> bool:
+    """Whether a size stands in the type."""
+    return isinstance(dim, int) and 0 <= dim < _MOST
+
+
+def static_stride(dim: Dim) -> bool:
+    """Whether a stride stands in the type."""
+    return isinstance(dim, int) and 0 < dim < _MOST

@@ -1,0 +1,52 @@
+"""Copies of specs with something changed in them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ferrule.specs import params
+
+S = TypeVar("S")
+
+
+def changed(spec: S, **values: Any) -> S:
+    """A copy of a spec with some of its fields changed."""
+    copied = copy.copy(spec)
+    for name, value in values.items():
+        object.__setattr__(copied, name, value)
+    return copied
+
+
+def mapped(param: params.Param, change: Callable[[params.Param], params.Param]) -> params.Param:
+    """A spec with each spec in it that has none inside, wherever it stands, as `change` gives it
+    back."""
+
+    def inner(each: params.Param) -> params.Param:
+        return mapped(each, change)
+
+    match param:
+        case params.Tuple(items=items):
+            return changed(param, items=tuple(map(inner, items)))
+        case params.Union(members=members):
+            return changed(param, members=tuple(map(inner, members)))
+        case params.Optional(item=item):
+            return changed(param, item=inner(item))
+        case params.Elements(item=item) if item is not None:
+            return changed(param, item=inner(item))
+        case params.Pairs(key=key, value=value):
+            key = None if key is None else inner(key)
+            return changed(param, key=key, value=None if value is None else inner(value))
+    return change(param)
+
+
+def placed(param: params.Param, device: str) -> params.Param:
+    """A spec in which every tensor that names no device is on this one."""
+
+    def change(each: params.Param) -> params.Param:
+        if isinstance(each, params.Tensor) and each.device is None:
+            return changed(each, device=device)
+        return each
+
+    return mapped(param, change)

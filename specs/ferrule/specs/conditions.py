@@ -1,0 +1,226 @@
+"""Conditions over sizes and addresses that a call decides: which of several kernels it launches.
+
+    n < 32                                    # comparisons of sizes: <, <=, >, >=
+    specs.equal(n, m), specs.divisible(n, 16)
+    specs.aligned(x.data, 16)
+    (n > 0) & ~specs.divisible(n, 4)          # and, or, not: &, |, ~
+
+`==` of sizes is Python's own, whether two expressions are the same; hence `equal`.  `holds` is the
+one reading of a condition in Python (the oracle of the tests); its lowering is in
+`ferrule.compiler`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from ferrule.specs.expr import Dim, Sym, evaluate, format_dim, is_dim, make, symbols_of
+
+if TYPE_CHECKING:
+    from ferrule.specs.params import Data, Optional
+
+ComparisonOp = Literal["lt", "le", "gt", "ge", "eq", "ne"]
+
+
+class _Logic:
+    """The operators that all conditions share."""
+
+    __slots__ = ()
+
+    def __and__(self, other: Condition) -> Condition:
+        return Junction("and", _self(self), checked_condition(other))
+
+    def __or__(self, other: Condition) -> Condition:
+        return Junction("or", _self(self), checked_condition(other))
+
+    def __invert__(self) -> Condition:
+        return Negation(_self(self))
+
+    def __bool__(self) -> bool:
+        raise TypeError(
+            f"{self} is decided at the call: it has no truth value here; join conditions with "
+            f"&, | and ~"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(_Logic):
+    """`lhs op rhs` of two sizes, in 64 bits."""
+
+    op: ComparisonOp
+    lhs: Dim
+    rhs: Dim
+
+    def __str__(self) -> str:
+        return format_condition(self, {})
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned(_Logic):
+    """Whether an address is a multiple of so many bytes, a power of two."""
+
+    data: Data
+    bytes: int
+
+    def __str__(self) -> str:
+        return format_condition(self, {})
+
+
+@dataclass(frozen=True, slots=True)
+class Present(_Logic):
+    """Whether an optional parameter was given."""
+
+    param: Optional
+
+    def __str__(self) -> str:
+        return format_condition(self, {})
+
+
+@dataclass(frozen=True, slots=True)
+class Negation(_Logic):
+    """Whether a condition does not hold."""
+
+    condition: Condition
+
+    def __str__(self) -> str:
+        return format_condition(self, {})
+
+
+@dataclass(frozen=True, slots=True)
+class Junction(_Logic):
+    """Whether both conditions hold, or one of them; both are evaluated."""
+
+    op: Literal["and", "or"]
+    lhs: Condition
+    rhs: Condition
+
+    def __str__(self) -> str:
+        return format_condition(self, {})
+
+
+Condition = Comparison | Aligned | Present | Negation | Junction
+
+_COMPARE: Final[dict[ComparisonOp, tuple[str, Callable[[int, int], bool]]]] = {
+    "lt": ("<", lambda a, b: a < b),
+    "le": ("<=", lambda a, b: a <= b),
+    "gt": (">", lambda a, b: a > b),
+    "ge": (">=", lambda a, b: a >= b),
+    "eq": ("==", lambda a, b: a == b),
+    "ne": ("!=", lambda a, b: a != b),
+}
+
+
+def compare(op: ComparisonOp, lhs: Dim, rhs: Dim) -> Comparison:
+    """`lhs op rhs`.  Raises TypeError for operands that are no sizes."""
+    for operand in (lhs, rhs):
+        if not is_dim(operand):
+            raise TypeError(f"a size is compared with a size, but got {operand!r}")
+    return Comparison(op, lhs, rhs)
+
+
+def equal(lhs: Dim, rhs: Dim) -> Comparison:
+    """Whether two sizes are equal at the call."""
+    return compare("eq", lhs, rhs)
+
+
+def divisible(size: Dim, by: int) -> Comparison:
+    """Whether a size is a multiple of a number of at least 1, else ValueError."""
+    if isinstance(by, bool) or not isinstance(by, int) or by < 1:
+        raise ValueError(f"divisible: expected a number of at least 1, but got {by!r}")
+    return compare("eq", make("mod", size, by), 0)
+
+
+def aligned(data: Data, to: int) -> Aligned:
+    """Whether an address is a multiple of so many bytes, a power of two, else ValueError."""
+    from ferrule.specs.params import Data
+
+    if not isinstance(data, Data):
+        raise TypeError(f"aligned: expected the .data of a tensor, but got {data!r}")
+    if isinstance(to, bool) or not isinstance(to, int) or to < 1 or to & (to - 1):
+        raise ValueError(f"aligned: expected a power of two in bytes, but got {to!r}")
+    return Aligned(data, to)
+
+
+def present(param: Optional) -> Present:
+    """Whether an optional parameter was given.  Raises TypeError for another."""
+    from ferrule.specs.params import Optional
+
+    if not isinstance(param, Optional):
+        raise TypeError(f"present: expected an optional parameter, but got {param!r}")
+    return Present(param)
+
+
+def checked_condition(value: object) -> Condition:
+    """A condition as it is.  Raises TypeError for anything else."""
+    if not isinstance(value, Condition):
+        raise TypeError(
+            f"expected a condition over sizes, such as n < 32 or equal(n, 0), but got {value!r}"
+        )
+    return value
+
+
+def dims_of(condition: Condition) -> Iterator[Dim]:
+    """The sizes that a condition compares."""
+    match condition:
+        case Comparison(_, lhs, rhs):
+            yield lhs
+            yield rhs
+        case Negation(inner):
+            yield from dims_of(inner)
+        case Junction(_, lhs, rhs):
+            yield from dims_of(lhs)
+            yield from dims_of(rhs)
+
+
+def condition_symbols(condition: Condition) -> Iterator[Sym]:
+    """The symbols in a condition, in the order in which they stand."""
+    for dim in dims_of(condition):
+        yield from symbols_of(dim)
+
+
+def holds(
+    condition: Condition,
+    symbols: Mapping[Sym, int],
+    addresses: Mapping[str, int] | None = None,
+) -> bool:
+    """Whether a condition holds for these values of symbols, and addresses of tensors by name.
+
+    A parameter is present if it has an address.  Raises what `evaluate` raises.
+    """
+    known = addresses or {}
+    match condition:
+        case Comparison(op, lhs, rhs):
+            return _COMPARE[op][1](evaluate(lhs, symbols), evaluate(rhs, symbols))
+        case Aligned(data, to):
+            address = known[data.tensor.name] + evaluate(data.offset, symbols)
+            return address % to == 0
+        case Present(param):
+            return param.name in known
+        case Negation(inner):
+            return not holds(inner, symbols, known)
+        case Junction("and", lhs, rhs):
+            return holds(lhs, symbols, known) and holds(rhs, symbols, known)
+        case Junction(_, lhs, rhs):
+            return holds(lhs, symbols, known) or holds(rhs, symbols, known)
+
+
+def format_condition(condition: Condition, names: Mapping[Sym, str]) -> str:
+    """The text of a condition, with these names of symbols."""
+    match condition:
+        case Comparison(op, lhs, rhs):
+            return f"{format_dim(lhs, names)} {_COMPARE[op][0]} {format_dim(rhs, names)}"
+        case Aligned(data, to):
+            return f"{data.tensor.name} is {to}-byte aligned"
+        case Present(param):
+            return f"{param.name} is given"
+        case Negation(inner):
+            return f"not ({format_condition(inner, names)})"
+        case Junction(op, lhs, rhs):
+            return f"({format_condition(lhs, names)} {op} {format_condition(rhs, names)})"
+
+
+def _self(value: _Logic) -> Condition:
+    assert isinstance(value, Condition)
+    return value

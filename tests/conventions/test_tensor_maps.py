@@ -1,0 +1,163 @@
+"""`conventions.TensorMap`: the map of a tensor as a kernel's parameter."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from cuda_device import FakeCuda, forged
+from tensor_maps import Map, decoded
+
+import ferrule as fe
+from ferrule import compiler, specs
+from ferrule.compiler.artefacts import DeviceCode, KernelImage
+from ferrule.compiler.conventions import CudaLaunch, Struct, TensorMap, cast
+from ferrule.compiler.cuda.tensormaps import DataType, Swizzle
+
+CODE = DeviceCode(
+    (
+        KernelImage(
+            "sm_90",
+            (
+                """\
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry copy(.param .align 64 .b8 map[128], .param .u32 n) { ret; }
+.visible .entry both(.param .align 64 .b8 maps[192]) { ret; }
+""",
+            ),
+        ),
+    ),
+    ("copy", "both"),
+)
+OPTIONS = "--target cuda --gpu-arch sm_90"
+
+
+def signature(*strides: Any, dtype: str = "float16") -> specs.Signature:
+    """Of a tensor, compact where no strides are given."""
+    m, n = specs.sym_int(), specs.sym_int()
+    return specs.Signature("copy", [specs.Tensor("x", (m, n), dtype, strides=strides or None)])
+
+
+def compiled(sig: specs.Signature, *params: Any, kernel: str = "copy") -> fe.Function:
+    launch = CudaLaunch(CODE, kernel, params, grid=1, block=32)
+    return compiler.build(sig, launch, options=OPTIONS)
+
+
+def aligned(rows: int, columns: int) -> np.ndarray[Any, Any]:
+    """A matrix of float16 at a multiple of 64 bytes."""
+    data = np.zeros(rows * columns * 2 + 64, np.uint8)
+    start = -data.ctypes.data % 64
+    return data[start : start + rows * columns * 2].view(np.float16).reshape(rows, columns)
+
+
+def test_the_dims_are_in_the_drivers_order(fake_cuda: FakeCuda) -> None:
+    sig, x = signature(), aligned(10, 64)
+    call = compiled(sig, TensorMap(sig["x"], (8, 64), swizzle="128B"), cast(7, "int32"))
+    call(forged(x))
+    found, n = fake_cuda.launches()[0].parameters
+    assert decoded(found) == Map(
+        DataType.FLOAT16, x.ctypes.data, (64, 10), (128,), (64, 8), (1, 1), swizzle=Swizzle.B128
+    )
+    assert n == b"\7\0\0\0"
+
+
+def test_a_column_major_tensor_begins_with_its_first_dim(fake_cuda: FakeCuda) -> None:
+    m, n = specs.sym_int(), specs.sym_int()
+    sig = specs.Signature("copy", [specs.Tensor("x", (m, n), "float16", strides=(1, m))])
+    x = aligned(10, 64).T
+    compiled(sig, TensorMap(sig["x"], (64, 4), (1, 2)), cast(7, "int32"))(forged(x))
+    map_ = decoded(fake_cuda.launches()[0].parameters[0])
+    assert (map_.sizes, map_.strides, map_.box, map_.steps) == ((64, 10), (128,), (64, 4), (1, 2))
+
+
+def test_a_view_of_the_memory_has_sizes_and_strides_of_its_own(fake_cuda: FakeCuda) -> None:
+    sig = signature()
+    m, n = sig["x"].shape
+    view = TensorMap(sig["x"], (1, 2, 8), shape=(m, n // 16, 16), strides=(n, 16, 1))
+    compiled(sig, view, cast(7, "int32"))(forged(aligned(10, 64)))
+    map_ = decoded(fake_cuda.launches()[0].parameters[0])
+    assert (map_.sizes, map_.strides, map_.box) == ((16, 4, 10), (32, 128), (8, 2, 1))
+
+
+def test_a_struct_can_hold_a_map(fake_cuda: FakeCuda) -> None:
+    sig, x = signature(), aligned(10, 64)
+    both = Struct([TensorMap(sig["x"], (8, 64)), sig["x"].shape[0]])
+    compiled(sig, both, kernel="both")(forged(x))
+    (found,) = fake_cuda.launches()[0].parameters
+    assert decoded(found[:128]).address == x.ctypes.data
+    assert ctypes.c_int32.from_buffer_copy(found[128:]).value == 10
+
+
+def test_another_name_for_the_elements(fake_cuda: FakeCuda) -> None:
+    sig = signature()
+    compiled(sig, TensorMap(sig["x"], (8, 64), dtype="uint16"), cast(7, "int32"))(
+        forged(aligned(10, 64))
+    )
+    assert decoded(fake_cuda.launches()[0].parameters[0]).dtype == DataType.UINT16
+
+
+def test_what_only_the_call_tells_is_refused_there(fake_cuda: FakeCuda) -> None:
+    sig = signature()
+    call = compiled(sig, TensorMap(sig["x"], (8, 64)), cast(7, "int32"))
+    message = (
+        "x has a stride of 132 bytes in the call of copy, in dim 1 from the innermost on, but a "
+        "tensor map needs multiples of 16 less than 2**40"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        call(forged(aligned(10, 66)))
+    assert fake_cuda.depth == 0
+    fake_cuda.fail("cuTensorMapEncodeTiled", 1)
+    with pytest.raises(fe.CudaError, match=r"for the tensor map of x in the call of copy: address"):
+        call(forged(aligned(10, 64)))
+    assert (fake_cuda.depth, fake_cuda.launches()) == (0, [])
+
+
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "rank": ({"box": (64,)}, "wanted 2 of box, but got 1"),
+    "rule": ({"box": (8, 300)}, "each size of a box is from 1 to 256, but the box is (300, 8)"),
+    "swizzle": (
+        {"box": (8, 64), "swizzle": "256B"},
+        "swizzle is one of none, 32B, 64B, 128B, 128B_ATOM_32B, 128B_ATOM_32B_FLIP_8B, "
+        "128B_ATOM_64B, but got '256B'",
+    ),
+    "fill": ({"box": (8, 64), "oob_fill": "one"}, "oob_fill is one of zero, nan, but got 'one'"),
+    "dtype": (
+        {"box": (8, 64), "dtype": "float32"},
+        "float32 is no name for elements of float16: sizes differ",
+    ),
+    "view": ({"box": (8, 64), "shape": (1, 2)}, "shape and strides go together"),
+    "stride": (
+        {"box": (8, 64), "shape": (1, 2), "strides": (4, 1)},
+        "a stride is 8 bytes, but wanted multiples of 16 less than 2**40",
+    ),
+    "contiguous": (
+        {"box": (8, 64), "shape": (1, 2), "strides": (4, 8)},
+        "wanted a dim whose stride is known to be 1, the innermost one",
+    ),
+    "size": (
+        {"box": (8, 64), "shape": (1 << 33, 2), "strides": (8, 1)},
+        "8589934592 elements along a dim, at most 2**32",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_is_wrong_with_every_call_is_refused_at_once(what: str) -> None:
+    given, message = WRONG[what]
+    message = message if message.startswith("TensorMap") else f"TensorMap of x: {message}"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        TensorMap(signature()["x"], **given)
+
+
+def test_what_is_no_tensor_has_no_map() -> None:
+    with pytest.raises(
+        TypeError, match="^TensorMap: expected a tensor of the signature, but got 3$"
+    ):
+        TensorMap(3, (8,))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="^TensorMap of x: shape must be sizes, but got 1.5$"):
+        TensorMap(signature()["x"], (8, 8), shape=(1.5, 1), strides=(8, 1))  # type: ignore[arg-type]
