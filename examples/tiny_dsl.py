@@ -28,7 +28,7 @@ KINDS = {float: "number", "float": "number"}  # what else a parameter may be: a 
 INSTRUCTIONS = {  # for the CPU and for the GPU; {0} is the register that gets the result
     "vector": (
         "{0}.at = getelementptr float, ptr %{1}, i64 %i\n  {0} = load float, ptr {0}.at",
-        "ld.param.u64 %d2, [{1}]; add.s64 %d2, %d2, %d1; ld.global.f32 {0}, [%d2];",
+        "ld.param.u64 %d2, [{1}]; add.s64 %d2, %d2, %d1; ld.f32 {0}, [%d2];",
     ),
     "number": ("{0} = bitcast float %{1} to float", "ld.param.f32 {0}, [{1}];"),
     "add": ("{0} = fadd float {1}, {2}", "add.rn.f32 {0}, {1}, {2};"),
@@ -68,7 +68,7 @@ PTX = Template("""\
   ld.param.u64 %d1, [n]; setp.ge.s64 %past, %d0, %d1; @%past ret;
   shl.b64 %d1, %d0, 2;
 $lines
-  ld.param.u64 %d2, [out]; add.s64 %d2, %d2, %d1; st.global.f32 [%d2], $result;
+  ld.param.u64 %d2, [out]; add.s64 %d2, %d2, %d1; st.f32 [%d2], $result;
   ret;
 }
 """)

@@ -17,6 +17,7 @@ __path__ = pkgutil.extend_path(__path__, __name__)
 if TYPE_CHECKING:
     from ferrule import runtime as runtime
     from ferrule import specs as specs
+    from ferrule.compiler.artefacts import DeviceCode as DeviceCode
     from ferrule.compiler.errors import CompileError as CompileError
     from ferrule.compiler.options import Options as Options
     from ferrule.language import arch as arch
@@ -222,6 +223,7 @@ _ATTRIBUTES = {
     **{name: ("ferrule.language.calls", name) for name in _CALLS.split()},
     **{name: ("ferrule.language.containers", name) for name in _CONTAINERS.split()},
     **{name: ("ferrule.language.views", name) for name in _VIEWS.split()},
+    "DeviceCode": ("ferrule.compiler.artefacts", "DeviceCode"),
     "compile": ("ferrule.language.compilation", "compile"),
     "jit": ("ferrule.language.decorators", "jit"),
     "kernel": ("ferrule.language.decorators", "kernel"),

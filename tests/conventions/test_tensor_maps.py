@@ -15,7 +15,7 @@ import ferrule as fe
 from ferrule import compiler, specs
 from ferrule.compiler.artefacts import DeviceCode, KernelImage
 from ferrule.compiler.conventions import CudaLaunch, Struct, TensorMap, cast
-from ferrule.compiler.cuda.tensormaps import DataType, Swizzle
+from ferrule.compiler.cuda.tilings import DataType, Swizzle
 
 CODE = DeviceCode(
     (
@@ -105,8 +105,8 @@ def test_what_only_the_call_tells_is_refused_there(fake_cuda: FakeCuda) -> None:
     sig = signature()
     call = compiled(sig, TensorMap(sig["x"], (8, 64)), cast(7, "int32"))
     message = (
-        "x has a stride of 132 bytes in the call of copy, in dim 1 from the innermost on, but a "
-        "tensor map needs multiples of 16 less than 2**40"
+        "x has a stride of 132 bytes in the call of copy, in dim 1 from the innermost on, but its "
+        "tensor map, box (64, 8) of float16, needs multiples of 16 less than 2**40"
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         call(forged(aligned(10, 66)))

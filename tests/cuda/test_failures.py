@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from cuda_body import Launches, at_once
+from cuda_body import IMAGE, Launches, at_once
 from cuda_device import FakeCuda, build, has_libcuda
 
 import ferrule as fe
@@ -153,6 +153,19 @@ def test_an_image_that_is_none(fake_cuda: FakeCuda) -> None:
     assert Launches(b"no PTX").refused() == (
         "CudaError: cuLibraryLoadData failed with CUDA_ERROR_INVALID_PTX "
         f"(218: a PTX JIT compilation failed) {WHERE}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "cuda"), [("8.5", "12.5"), ("8.7", "12.8"), ("9.0", "13.0"), ("9.4", "13.4")]
+)
+def test_ptx_that_is_newer_than_the_driver(fake_cuda: FakeCuda, version: str, cuda: str) -> None:
+    fake_cuda.fail("cuLibraryLoadData", 222)
+    said = Launches(IMAGE.replace(b".version 7.8", f".version {version}".encode())).refused()
+    assert "(222: unsupported PTX version)" in said
+    assert said.endswith(
+        f"; the PTX has version {version}, which the driver of CUDA {cuda} and newer ones know: "
+        "update the NVIDIA driver, or embed a cubin"
     )
 
 

@@ -15,7 +15,7 @@ from tensor_map_body import function
 from tensor_maps import Map, decoded
 
 import ferrule as fe
-from ferrule.compiler.cuda.tensormaps import (
+from ferrule.compiler.cuda.tilings import (
     DataType,
     Interleave,
     L2Promotion,
@@ -34,6 +34,7 @@ BY_RANK = {
     5: Tiling(DataType.FLOAT32, (4, 1, 2, 3, 1), oob_fill=OobFill.NAN),
 }
 WHERE = "in the call of copy"
+SHOWN = "box (64, 8), swizzle 128B of float16"
 
 
 @pytest.mark.parametrize("rank", BY_RANK)
@@ -72,12 +73,12 @@ def test_a_tensor_without_elements_has_a_map_of_zeros(fake_cuda: FakeCuda) -> No
 REFUSED = {
     "address": (
         (264, 64, 8, 128),
-        "a is at the address 264 {}, but a tensor map needs a multiple of 16",
+        f"a is at the address 264 {{}}, but its tensor map, {SHOWN}, needs a multiple of 16",
     ),
     "stride": (
         (256, 64, 8, 130),
-        "a has a stride of 130 bytes {}, in dim 1 from the innermost on, but a tensor map needs "
-        "multiples of 16 less than 2**40",
+        "a has a stride of 130 bytes {}, in dim 1 from the innermost on, but its tensor map, "
+        f"{SHOWN}, needs multiples of 16 less than 2**40",
     ),
     "long stride": (
         (256, 64, 8, 1 << 40),
@@ -86,13 +87,13 @@ REFUSED = {
     ),
     "negative stride": (
         (256, 64, 8, -16),
-        "a has a stride of -16 bytes {}, in dim 1 from the innermost on, but a tensor map needs "
-        "multiples of 16 less than 2**40",
+        "a has a stride of -16 bytes {}, in dim 1 from the innermost on, but its tensor map, "
+        f"{SHOWN}, needs multiples of 16 less than 2**40",
     ),
     "size": (
         (256, 64, (1 << 32) + 1, 128),
-        "a has a size of 4294967297 {}, in dim 1 from the innermost on, but a tensor map has at "
-        "most 2**32 elements along a dim",
+        "a has a size of 4294967297 {}, in dim 1 from the innermost on, but its tensor map, "
+        f"{SHOWN}, has at most 2**32 elements along a dim",
     ),
 }  # fmt: skip
 
@@ -113,7 +114,7 @@ def test_what_no_map_can_have_is_refused_before_the_driver_is_asked(
 def test_an_interleave_of_32_bytes_wants_multiples_of_32(fake_cuda: FakeCuda) -> None:
     tiling = Tiling(DataType.FLOAT16, (16, 2, 2), (), Interleave.B32, Swizzle.B32)
     call = function(tiling)
-    with pytest.raises(ValueError, match="at the address 16 .* a multiple of 32$"):
+    with pytest.raises(ValueError, match="at the address 16 .* needs a multiple of 32$"):
         call(16, 16, 2, 2, 32, 64)
     with pytest.raises(ValueError, match="stride of 48 bytes .* in dim 2 .* multiples of 32 "):
         call(32, 16, 2, 2, 32, 48)
@@ -220,7 +221,7 @@ def test_a_driver_without_the_function(tmp_path: Path) -> None:
 import ctypes, sys
 sys.modules["torch"] = None
 ctypes.CDLL({str(path)!r}, ctypes.RTLD_GLOBAL).fake_reset(1)
-from ferrule.compiler.cuda.tensormaps import DataType, Tiling
+from ferrule.compiler.cuda.tilings import DataType, Tiling
 from tensor_map_body import function
 try:
     function(Tiling(DataType.UINT8, (16,)))(0, 16)
@@ -235,7 +236,7 @@ except RuntimeError as error:
         env={"PYTHONPATH": ":".join(filter(None, sys.path)), "PATH": ""},
     )
     assert done.stdout.strip() == (
-        "the CUDA driver has no cuTensorMapEncodeTiled, which the tensor map of a needs "
-        f"{WHERE}: wanted the driver of CUDA 12.0 or later, but this is that of CUDA 12.4; update "
+        "the CUDA driver has no cuTensorMapEncodeTiled, which the tensor map of a, box (16,) of "
+        f"uint8, needs {WHERE}: wanted the driver of CUDA 12.0 or later, but this is that of CUDA 12.4; update "
         "the NVIDIA driver (libcuda.so.1)"
     )

@@ -10,7 +10,8 @@ from ferrule.compiler import targets
 from ferrule.compiler.artefacts import Body, Fault, Location
 from ferrule.compiler.cuda.faults import failures
 from ferrule.compiler.cuda.launch import Launcher
-from ferrule.compiler.cuda.tensormaps import Tiling, encoding_faults
+from ferrule.compiler.cuda.tensormaps import encoding_faults
+from ferrule.compiler.cuda.tilings import Tiling
 from ferrule.compiler.origin import CompiledOrigin, host_module
 from ferrule.runtime import Function, ObjectCode, load_function
 from ferrule.runtime.llvm.emitter import Emitter

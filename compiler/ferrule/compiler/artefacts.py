@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from ferrule.runtime.links import Link
@@ -223,6 +224,13 @@ class Part:
     text: str = field(repr=False)
     parts: tuple[Part, ...] = ()
     embedded: tuple[Embedded, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """A name that only the same code has."""
+        inner = (*(part.digest for part in self.parts), *(each.digest for each in self.embedded))
+        said = "\0".join((self.symbol, self.entry, self.text, *inner))
+        return sha256(said.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)

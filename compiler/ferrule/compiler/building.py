@@ -20,7 +20,7 @@ from ferrule.compiler import targets
 from ferrule.compiler.allocation import KEEP, LET_GO
 from ferrule.compiler.artefacts import Body, Location, joined_code
 from ferrule.compiler.conventions.arguments import TYPES
-from ferrule.compiler.conventions.base import Call, CallingConvention
+from ferrule.compiler.conventions.base import Call, CallingConvention, check_convention
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.exports import export_target
 from ferrule.compiler.options import Options, parse_options
@@ -89,7 +89,7 @@ def compiled(
 ) -> CompiledOrigin:
     """What `build` loads: the modules that objects and files are made from."""
     chosen = parse_options(options)
-    _check(signature, results)
+    _check(signature, convention, results)
     target = "cuda" if convention.codes() else "cpu"
     body = _Building(signature, convention, tuple(results), target).body()
     wrapped = Signature(
@@ -131,7 +131,14 @@ def load(origin: CompiledOrigin) -> Function:
     )
 
 
-def _check(signature: Signature, results: Sequence[Tensor]) -> None:
+def _check(
+    signature: Signature, convention: CallingConvention, results: Sequence[Tensor]
+) -> None:
+    if not isinstance(signature, Signature):
+        raise TypeError(f"build: expected a specs.Signature, but got {signature!r}")
+    check_convention(convention, f"{signature.name}: what it calls")
+    if isinstance(results, Tensor):
+        raise TypeError(f"{signature.name}: results must be a list of tensors: [{results.name}]")
     if signature.result is not None:
         raise ValueError(
             f"{signature.name}: a signature has no result of its own here: say `results=[…]`"

@@ -14,7 +14,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -40,8 +41,8 @@ Code: TypeAlias = "bytes | bytearray | memoryview | str | os.PathLike[str]"
 
 _LINKER_MAKES: Final = frozenset({"_GLOBAL_OFFSET_TABLE_"})
 _OURS: Final = ("ferrule_", "__tvm_ffi_")
-_OF_C: Final = ("libc.so.6", "libm.so.6")
-"""Libraries that are named for what needs them: a program may not have loaded the second."""
+_OF_C: Final = ("libc.so.6", "libm.so.6", "libgcc_s.so.1")
+"""Libraries that are named for what needs them: a program may not have loaded all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,9 @@ class HostCode:
         except ObjectFileError as error:
             raise CompileError(f"{what} cannot be embedded: {error}") from None
         module = LlvmModule(digest, tried["functions"], text)
-        return cls(module, _links(undefined, libraries, what))
+        # Calls that the optimiser takes away are there without it.
+        more = _known_links(set(tried["needed"]).difference(undefined), libraries)
+        return cls(module, (*_links(undefined, libraries, what), *more))
 
     @classmethod
     def from_library(cls, path: str | os.PathLike[str] | None) -> HostCode:
@@ -283,6 +286,14 @@ def _links(undefined: Iterable[str], libraries: Sequence[str], what: str) -> tup
             )
         )
     return tuple(found)
+
+
+def _known_links(symbols: Iterable[str], libraries: Sequence[str]) -> Iterator[Link]:
+    """Where those of some symbols are that are anywhere."""
+    for symbol in sorted(symbols):
+        if symbol not in C_FUNCTIONS and not symbol.startswith("llvm."):
+            with suppress(CompileError):
+                yield from _links([symbol], libraries, "the code")
 
 
 def _link(symbol: str, libraries: Sequence[str]) -> Link:

@@ -66,11 +66,10 @@ def _platform(triple: str) -> tuple[str, str]:
 
 def _layout(text: str) -> dict[str, str]:
     """What a data layout says, by the letter and number that each part begins with."""
-    found = {"e": "", "E": ""}
-    found.clear()
+    found: dict[str, str] = {}
     for part in filter(None, text.split("-")):
         if part in ("e", "E"):
-            found["endianness "] = part
+            found["byte order "] = part
             continue
         head = re.match(r"[a-zA-Z]+\d*:?", part)
         key = head[0] if head else part
@@ -81,7 +80,8 @@ def _layout(text: str) -> dict[str, str]:
 def require_type(symbol: str, found: str, wanted: ir.FunctionType, what: str) -> None:
     """Raises CompileError where a function of the IR has another type than a call gives it.
 
-    A flag is i1 there, and a byte in a call.
+    A flag may be i1 there, which is a byte in a call, and 2-byte float `half`.  A call that wants
+    nothing back takes any function.
     """
     has, given = _split(found), _split(str(wanted))
     if has == given or _same(has, given):
@@ -95,9 +95,15 @@ def require_type(symbol: str, found: str, wanted: ir.FunctionType, what: str) ->
     )
 
 
+_FITTED: Final = {"i1": "i8", "half": "i16"}
+"""Types of LLVM IR, and those of a call that become them."""
+
+
 def _same(has: list[str], given: list[str]) -> bool:
+    if given[0] == "void":
+        has = ["void", *has[1:]]
     pairs = zip(has, given, strict=False)
-    return len(has) == len(given) and all(a == b or (a, b) == ("i1", "i8") for a, b in pairs)
+    return len(has) == len(given) and all(a == b or _FITTED.get(a) == b for a, b in pairs)
 
 
 def parameter_types(found: str) -> list[str]:
@@ -128,7 +134,7 @@ def _split(text: str) -> list[str]:
             depth -= 1
             if depth == 0 and letter == ")":
                 break
-        elif letter == "," and depth == 1:
+        elif letter == "," and depth == 1 and items:
             items.append(current)
             current = ""
             continue

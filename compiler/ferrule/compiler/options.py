@@ -14,6 +14,9 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 Target = Literal["cpu", "cuda"]
 TARGETS: Final[tuple[Target, ...]] = ("cpu", "cuda")
 
+Pipeline = Literal["llvm", "mlir"]
+PIPELINES: Final[tuple[Pipeline, ...]] = ("llvm", "mlir")
+
 GilPolicy = bool | Literal["auto"]
 """Whether calls release the GIL; "auto": where the code can take long or block."""
 
@@ -31,7 +34,8 @@ class Options:
     a triple.
     `release_gil`: whether calls from Python release the GIL; "auto" where the body can be long.
     `enable_checks`: whether indices, divisions, alignment and shared memory are checked while a
-    function runs (CPU only).  `enable_tvm_ffi` is accepted for CuTe's
+    function runs (CPU only).  `pipeline`: "llvm" is ferrule's own lowering, "mlir" a second one, of
+    `ferrule[mlir]`, through MLIR's passes.  `enable_tvm_ffi` is accepted for CuTe's
     sake: every function is a TVM-FFI function.
 
     The others are for CUDA kernels, and mean nothing on the CPU.  `cubin`: assemble them here, with
@@ -61,6 +65,7 @@ class Options:
     fast_math: bool = False
     libdevice: bool = False
     noalias: bool = False
+    pipeline: Pipeline = "llvm"
 
     def __post_init__(self) -> None:
         if self.target is not None and self.target not in TARGETS:
@@ -79,6 +84,8 @@ class Options:
             raise CompileError(
                 f"release_gil must be True, False or 'auto', but got {self.release_gil!r}"
             )
+        if self.pipeline not in PIPELINES:
+            raise CompileError(_unknown_pipeline(self.pipeline, "the option pipeline"))
         if self.opt_level not in (0, 1, 2, 3) or isinstance(self.opt_level, bool):
             raise CompileError(f"opt_level must be 0, 1, 2 or 3, but got {self.opt_level!r}")
 
@@ -103,6 +110,16 @@ def _joined(gpu_arch: object) -> str | None:
 
 def _unknown_target(value: object, where: str) -> Diagnostic:
     return Diagnostic(f"{where} is {value!r}", expected=" or ".join(TARGETS))
+
+
+def _unknown_pipeline(value: object, where: str) -> Diagnostic:
+    return Diagnostic(f"{where} is {value!r}", expected=" or ".join(PIPELINES))
+
+
+def _set_pipeline(options: Options, value: str) -> Options:
+    if value not in PIPELINES:
+        raise CompileError(_unknown_pipeline(value, "--pipeline"))
+    return replace(options, pipeline=value)
 
 
 def _set_target(options: Options, value: str) -> Options:
@@ -165,6 +182,7 @@ _SETTINGS: Final[Mapping[str, Callable[[Options, str], Options]]] = {
     "--opt-level": _set_opt_level,
     "--ptxas-options": _text("ptxas_options"),
     "--dump-dir": _text("dump_dir"),
+    "--pipeline": _set_pipeline,
 }
 
 

@@ -7,6 +7,7 @@ Run as a program, without ferrule: `python trial.py` reads JSON, `{"code": base6
 * `text`: the module as LLVM prints it, each function and variable that others could see under a
   name with the prefix;
 * `functions`: the LLVM types of the functions that it shows, by name;
+* `needed`: the functions and variables that it declares;
 * `object`: the machine code, base64.
 """
 
@@ -25,6 +26,7 @@ def _run(request: dict[str, str]) -> dict[str, Any]:
     sys.path.insert(0, request["path"])
     import llvmlite.binding as llvm
 
+    _leave_no_core()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     llvm.initialize_native_asmparser()
@@ -43,6 +45,8 @@ def _run(request: dict[str, str]) -> dict[str, Any]:
     )
     said = {"triple": module.triple, "layout": module.data_layout}
     functions = _rename(module, llvm, request["prefix"])
+    symbols = (*module.functions, *module.global_variables)
+    needed = [each.name for each in symbols if each.is_declaration]
     module.triple, module.data_layout = host, str(machine.target_data)
     text = str(module)
     return {
@@ -51,8 +55,18 @@ def _run(request: dict[str, str]) -> dict[str, Any]:
         "host_layout": str(machine.target_data),
         "functions": functions,
         "text": text,
+        "needed": needed,
         "object": base64.b64encode(_compiled(llvm, module, machine)).decode(),
     }
+
+
+def _leave_no_core() -> None:
+    """What ends here by a signal is not for a debugger."""
+    try:
+        import resource
+    except ImportError:
+        return
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _rename(module: Any, llvm: Any, prefix: str) -> dict[str, str]:

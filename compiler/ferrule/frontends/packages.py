@@ -6,13 +6,16 @@ import importlib
 from typing import Any
 
 
-def load(module: str, extra: str) -> Any:
-    """A module of an optional package.  Raises ImportError that names the extra to install."""
+def load(module: str, frontend: str, extra: str | None = None) -> Any:
+    """A module of an optional package.
+
+    Raises ImportError that names the extra to install, by default that of the frontend's name.
+    """
     try:
         return importlib.import_module(module)
     except ImportError as error:
         raise ImportError(
-            f"fe.frontends.{extra} needs {module}, which cannot be imported here ({error}): "
-            f"pip install 'ferrule[{extra}]'",
+            f"fe.frontends.{frontend} needs {module}, which cannot be imported here ({error}): "
+            f"pip install 'ferrule[{extra or frontend}]'",
             name=module,
         ) from error

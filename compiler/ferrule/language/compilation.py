@@ -216,6 +216,10 @@ def _lowered(program: Program, options: Options, origins: dict[Op, object] | Non
 
         places = None if origins is None else Places.of(origins)
         return lower_cuda(program, device_options(options), places)
+    if options.pipeline == "mlir":
+        from ferrule.language.mlir.pipeline import lower_cpu_by_mlir
+
+        return lower_cpu_by_mlir(program)
     from ferrule.language.codegen import lower_cpu
     from ferrule.language.mathlib import expand_maths
 

@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
 from ferrule import specs
 from ferrule.runtime.archive import write_archive
 from ferrule.runtime.artefacts import DeviceOrigin, ExportForm, Origin
+from ferrule.runtime.cpus import host_architecture
 from ferrule.runtime.dataobject import data_object, flags_of
 from ferrule.runtime.engine import host_machine
 from ferrule.runtime.headers import Described, c_header, cpp_header
 from ferrule.runtime.importtree import SYMBOL as IMPORT_TREE
 from ferrule.runtime.linker import find_linker, machine_of
+from ferrule.runtime.metadata import NOTE_OWNER, NOTE_TYPE, read_metadata
 from ferrule.runtime.objectfile import read_object
 from ferrule.runtime.stubs import stub
 
@@ -84,12 +86,25 @@ def write_library(path: StrPath, origins: Mapping[str, Origin], imports: bytes =
     if target.suffix == ".a":
         write_file(target, write_archive(objects))
         return
-    linker = find_linker(machine_of(next(iter(objects.values())), target), target)
+    machine = machine_of(next(iter(objects.values())), target)
+    linker = find_linker(machine, target)
+    needed = _libraries(objects.values()) if machine == host_architecture() else []
     with tempfile.TemporaryDirectory() as folder:
         sources = [Path(folder) / name for name in objects]
         for source, data in zip(sources, objects.values(), strict=True):
             source.write_bytes(data)
-        _replace(target, lambda temporary: linker.link(sources, temporary))
+        _replace(target, lambda temporary: linker.link(sources, temporary, needed))
+
+
+def _libraries(objects: Iterable[bytes]) -> list[str]:
+    """The libraries that objects name for the symbols which they need."""
+    found: dict[str, None] = {}
+    for data in objects:
+        for note in read_object(data).notes:
+            if (note.owner, note.kind) == (NOTE_OWNER, NOTE_TYPE):
+                links = read_metadata(note.text).links
+                found.update({link.library: None for link in links if link.library})
+    return list(found)
 
 
 def with_import_tree(objects: Mapping[str, bytes], imports: bytes) -> dict[str, bytes]:

@@ -28,13 +28,16 @@ class Linker:
 
     words: tuple[str, ...]
 
-    def command(self, sources: Sequence[Path], target: Path) -> list[str]:
-        """What links the sources to a shared library."""
-        return [*self.words, "-shared", "-o", str(target), *map(str, sources)]
+    def command(
+        self, sources: Sequence[Path], target: Path, libraries: Sequence[str] = ()
+    ) -> list[str]:
+        """What links the sources to a shared library that needs these libraries."""
+        needed = (name if "/" in name else f"-l:{name}" for name in libraries)
+        return [*self.words, "-shared", "-o", str(target), *map(str, sources), *needed]
 
-    def link(self, sources: Sequence[Path], target: Path) -> None:
+    def link(self, sources: Sequence[Path], target: Path, libraries: Sequence[str] = ()) -> None:
         """Make the library; LinkError with the linker's words where that fails."""
-        command = self.command(sources, target)
+        command = self.command(sources, target, libraries)
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise LinkError(

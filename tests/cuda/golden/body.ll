@@ -3,7 +3,7 @@ target triple = ""
 target datalayout = ""
 
 @".bytes.0" = private unnamed_addr constant [228 x i8] c".version 7.8\0a.target sm_80\0a.address_size 64\0a\0a.visible .entry first(\0a    .param .u64 .ptr .global .align 4 first_a,\0a    .param .f32 first_b\0a)\0a{\0a    ret;\0a}\0a.visible .entry second(.param .align 8 .b8 second_both[16])\0a{\0a    ret;\0a}\0a\00", align 16
-@"cuda.images" = private unnamed_addr constant [1 x {i32, i32, ptr}] [{i32, i32, ptr} {i32 0, i32 0, ptr @".bytes.0"}], align 8
+@"cuda.images" = private unnamed_addr constant [1 x {i32, i32, ptr, ptr}] [{i32, i32, ptr, ptr} {i32 0, i32 0, ptr @".bytes.0", ptr null}], align 8
 @".bytes.1" = private unnamed_addr constant [30 x i8] c"an unknown architecture (PTX)\00", align 1
 @".bytes.2" = private unnamed_addr constant [13 x i8] c"first\00second\00", align 1
 @"cuda.program" = private unnamed_addr constant {ptr, i64, ptr, ptr, ptr, i64, ptr, i64} {ptr @"cuda.images", i64 1, ptr @".bytes.1", ptr null, ptr null, i64 0, ptr @".bytes.2", i64 2}, align 8

@@ -55,6 +55,15 @@ class CallingConvention(Protocol):
         ...
 
 
+def check_convention(convention: object, what: str) -> None:
+    """Raises TypeError for what is no calling convention; `what` names it."""
+    if not (hasattr(convention, "emit") and hasattr(convention, "codes")):
+        raise TypeError(
+            f"{what} must be a calling convention, such as conventions.CudaLaunch(…), "
+            f"but got {type(convention).__name__}"
+        )
+
+
 @dataclass(slots=True)
 class _Exit:
     """Where the body goes on a failure: a block that gets the number of the fault."""

@@ -91,6 +91,13 @@ class CudaLaunch:
         when: Condition | None = None,
     ) -> None:
         put = object.__setattr__
+        if not isinstance(code, DeviceCode):
+            raise TypeError(
+                f"CudaLaunch: code must be a DeviceCode, such as DeviceCode.from_cubin(data), "
+                f"but got {type(code).__name__}"
+            )
+        if not isinstance(params, Sequence):
+            raise TypeError(f"CudaLaunch: params must be a list of arguments, but got {params!r}")
         for position, param in enumerate(params):
             check_argument(param, f"CudaLaunch: parameter #{position} of {kernel}")
         if stream is not None and not isinstance(stream, (Stream, EnvStream)):

@@ -26,6 +26,7 @@ from ferrule.compiler.conventions.arguments import (
     values,
 )
 from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.errors import CompileError
 from ferrule.compiler.hostcode import HostCode, LlvmModule
 from ferrule.compiler.irtext import parameter_types, result_type
 from ferrule.compiler.wrapper.leaves import leaves_of
@@ -244,7 +245,13 @@ class CFunction:
         found = source.functions[self.function]
         pairs = zip(given, parameter_types(found), strict=True)
         fitted = [_as_ir(call, value, wanted) for value, wanted in pairs]
-        result = _IR_TYPES.get(result_type(found), kind.return_type)
+        returned = result_type(found)
+        if returned not in _UNWANTED:
+            raise CompileError(
+                f"{call.signature.name}: {self.function} returns {returned}, which no C function "
+                f"does: let it write to a pointer"
+            )
+        result = _UNWANTED[returned]
         return fitted, ir.FunctionType(result, [value.type for value in fitted])
 
     def _check_status(self, call: Call, code: ReturnCode, value: ir.Value) -> None:
@@ -264,6 +271,9 @@ class CFunction:
 
 _IR_TYPES: Final = {"i1": ir.IntType(1), "half": ir.HalfType()}
 """Types of LLVM IR that no value of a call has."""
+
+_UNWANTED: Final = {**TYPES, **_IR_TYPES, "void": VOID}
+"""Types of results that may be left alone."""
 
 
 def _function(function: object, code: HostCode | None) -> tuple[str, HostCode]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import DeviceCode, Fault, literal
-from ferrule.compiler.conventions.base import Call, CallingConvention
+from ferrule.compiler.conventions.base import Call, CallingConvention, check_convention
 from ferrule.runtime.llvm.layouts import I32
 from ferrule.specs import Condition, Param, Tensor
 from ferrule.specs.conditions import checked_condition, format_condition
@@ -143,12 +143,13 @@ class FirstOf:
 def _checked_steps(
     what: str, steps: collections.abc.Sequence[CallingConvention]
 ) -> tuple[CallingConvention, ...]:
+    if not isinstance(steps, collections.abc.Sequence):
+        raise TypeError(f"{what}: expected a list of calls, but got {type(steps).__name__}")
     checked = tuple(steps)
     if not checked:
         raise ValueError(f"{what}: expected at least one call")
     for position, step in enumerate(checked):
-        if not (hasattr(step, "emit") and hasattr(step, "codes")):
-            raise TypeError(f"{what}: #{position} is no calling convention: {step!r}")
+        check_convention(step, f"{what}: #{position}")
     return checked
 
 

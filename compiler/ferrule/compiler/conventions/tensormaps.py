@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from ferrule.compiler.cuda.tensormaps import (
-    ALIGN,
-    BYTES,
+from ferrule.compiler.cuda.tensormaps import ALIGN, BYTES, encoding_faults
+from ferrule.compiler.cuda.tilings import (
     MAX_SIZE,
     STRIDE_LIMIT,
     DataType,
@@ -23,7 +22,6 @@ from ferrule.compiler.cuda.tensormaps import (
     Swizzle,
     Tiling,
     data_type,
-    encoding_faults,
     innermost_first,
     named,
 )

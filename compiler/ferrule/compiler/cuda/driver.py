@@ -36,6 +36,8 @@ class Result(IntEnum):
     INVALID_DEVICE = 101
     INVALID_CONTEXT = 201
     """No context is current."""
+    UNSUPPORTED_PTX_VERSION = 222
+    """The PTX is newer than the driver."""
     INVALID_HANDLE = 400
     """Also of kernels whose library went with a context."""
     LAUNCH_OUT_OF_RESOURCES = 701

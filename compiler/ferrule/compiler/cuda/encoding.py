@@ -17,13 +17,11 @@ from ferrule.compiler.cuda.tensormaps import (
     BYTES,
     FUNCTION,
     FUNCTION_TYPE,
-    MAX_SIZE,
-    STRIDE_LIMIT,
     TILING,
     Encoded,
-    Tiling,
     tiling_constant,
 )
+from ferrule.compiler.cuda.tilings import MAX_SIZE, STRIDE_LIMIT, Tiling
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I8, I64, PTR
 

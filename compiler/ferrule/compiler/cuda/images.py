@@ -13,6 +13,7 @@ there is none, the best one for the GPU of the first call.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -62,11 +63,33 @@ class Image:
         """Ten times the compute capability."""
         return 0 if self.arch is None else capability(self.arch)
 
+    @property
+    def newer(self) -> str | None:
+        """What to say where the driver does not know the version of the PTX."""
+        found = None if self.is_cubin else _VERSION.search(self.data)
+        version = (0, 0) if found is None else (int(found[1]), int(found[2]))
+        if version <= _ALWAYS_KNOWN:
+            return None
+        cuda = _CUDA_12.get(version, (version[0] + 4, version[1]))
+        return (
+            f"; the PTX has version {version[0]}.{version[1]}, which the driver of CUDA "
+            f"{cuda[0]}.{cuda[1]} and newer ones know: update the NVIDIA driver, or embed a cubin"
+        )
+
     def __str__(self) -> str:
         return f"{self.arch or 'an unknown architecture'} ({'cubin' if self.is_cubin else 'PTX'})"
 
 
-IMAGE: Final = Layout("CudaImage", [Field("number", I32), Field("serves", I32), Field("data", PTR)])
+IMAGE: Final = Layout(
+    "CudaImage",
+    [Field("number", I32), Field("serves", I32), Field("data", PTR), Field("newer", PTR)],
+)
+"""`newer` is what to say where the driver does not know the version of the PTX; null for none."""
+
+_VERSION: Final = re.compile(rb"^\s*\.version\s+(\d+)\.(\d+)", re.MULTILINE)
+_ALWAYS_KNOWN: Final = (8, 0)
+"""The version of PTX that every driver knows which is new enough for the rest."""
+_CUDA_12: Final = {(8, 6): (12, 7), (8, 7): (12, 8), (8, 8): (12, 9)}
 NO_OPTIONS: Final[Mapping[JitOption, int]] = MappingProxyType({})
 """The driver assembles PTX as it likes."""
 
@@ -107,7 +130,8 @@ def image_table(emitter: Emitter, images: Sequence[Image]) -> tuple[ir.Value, in
     rows, ordered = [], best_first(images)
     for image in ordered:
         at = emitter.bytes_constant(image.data + b"\0", align=16).get_reference()
-        fields = [ir.FormattedConstant(PTR, at)]
+        newer = emitter.null() if image.newer is None else emitter.cstring(image.newer)
+        fields = [ir.FormattedConstant(PTR, at), newer]
         numbers = [emitter.const_i32(image.number), emitter.const_i32(image.serves)]
         rows.append(ir.Constant.literal_struct([*numbers, *fields]))
     value = ir.Constant(ir.ArrayType(rows[0].type, len(rows)), rows)
@@ -143,7 +167,7 @@ def _words(emitter: Emitter, numbers: Iterable[int], kind: ir.Type) -> ir.Value:
 
 
 def define_choosing(emitter: Emitter) -> None:
-    """`i32 ferrule_cuda_choose(ptr state, ptr program, i32 device, ptr out, ptr values)`: the data
+    """`i32 ferrule_cuda_choose(ptr state, ptr program, i32 device, ptr out, ptr values)`: the row
     of the image for a device, -1 for the one that is current, behind cuInit."""
     _define_capability(emitter)
     _define_serves(emitter)
@@ -190,14 +214,14 @@ def _define_choose(emitter: Emitter) -> None:
         count = emitter.load_field(program, PROGRAM, "image_count")
         anything = emitter.icmp("eq", emitter.load_field(images, IMAGE, "serves"), _zero(emitter))
         with emitter.if_then(anything):
-            emitter.store(emitter.load_field(images, IMAGE, "data"), out)
+            emitter.store(images, out)
             emitter.ret(status(Status.DONE))
         wanted, devices = _wanted(emitter, state, device), emitter.alloca(I32, name="devices")
         attempt(emitter, state, values, "cuDeviceGetCount", devices)
         own = call(emitter, _CAPABILITY, _CAPABILITY_TYPE, state, wanted)
         # Without such a device the driver says later what is wrong.
         with emitter.if_then(emitter.icmp("eq", own, _zero(emitter))):
-            emitter.store(emitter.load_field(images, IMAGE, "data"), out)
+            emitter.store(images, out)
             emitter.ret(status(Status.DONE))
         best = emitter.alloca(PTR, name="best")
         emitter.store(emitter.null(), best)
@@ -208,10 +232,10 @@ def _define_choose(emitter: Emitter) -> None:
                 call(emitter, _SERVES, _SERVES_TYPE, image, own),
             )
             with emitter.if_then(fits):
-                emitter.store(emitter.load_field(image, IMAGE, "data"), best)
+                emitter.store(image, best)
             misses = _misses(emitter, state, image, emitter.load(devices, I32))
             with emitter.if_then(emitter.icmp("eq", misses, _zero(emitter))):
-                emitter.store(emitter.load_field(image, IMAGE, "data"), out)
+                emitter.store(image, out)
                 emitter.ret(status(Status.DONE))
         with emitter.if_then(emitter.is_null(emitter.load(best, PTR))):
             ten = emitter.const_i32(10)

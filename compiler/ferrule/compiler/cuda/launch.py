@@ -44,7 +44,7 @@ from ferrule.compiler.cuda.state import (
     call_driver,
     status,
 )
-from ferrule.compiler.cuda.tensormaps import Tiling
+from ferrule.compiler.cuda.tilings import Tiling
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.emitter import LIKELY, UNLIKELY, Emitter
 from ferrule.runtime.llvm.layouts import I1, I8, I32, I64, PTR, VOID

@@ -9,6 +9,7 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.compiler.cuda.cold import (
+    HINT_SLOT,
     OPEN,
     PROTOTYPES,
     attempt,
@@ -17,10 +18,11 @@ from ferrule.compiler.cuda.cold import (
     end,
     entry,
     failed,
+    put,
     unless,
 )
-from ferrule.compiler.cuda.driver import CALLS, LIBRARY, VERSION, Capture
-from ferrule.compiler.cuda.images import CHOOSE, CHOOSE_TYPE, define_choosing
+from ferrule.compiler.cuda.driver import CALLS, LIBRARY, VERSION, Capture, Result
+from ferrule.compiler.cuda.images import CHOOSE, CHOOSE_TYPE, IMAGE, define_choosing
 from ferrule.compiler.cuda.state import (
     FIRST_CALL,
     KERNEL,
@@ -162,12 +164,33 @@ def _define_load(emitter: Emitter) -> None:
         jit = [emitter.load_field(program, PROGRAM, name) for name in _OPTIONS]
         count = emitter.builder.trunc(emitter.load_field(program, PROGRAM, "option_count"), I32)
         options = [*jit, count, none, none, zero]
-        attempt(emitter, state, values, "cuLibraryLoadData", library, image, *options)
+        _load_image(emitter, state, library, image, options, values)
         looked_up = call(emitter, "ferrule_cuda_kernels", _KERNELS, state, program, values)
         with unless(emitter, looked_up):
             loaded = emitter.load_field(state, STATE, "library")
             call_driver(emitter, state, "cuLibraryUnload", [loaded])
         emitter.ret(looked_up)
+
+
+def _load_image(
+    emitter: Emitter,
+    state: ir.Value,
+    library: ir.Value,
+    image: ir.Value,
+    options: list[ir.Value],
+    values: ir.Value,
+) -> None:
+    """Load the image of a row; end the function if that fails, for PTX with its version."""
+    data, name = emitter.load_field(image, IMAGE, "data"), "cuLibraryLoadData"
+    result = call_driver(emitter, state, name, [library, data, *options])
+    with unless(emitter, result):
+        ended = failed(emitter, state, result, emitter.cstring(name), values)
+        newer = emitter.load_field(image, IMAGE, "newer")
+        is_newer = emitter.icmp("eq", result, emitter.const_i32(Result.UNSUPPORTED_PTX_VERSION))
+        is_known = emitter.not_(emitter.is_null(newer))
+        with emitter.if_then(emitter.binary("and", is_newer, is_known)):
+            put(emitter, values, HINT_SLOT, newer)
+        emitter.ret(ended)
 
 
 def _define_open(emitter: Emitter) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from math import prod
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -28,7 +27,10 @@ _BY_SIZE: Final = {1: "int8", 2: "int16", 4: "int32", 8: "int64"}
 class KernelParameter:
     """A parameter: where it is in the parameter space, its size, both in bytes.
 
-    `align` is None where the binary does not say it: a cubin does not.
+    `align` is None where the binary does not say it: a cubin does not.  Offsets of PTX are those of
+    a space that begins at 0.  On the machine it begins at an address that is aligned to 16 or 32,
+    so parameters that ask for more, such as tensor maps, can be at others in a cubin: sizes are
+    what is compared.
     """
 
     offset: int
@@ -103,9 +105,8 @@ def _check_packed(kernel: KernelParameters, packed: Sequence[tuple[int, str]]) -
     raise CompileError(
         Diagnostic(
             f"{kernel} takes {_counted(kernel.sizes)}, but the list has {_counted(given)}",
-            expected=_table(kernel),
             hint=_hint(kernel.sizes, given),
-            notes=tuple(_differences(kernel.sizes, packed)),
+            notes=(*_differences(kernel.sizes, packed), _listed(packed)),
         )
     )
 
@@ -164,28 +165,48 @@ def _counted(sizes: Sequence[int]) -> str:
     return f"{len(sizes)} {many} of {', '.join(map(str, sizes))} bytes"
 
 
-def _table(kernel: KernelParameters) -> str:
-    rows = (
-        f"#{number}: {each.size} bytes at {each.offset}"
-        for number, each in enumerate(kernel.parameters)
-    )
-    return "; ".join(rows) or "no parameters"
+def _listed(packed: Sequence[tuple[int, str]]) -> str:
+    rows = (f"#{number} {what} ({size})" for number, (size, what) in enumerate(packed))
+    return f"the list: {', '.join(rows) or 'empty'}"
 
 
 def _differences(wanted: Sequence[int], packed: Sequence[tuple[int, str]]) -> Iterator[str]:
+    """The fewest parameters that are missing, too much or of another size, in their order."""
     given = [size for size, _ in packed]
-    matcher = SequenceMatcher(None, wanted, given, autojunk=False)
-    for kind, start, end, first, last in matcher.get_opcodes():
-        if kind == "equal":
-            continue
-        both = min(end - start, last - first)
-        for number in range(both):
-            size, what = packed[first + number]
-            yield f"#{start + number} is {what} of {size} bytes, wanted {wanted[start + number]}"
-        for number in range(start + both, end):
-            yield f"#{number}, {wanted[number]} bytes, is missing"
-        for size, what in packed[first + both : last]:
+    least = _distances(wanted, given)
+    i = j = 0
+    while i < len(wanted) or j < len(given):
+        both, rest = i < len(wanted) and j < len(given), least[i][j]
+        if both and wanted[i] == given[j] and rest == least[i + 1][j + 1]:
+            i, j = i + 1, j + 1
+        elif both and rest == least[i + 1][j + 1] + 1:
+            size, what = packed[j]
+            yield f"#{i} is {what} of {size} bytes, wanted {wanted[i]}"
+            i, j = i + 1, j + 1
+        elif i < len(wanted) and rest == least[i + 1][j] + 1:
+            yield f"#{i}, {wanted[i]} bytes, is missing"
+            i += 1
+        else:
+            size, what = packed[j]
             yield f"{what}, {size} bytes, is too much"
+            j += 1
+
+
+def _distances(wanted: Sequence[int], given: Sequence[int]) -> list[list[int]]:
+    """At [i][j] how many differences there are behind the first i and j at least."""
+    rows, columns = len(wanted), len(given)
+    least = [[0] * (columns + 1) for _ in range(rows + 1)]
+    for i in range(rows, -1, -1):
+        for j in range(columns, -1, -1):
+            ways = []
+            if i < rows and j < columns:
+                ways.append(least[i + 1][j + 1] + (wanted[i] != given[j]))
+            if i < rows:
+                ways.append(least[i + 1][j] + 1)
+            if j < columns:
+                ways.append(least[i][j + 1] + 1)
+            least[i][j] = min(ways, default=0)
+    return least
 
 
 def _hint(wanted: Sequence[int], given: Sequence[int]) -> str | None:

@@ -18,31 +18,36 @@ _KNOWN: Final = ("llvm.", "__nvvm_reflect", "vprintf")
 """What LLVM or the driver replaces."""
 
 
-def to_ptx(text: str, archs: Sequence[str], opt_level: int = 3) -> dict[str, str]:
-    """The PTX of a module by architecture, each one that `archs.known_archs` has.
+def to_ptx(texts: str | Sequence[str], archs: Sequence[str], opt_level: int = 3) -> dict[str, str]:
+    """The PTX of modules together, by architecture, each one that `archs.known_archs` has.
 
-    Functions of libdevice that it calls become part of it.  Raises CompileError for a text that is
+    Functions of libdevice that they call become part of it.  Raises CompileError for a text that is
     no LLVM IR, for a function that is nowhere, for what PTX has no instruction for, and where there
     is no libdevice.
     """
-    return alone(_to_ptx, text, tuple(archs), opt_level)
+    each = (texts,) if isinstance(texts, str) else tuple(texts)
+    return alone(_to_ptx, each, tuple(archs), opt_level)
 
 
-def _to_ptx(report: Report, text: str, archs: tuple[str, ...], opt_level: int) -> dict[str, str]:
-    return {arch: _ptx(report, text, arch, opt_level) for arch in archs}
+def _to_ptx(
+    report: Report, texts: tuple[str, ...], archs: tuple[str, ...], opt_level: int
+) -> dict[str, str]:
+    return {arch: _ptx(report, texts, arch, opt_level) for arch in archs}
 
 
-def _ptx(report: Report, text: str, arch: str, opt_level: int) -> str:
+def _ptx(report: Report, texts: tuple[str, ...], arch: str, opt_level: int) -> str:
     from llvmlite import binding as llvm
 
     from ferrule.compiler.cuda import archs
     from ferrule.compiler.cuda.libdevice import link_libdevice
 
-    report(Step("read the kernels", text, "LLVM"))
+    report(Step("read the kernels", "", "LLVM"))
     machine = archs.machine(arch, archs.features(arch), opt_level)
     context = llvm.create_context()
     try:
-        module = llvm.parse_assembly(text, context)
+        module, *others = (llvm.parse_assembly(text, context) for text in texts)
+        for other in others:
+            module.link_in(other)
         module.triple, module.data_layout = archs.TRIPLE, str(machine.target_data)
         module.verify()
     except RuntimeError as error:

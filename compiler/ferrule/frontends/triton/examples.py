@@ -25,7 +25,7 @@ from ferrule.frontends.triton.installed import Kernel, KernelParameter
 from ferrule.frontends.triton.types import TypeText, read_type
 from ferrule.specs import Dim, DType, Numeric, Param, Scalar, Signature, SupportsSpec, Sym, Tensor
 from ferrule.specs.expr import is_dim, sym_int64, symbols_of
-from ferrule.specs.placing import changed
+from ferrule.specs.changing import changed
 
 _REFERENCE: Final = re.compile(r"(\w+)\.(shape|stride|strides)\[(\d+)\]|(\w+)\.(numel)(?:\(\))?")
 

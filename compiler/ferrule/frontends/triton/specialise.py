@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 from ferrule import specs
 from ferrule.compiler.conventions import arguments as conventions
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.triton.arguments import (
-    Argument,
     Arguments,
     ConstantArgument,
     DescriptorArgument,
@@ -31,6 +30,9 @@ from ferrule.specs.expr import Compound, Sym, ValueOf
 
 INT32_MIN: Final = -(1 << 31)
 INT32_MAX: Final = (1 << 31) - 1
+
+Packed: TypeAlias = "conventions.Argument | DescriptorArgument"
+"""A descriptor is packed when it is known how the compiled kernel reads it."""
 
 Specialise = Literal["check", "dispatch"] | Sequence[Mapping[str, object]]
 
@@ -61,15 +63,15 @@ class Specialisation:
     """One way to compile a kernel.
 
     `types` by parameter, `constants` and `attributes` by position are what Triton's compiler takes;
-    `conditions` must hold at a call; `parameters` are what the compiled kernel takes, without what
-    Triton adds, and `visible` the parameters of the kernel that they are of.
+    `conditions` must hold at a call; `packed` is what the compiled kernel takes, without what Triton
+    adds.
     """
 
     types: Mapping[str, str]
     constants: Mapping[tuple[int, ...], Any]
     attributes: Mapping[tuple[int, ...], list[list[Any]]]
     conditions: tuple[Assumption, ...]
-    parameters: tuple[Argument, ...]
+    packed: tuple[Packed, ...]
 
 
 def specialisations(
@@ -167,8 +169,7 @@ class _Specialiser:
     constants: dict[tuple[int, ...], Any] = field(default_factory=dict)
     attributes: dict[tuple[int, ...], list[list[Any]]] = field(default_factory=dict)
     conditions: list[Assumption] = field(default_factory=list)
-    parameters: list[Argument] = field(default_factory=list)
-    packed: list[Any] = field(default_factory=list)
+    packed: list[Packed] = field(default_factory=list)
 
     def make(self) -> Specialisation:
         for parameter, argument in zip(self.kernel.parameters, self.arguments.each, strict=True):

@@ -73,7 +73,9 @@ def compile(
     else:
         archs = (target,) if isinstance(target, str) else tuple(target)
         convention = cuda_call(warp, kernel, dims, packed, archs, block_dim, max_blocks)
-    return build(signature, convention, results=made, doc=doc or kernel.func.__doc__, options=options)
+    return build(
+        signature, convention, results=made, doc=doc or kernel.func.__doc__, options=options
+    )
 
 
 def _check_kernel(warp: Any, kernel: Any) -> None:

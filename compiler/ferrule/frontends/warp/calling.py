@@ -10,25 +10,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from math import prod
 from typing import Any, Final
 
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import DeviceCode, Fault, literal
 from ferrule.compiler.conventions import CallingConvention, CudaLaunch
-from ferrule.compiler.conventions.arguments import Argument, Struct, in_memory
+from ferrule.compiler.conventions.arguments import Argument, Struct
 from ferrule.compiler.conventions.base import Call
-from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.conventions.functions import CFunction, Reference
+from ferrule.compiler.errors import CompileError
 from ferrule.compiler.hostcode import HostCode
 from ferrule.frontends.warp.binaries import cpu_kernel, cuda_kernel
 from ferrule.frontends.warp.types import MAX_DIMS
-from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR, VOID
-from ferrule.specs import Condition, Dim, Param, ceil_div, minimum
+from ferrule.runtime.llvm.layouts import I8, I32
+from ferrule.specs import Dim, ceil_div, minimum
 from ferrule.specs.expr import is_dim, make
 
 _MOST: Final = (1 << 31) - 1
-_TYPE: Final = ir.FunctionType(VOID, [PTR, PTR])
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,42 +88,14 @@ class LaunchBounds:
         return value
 
 
-@dataclass(frozen=True, slots=True)
-class CpuCall:
-    """Calls a kernel's function of Warp's object: all of a launch, in this thread."""
-
-    code: HostCode
-    function: str
-    bounds: LaunchBounds
-    args: Struct
-    when: Condition | None = None
-
-    def codes(self) -> tuple[DeviceCode, ...]:
-        """See `CallingConvention`."""
-        return ()
-
-    def results(self) -> tuple[Param, ...]:
-        """See `CallingConvention`."""
-        return ()
-
-    def emit(self, call: Call) -> None:
-        """See `CallingConvention`."""
-        bounds = in_memory(call, self.bounds, "the bounds of the launch")
-        args = in_memory(call, self.args, "the arguments of the kernel")
-        self.code.require(self.function, _TYPE, self.bounds.kernel)
-        self.code.bring(call, self.function)
-        function = call.emitter.symbol(self.code.symbol(self.function), _TYPE)
-        call.emitter.call(function, [*bounds, *args])
-
-
 def cpu_call(
     warp: Any, kernel: Any, dims: tuple[Dim, ...], packed: Sequence[Argument], flags: str | None
 ) -> CallingConvention:
-    """The call of a kernel on the CPU."""
+    """The call of a kernel on the CPU: all of a launch, in this thread."""
     compiled = cpu_kernel(warp, kernel, flags)
     code = HostCode.from_object(compiled.data)
     bounds = LaunchBounds(kernel.key, dims, kernel.adj.kernel_dim)
-    return CpuCall(code, compiled.function, bounds, Struct(packed))
+    return CFunction(compiled.function, [Reference(bounds), Reference(Struct(packed))], code=code)
 
 
 def cuda_call(

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from ferrule.compiler.conventions.arguments import NULL, Argument, Struct, cast
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.examples import spec_of
 from ferrule.specs import (
     DType,
     Param,
-    SupportsSpec,
     as_dtype,
     compact_strides,
     sym_int32,
@@ -70,7 +70,7 @@ class Types:
 
         Raises CompileError where it is no example, and where it does not fit the type.
         """
-        given = example.__ferrule_spec__(name) if isinstance(example, SupportsSpec) else example
+        given = spec_of(name, example)
         wanted = self.spec(name, kind)
         if not self._fits(given, wanted, kind):
             raise CompileError(
@@ -79,7 +79,6 @@ class Types:
                     expected=f"a spec or example of {wanted!r}",
                 )
             )
-        assert isinstance(given, type(wanted))
         return given
 
     def packed(self, spec: Param, kind: Any) -> Argument:

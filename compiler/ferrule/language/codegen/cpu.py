@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from llvmlite import ir
 
-from ferrule.compiler.artefacts import Body
+from ferrule.compiler.artefacts import Body, Fault
 from ferrule.language.codegen import guards, parallel, sharing, strips
 from ferrule.language.codegen.allocation import (
     Allocator,
@@ -45,10 +45,32 @@ from ferrule.specs import Sym
 _T = TypeVar("_T")
 
 
-def lower_cpu(program: ops.Program) -> Body:
+class KernelsElsewhere(Protocol):
+    """Kernels whose code is in other modules, which become parts of the body.
+
+    `faults` are numbered from 1 in their order.
+    """
+
+    @property
+    def faults(self) -> Sequence[Fault]:
+        """What the kernels' functions may return the numbers of."""
+
+    def call(
+        self, lowering: FunctionLowering, kernel: ops.Function, given: list[ir.Value]
+    ) -> ir.Value:
+        """The status of a call that runs blocks of a kernel.
+
+        `given`: where the values of a fault go, the parameters, the symbols, grid and block, the
+        bytes of dynamic shared memory, the first block, and behind the last one.
+        """
+
+
+def lower_cpu(program: ops.Program, elsewhere: KernelsElsewhere | None = None) -> Body:
     """The body of a program for the CPU.  Raises CodegenError for what the target cannot do."""
     program = synchronous(program)
-    module = _Module(program, Emitter(program.name))
+    module = _Module(program, Emitter(program.name), elsewhere=elsewhere)
+    for fault in () if elsewhere is None else elsewhere.faults:
+        module.faults.number(fault)
     module.emit()
     return finished(program, module.emitter, module.faults)
 
@@ -77,6 +99,7 @@ class _Module:
     allocator: Allocator | None = None
     shares: bool = False
     repeats: bool = False
+    elsewhere: KernelsElsewhere | None = None
 
     def emit(self) -> None:
         facts = launched(self.program)
@@ -130,7 +153,10 @@ class _Module:
             block = tuple(_constant(size) or next(given) for size in known.block)
             shape = Shape(grid, block, known)
             fused = False
-            if cooperates(kernel):
+            if self.elsewhere is not None:
+                dynamic = next(given) if has_dynamic(kernel) else ZERO
+                self.call_elsewhere(lowering, kernel, shape, (dynamic, part.first, part.last))
+            elif cooperates(kernel):
                 dynamic = next(given) if has_dynamic(kernel) else ZERO
                 emit_cooperating(lowering, kernel, shape, dynamic, (part.first, part.last))
             else:
@@ -139,6 +165,25 @@ class _Module:
                 emit_blocks(lowering, kernel, shape, plans, (part.first, part.last))
                 fused = bool(plans[0].fused)
         self.kernels[kernel.name] = _Kernel(part.function, frame, fused, known)
+
+    def call_elsewhere(
+        self,
+        lowering: FunctionLowering,
+        kernel: ops.Function,
+        shape: Shape,
+        rest: Sequence[ir.Value],
+    ) -> None:
+        """The call of a kernel whose code is in another module; a fault ends the function."""
+        assert self.elsewhere is not None and lowering.fault_values is not None
+        e, params = self.emitter, [lowering.values[param] for param in kernel.params]
+        sizes = [*self.symbol_values(lowering.symbols), *shape.grid, *shape.block]
+        given = [lowering.fault_values, *params, *sizes, *rest]
+        status = self.elsewhere.call(lowering, kernel, given)
+        failed, on = e.block("failed"), e.block("on")
+        e.cond_branch(e.icmp("eq", status, e.const_i32(0)), on, failed)
+        e.at(failed)
+        e.ret(status)
+        e.at(on)
 
     def frame(self, kernel: ops.Function, known: Launched) -> Frame:
         """What all blocks of a launch have in common, but for constants."""

@@ -97,6 +97,8 @@ class DeviceThreads:
                 device_arch.lower(lowering, op)
             case ops.MBarrier() | ops.MBarrierWait() | ops.BulkCopy():
                 device_arch.lower(lowering, op)
+            case ops.TensorCopy() | ops.BulkStore() | ops.StoreMatrix() | ops.BarrierArrive():
+                device_arch.lower(lowering, op)
             case ops.Atomic(result):
                 values[result] = device_atomics.atomic(lowering, op)
 

@@ -208,6 +208,8 @@ class FunctionLowering:
                 self.together(op)
             case ops.MBarrier() | ops.MBarrierWait() | ops.BulkCopy():
                 self.together(op)
+            case ops.TensorCopy() | ops.BulkStore() | ops.StoreMatrix() | ops.BarrierArrive():
+                self.together(op)
             case _:
                 self.simple(op)
         return None
@@ -250,7 +252,7 @@ class FunctionLowering:
                 self.values[result] = self.emitter.null()
             case ops.Shared() | ops.DynamicShared() | ops.Atomic():
                 self.together(op)
-            case ops.Shuffle() | ops.Vote() | ops.Match():
+            case ops.Shuffle() | ops.Vote() | ops.Match() | ops.MBarrierTry():
                 self.together(op)
             case _:
                 self.values[result] = self.computed(op, dtype_of(result))

@@ -209,7 +209,9 @@ class _Spine:
                     return None
                 case ops.MBarrier() | ops.MBarrierWait() | ops.BulkCopy():
                     return None
-                case ops.Shuffle() | ops.Vote() | ops.Match():
+                case ops.TensorCopy() | ops.BulkStore() | ops.StoreMatrix() | ops.BarrierArrive():
+                    return None
+                case ops.Shuffle() | ops.Vote() | ops.Match() | ops.MBarrierTry():
                     return None
                 case _:
                     self.take(op)

@@ -4,8 +4,7 @@ what takes values apart that come back to it."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from hashlib import sha256
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ferrule.compiler.artefacts import DeviceCode, Fault, Part, joined_code
@@ -119,8 +118,7 @@ def receive_part(op: ops.Receive) -> Part:
 
 def _named(what: str, part: Part) -> Part:
     """The part under a name that tells it from others."""
-    key = sha256(repr(part).encode()).hexdigest()[:16]
-    return Part(f"ferrule_{what}.{key}", part.entry, part.text, part.parts)
+    return replace(part, symbol=f"ferrule_{what}.{part.digest}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,25 @@ class SymbolParameter:
         return number_type(self.symbol)
 
 
-KernelParameter = TensorParameter | ScalarParameter | SymbolParameter
+@dataclass(frozen=True, slots=True)
+class MapParameter:
+    """The tensor map of a tensor of the kernel, by value."""
+
+    value: ops.Value
+    boxes: ops.Boxes
+
+    @property
+    def type(self) -> ir.Type:
+        """The type that the kernel's argument has; see `attributes`."""
+        return PTR
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """What LLVM says of such an argument: nobody copies or changes it."""
+        return f"byval([{BYTES} x i8])", f"align {ALIGN}", '"nvvm.grid_constant"'
+
+
+KernelParameter = TensorParameter | ScalarParameter | SymbolParameter | MapParameter
 
 
 def number_type(dim: Dim) -> ir.IntType:
@@ -105,7 +123,9 @@ def number_type(dim: Dim) -> ir.IntType:
 
 def kernel_parameters(kernel: ops.Function) -> tuple[KernelParameter, ...]:
     """What a launch passes to a kernel, in order."""
-    own = tuple(_parameter(value) for value in kernel.params)
+    maps = _maps(kernel)
+    unseen = {each.value for each in maps} - _seen(kernel)
+    own = tuple(_parameter(value) for value in kernel.params if value not in unseen)
     given = {
         number.dim
         for parameter in own
@@ -113,17 +133,45 @@ def kernel_parameters(kernel: ops.Function) -> tuple[KernelParameter, ...]:
         for number in parameter.numbers()
     }
     rest = (symbol for symbol in _used(kernel) if symbol not in given)
-    return (*own, *(SymbolParameter(symbol) for symbol in rest))
+    return (*own, *maps, *(SymbolParameter(symbol) for symbol in rest))
+
+
+def _maps(kernel: ops.Function) -> tuple[MapParameter, ...]:
+    """One for each tensor and each of its kinds of boxes, in the order of the text."""
+    copies = (op for op in all_ops(kernel.body) if isinstance(op, ops.TensorCopy))
+    found = dict.fromkeys((op.tensor, op.boxes) for op in copies)
+    return tuple(MapParameter(*each) for each in found)
+
+
+def _seen(kernel: ops.Function) -> set[ops.Value]:
+    """The values that a kernel reads otherwise than through a map."""
+    found: set[ops.Value] = set()
+    for op in all_ops(kernel.body):
+        operands = operands_of(op)
+        found.update(operands[1:] if isinstance(op, ops.TensorCopy) else operands)
+        for region in regions_of(op):
+            found.update(region.yields)
+    return found
 
 
 def space(parameters: Sequence[KernelParameter]) -> int:
     """The bytes that these take in a kernel's parameter space."""
     size = 0
     for parameter in parameters:
-        each = parameter.layout if isinstance(parameter, TensorParameter) else parameter.type
-        align = align_of(each)
-        size = -(-size // align) * align + size_of(each)
+        own, align = _extent(parameter)
+        size = -(-size // align) * align + own
     return size
+
+
+def _extent(parameter: KernelParameter) -> tuple[int, int]:
+    """Bytes and alignment."""
+    match parameter:
+        case MapParameter():
+            return BYTES, ALIGN
+        case TensorParameter(layout=layout):
+            return size_of(layout), align_of(layout)
+        case ScalarParameter(type=kind) | SymbolParameter(type=kind):
+            return size_of(kind), align_of(kind)
 
 
 def _parameter(value: ops.Value) -> KernelParameter:

@@ -5,7 +5,9 @@ Their text is in the docstring of `verifier`.
 
 from __future__ import annotations
 
-from ferrule.language.ir import asynchronous, mbarriers, tensor_cores, threads
+from typing import Final
+
+from ferrule.language.ir import asynchronous, mbarriers, tensor_copies, tensor_cores, threads
 from ferrule.language.ir.thread_rules import Checker
 from ferrule.language.ir.types import TensorType
 from ferrule.language.ir.values import Value
@@ -25,8 +27,11 @@ def effect(checker: Checker, op: threads.ArchOp) -> None:
         case asynchronous.Control(kind, amount):
             holds = amount >= 0 if kind in asynchronous.WITH_AMOUNT else amount == 0
             checker.require(holds, f"the number of {kind} is {amount}")
-        case mbarriers.MBarrier(kind, barrier, amount):
+        case mbarriers.MBarrier(kind, barrier, amount, peer):
             _barrier(checker, barrier)
+            if peer is not None:
+                checker.require(kind == "arrive", "only an arrive is at the barrier of a peer")
+                checker.types([peer], [Int32], "the peer of an mbarrier")
             needs = kind != "arrive"
             checker.require(needs == (amount is not None), f"the number of an mbarrier's {kind}")
             checker.types([] if amount is None else [amount], [Int32] * needs, "numbers")
@@ -37,6 +42,15 @@ def effect(checker: Checker, op: threads.ArchOp) -> None:
             _barrier(checker, barrier)
             _between(checker, target, source, "a BulkCopy")
             checker.types([size], [Int32], "the size of a BulkCopy")
+        case tensor_copies.BulkStore(target, source, size):
+            _between(checker, source, target, "a BulkStore", back=True)
+            checker.types([size], [Int32], "the size of a BulkStore")
+        case tensor_copies.TensorCopy():
+            _tensor_copy(checker, op)
+        case tensor_cores.StoreMatrix():
+            _store_matrix(checker, op)
+        case threads.BarrierArrive(number, count):
+            checker.types([number, count], [Int32] * 2, "the numbers of a BarrierArrive")
 
 
 def _mma(checker: Checker, op: tensor_cores.Mma) -> None:
@@ -68,6 +82,52 @@ def _load_matrix(checker: Checker, op: tensor_cores.LoadMatrix) -> None:
     )
 
 
+def _store_matrix(checker: Checker, op: tensor_cores.StoreMatrix) -> None:
+    checker.types([op.mask], [Uint32], "masks")
+    _fragment(checker, op.source)
+    _one_dim(checker, op.target, "the target of a StoreMatrix")
+    target, source = op.target.tensor, op.source.tensor
+    checker.require(target.is_shared, "a StoreMatrix writes to shared memory")
+    checker.require(target.dtype is source.dtype, "a StoreMatrix keeps the dtype")
+    checker.require(target.dtype.itemsize <= 4, "a StoreMatrix is of elements of 1, 2 or 4 bytes")
+    checker.require(op.count in tensor_cores.MATRIX_COUNTS, "a StoreMatrix has 1, 2 or 4 matrices")
+    checker.require(
+        not op.transposed or target.dtype.itemsize == 2, "only 2-byte elements are transposed"
+    )
+
+
+_OPERANDS: Final[dict[tensor_copies.TensorCopyKind, tuple[bool, bool]]] = {
+    "load": (True, True),
+    "store": (True, False),
+    "prefetch": (False, False),
+    "prefetch_map": (False, False),
+}
+"""Whether a TensorCopy has a place in shared memory, and a barrier."""
+
+
+def _tensor_copy(checker: Checker, op: tensor_copies.TensorCopy) -> None:
+    type_ = op.tensor.type
+    holds = isinstance(type_, TensorType) and not (type_.is_shared or type_.is_own)
+    checker.require(holds, "a TensorCopy is of a tensor in global memory")
+    rank = op.boxes.tiling.rank
+    holds = sorted(op.boxes.order) == list(range(rank)) and rank == len(op.tensor.tensor.shape)
+    checker.require(holds, "the boxes of a TensorCopy have the dims of its tensor")
+    count = 0 if op.kind == "prefetch_map" else rank
+    checker.types(op.coordinates, [Int32] * count, "the coordinates of a TensorCopy")
+    given = (op.shared is not None, op.barrier is not None)
+    checker.require(given == _OPERANDS[op.kind], f"the operands of a TensorCopy {op.kind}")
+    if op.shared is not None:
+        _one_dim(checker, op.shared, "the shared memory of a TensorCopy")
+        shared = op.shared.tensor
+        holds = shared.is_shared and shared.dtype is op.tensor.tensor.dtype
+        checker.require(holds, "a TensorCopy has shared memory of the dtype of its tensor")
+    if op.barrier is not None:
+        _barrier(checker, op.barrier)
+    if op.mask is not None:
+        checker.require(op.kind == "load", "only a load goes to several blocks")
+        checker.types([op.mask], [Int32], "the mask of a TensorCopy")
+
+
 def _copy(checker: Checker, op: asynchronous.AsyncCopy) -> None:
     _between(checker, op.target, op.source, "an AsyncCopy")
     size = op.count * op.target.tensor.dtype.itemsize
@@ -77,13 +137,15 @@ def _copy(checker: Checker, op: asynchronous.AsyncCopy) -> None:
         checker.types([op.holds], [Boolean], "the condition of an AsyncCopy")
 
 
-def _between(checker: Checker, to: Value, of: Value, what: str) -> None:
+def _between(checker: Checker, to: Value, of: Value, what: str, *, back: bool = False) -> None:
+    """The rules of a copy to shared memory, of one the way `back` with both exchanged."""
     for tensor in (to, of):
         _one_dim(checker, tensor, f"a tensor of {what}")
     target, source = to.tensor, of.tensor
-    checker.require(target.is_shared, f"{what} writes to shared memory")
+    verbs = ("reads", "writes to") if back else ("writes to", "reads")
+    checker.require(target.is_shared, f"{what} {verbs[0]} shared memory")
     gmem = not source.is_shared and not source.is_own
-    checker.require(gmem, f"{what} reads global memory")
+    checker.require(gmem, f"{what} {verbs[1]} global memory")
     checker.require(target.dtype is source.dtype, f"{what} keeps the dtype")
 
 

@@ -16,6 +16,9 @@ CacheMode = Literal["always", "global"]
 ControlKind = Literal[
     "cp_async_commit_group",
     "cp_async_wait_group",
+    "cp_async_bulk_commit_group",
+    "cp_async_bulk_wait_group",
+    "cp_async_bulk_wait_group_read",
     "griddepcontrol_wait",
     "griddepcontrol_launch_dependents",
     "cluster_arrive",
@@ -33,6 +36,8 @@ ControlKind = Literal[
 
 WITH_AMOUNT: Final[tuple[ControlKind, ...]] = (
     "cp_async_wait_group",
+    "cp_async_bulk_wait_group",
+    "cp_async_bulk_wait_group_read",
     "setmaxregister_increase",
     "setmaxregister_decrease",
 )
@@ -61,7 +66,8 @@ class AsyncCopy:
 class Control:
     """Says something of the thread's work that has no operands; `amount` where it has a number.
 
-    `cp_async_commit_group`, `cp_async_wait_group`: see above.  `griddepcontrol_wait`: waits until
+    `cp_async_commit_group`, `cp_async_wait_group`: see above; the same of `bulk` for copies from
+    shared memory, which `…_read` waits for till they have read it.  `griddepcontrol_wait`: waits until
     the kernels before this one, whose end the launch did not wait for, have ended, and sees what
     they wrote.  `griddepcontrol_launch_dependents`: the next kernel may begin when all blocks have
     said so or ended.  The fences order what the thread and what copies do to memory.

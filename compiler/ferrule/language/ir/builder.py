@@ -278,10 +278,14 @@ class Builder:
         self.append(ir.AsyncCopy(target, source, count, cache, holds))
 
     def mbarrier(
-        self, kind: ir.MBarrierKind, barrier: ir.Value, amount: ir.Value | None = None
+        self,
+        kind: ir.MBarrierKind,
+        barrier: ir.Value,
+        amount: ir.Value | None = None,
+        peer: ir.Value | None = None,
     ) -> None:
         """Does something to a barrier in shared memory."""
-        self.append(ir.MBarrier(kind, barrier, amount))
+        self.append(ir.MBarrier(kind, barrier, amount, peer))
 
     def mbarrier_wait(
         self, barrier: ir.Value, phase: ir.Value, location: Location | None = None
@@ -294,6 +298,14 @@ class Builder:
     ) -> None:
         """Copies bytes to shared memory, which arrive at a barrier."""
         self.append(ir.BulkCopy(target, source, size, barrier))
+
+    def mbarrier_try(
+        self, barrier: ir.Value, phase: ir.Value, location: Location | None = None
+    ) -> ir.Value:
+        """Whether a phase has ended, after a while."""
+        result = ir.Value(Boolean, "ended")
+        self.append(ir.MBarrierTry(result, barrier, phase, location))
+        return result
 
     def control(self, kind: ir.ControlKind, amount: int = 0) -> None:
         """Says something of the thread's work."""

@@ -56,8 +56,14 @@ def _stored(function: ops.Function) -> set[ops.Value]:
 
 
 def _stores(function: ops.Function) -> set[ops.Value]:
-    writes = (op for op in all_ops(function.body) if isinstance(op, ops.Store | ops.Atomic))
-    return {op.tensor for op in writes}
+    found = set()
+    for op in all_ops(function.body):
+        match op:
+            case ops.Store(tensor) | ops.TensorCopy("store", tensor) | ops.BulkStore(tensor):
+                found.add(tensor)
+            case ops.Atomic(tensor=tensor):
+                found.add(tensor)
+    return found
 
 
 def _memory_of(function: ops.Function, tensors: set[ops.Value]) -> set[ops.Value]:

@@ -20,11 +20,13 @@ MBarrierKind = Literal["init", "arrive", "expect_tx", "arrive_and_expect_tx"]
 @dataclass(frozen=True, slots=True, eq=False)
 class MBarrier:
     """`init`: makes a barrier for `amount` arrivals.  `arrive`: is one of them.  `expect_tx`: the
-    phase waits for `amount` bytes more.  An amount is an Int32."""
+    phase waits for `amount` bytes more.  An amount is an Int32.  An `arrive` with a `peer`, an
+    Int32, is at the barrier at the same place of the block of the cluster with that number."""
 
     kind: MBarrierKind
     barrier: Value
     amount: Value | None = None
+    peer: Value | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,6 +36,19 @@ class MBarrierWait:
     What threads did before they arrived, and what the copies brought, is seen behind it.
     """
 
+    barrier: Value
+    phase: Value
+    location: Location | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MBarrierTry:
+    """Whether the phase that has this number has ended, a Boolean: waits for a while.
+
+    How long is the target's choice; those whose threads do not run side by side wait till then.
+    """
+
+    result: Value
     barrier: Value
     phase: Value
     location: Location | None = None

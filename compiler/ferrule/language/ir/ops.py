@@ -57,7 +57,13 @@ from ferrule.language.ir.calls import (
     Received,
 )
 from ferrule.language.ir.launching import LaunchOptions
-from ferrule.language.ir.mbarriers import BulkCopy, MBarrier, MBarrierKind, MBarrierWait
+from ferrule.language.ir.mbarriers import (
+    BulkCopy,
+    MBarrier,
+    MBarrierKind,
+    MBarrierTry,
+    MBarrierWait,
+)
 from ferrule.language.ir.objects import (
     DTypeText,
     Field,
@@ -71,7 +77,8 @@ from ferrule.language.ir.objects import (
     PeekPart,
     Setter,
 )
-from ferrule.language.ir.tensor_cores import LoadMatrix, Mma
+from ferrule.language.ir.tensor_copies import Boxes, BulkStore, TensorCopy, TensorCopyKind
+from ferrule.language.ir.tensor_cores import LoadMatrix, Mma, StoreMatrix
 from ferrule.language.ir.threads import (
     MAX_BARRIERS,
     MAX_SHARED_ALIGN,
@@ -79,6 +86,7 @@ from ferrule.language.ir.threads import (
     Atomic,
     AtomicOp,
     Barrier,
+    BarrierArrive,
     Cooperation,
     CooperationEffect,
     DynamicShared,
@@ -116,6 +124,9 @@ __all__ = [  # of what is made elsewhere
     "Atomic",
     "AtomicOp",
     "Barrier",
+    "BarrierArrive",
+    "Boxes",
+    "BulkStore",
     "BulkCopy",
     "CacheMode",
     "Control",
@@ -138,6 +149,10 @@ __all__ = [  # of what is made elsewhere
     "MemoryScope",
     "LoadMatrix",
     "MBarrier",
+    "MBarrierTry",
+    "StoreMatrix",
+    "TensorCopy",
+    "TensorCopyKind",
     "MBarrierKind",
     "MBarrierWait",
     "Member",

@@ -220,5 +220,7 @@ def _definitions(op: ops.Op) -> tuple[ops.Value, ...]:
             return ()
         case ops.MBarrier() | ops.MBarrierWait() | ops.BulkCopy():
             return ()
+        case ops.TensorCopy() | ops.BulkStore() | ops.StoreMatrix() | ops.BarrierArrive():
+            return ()
         case _:
             return (op.result,)

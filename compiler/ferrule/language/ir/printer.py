@@ -120,6 +120,8 @@ class _Printer:
                 self.line(self.arch(op))
             case ops.MBarrier() | ops.MBarrierWait() | ops.BulkCopy():
                 self.line(self.arch(op))
+            case ops.TensorCopy() | ops.BulkStore() | ops.StoreMatrix() | ops.BarrierArrive():
+                self.line(self.arch(op))
             case ops.Print(format_, values):
                 self.line(f"print {format_!r}({self.use(values)})")
             case ops.Launch(kernel, grid, block, arguments, stream, smem):
@@ -206,6 +208,8 @@ class _Printer:
                 )
             case ops.Vote(_, name, predicate, mask):
                 return f"vote {name} {self.use([predicate])}{self.optional('mask', mask)}"
+            case ops.MBarrierTry(_, barrier, phase):
+                return f"mbarrier try {self.use([barrier, phase])}"
             case ops.Match(_, name, value, mask):
                 return f"match {name} {self.use([value])}{self.optional('mask', mask)}"
             case ops.Atomic(_, name, tensor, indices, value, compare, sem, scope):
@@ -226,13 +230,29 @@ class _Printer:
                 return f"async_copy {self.use([target, source])}, {count}{form}"
             case ops.BulkCopy(target, source, size, barrier):
                 return f"bulk_copy {self.use([target, source, size, barrier])}"
-            case ops.MBarrier(kind, barrier, amount):
+            case ops.MBarrier(kind, barrier, amount, peer):
                 used = [barrier] if amount is None else [barrier, amount]
-                return f"mbarrier {kind} {self.use(used)}"
+                return f"mbarrier {kind} {self.use(used)}{self.optional('peer', peer)}"
+            case ops.TensorCopy():
+                return self.tensor_copy(op)
+            case ops.BulkStore(target, source, size):
+                return f"bulk_store {self.use([target, source, size])}"
+            case ops.StoreMatrix(target, source, transposed, mask):
+                form = " transposed" if transposed else ""
+                given = self.use([target, source])
+                return f"store_matrix{form} {given}{self.optional('mask', mask)}"
+            case ops.BarrierArrive(number, count):
+                return f"barrier_arrive id({self.use([number])}) count({self.use([count])})"
             case ops.MBarrierWait(barrier, phase):
                 return f"mbarrier wait {self.use([barrier, phase])}"
             case ops.Control(kind, number):
                 return f"{kind} {number}" if kind in ops.WITH_AMOUNT else kind
+
+    def tensor_copy(self, op: ops.TensorCopy) -> str:
+        text = f"tensor_copy {op.kind} {self.use([op.tensor])}[{self.use(op.coordinates)}]"
+        for name in ("shared", "barrier", "mask"):
+            text += self.optional(name, getattr(op, name))
+        return f"{text} {op.boxes.tiling}"
 
     def callee(self, callee: ops.Callee) -> str:
         match callee:

@@ -85,6 +85,25 @@ class LoadMatrix:
         return fragment_size(self.target) // words(self.target)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class StoreMatrix:
+    """Stores 1, 2 or 4 matrices of 8 rows of 16 bytes to shared memory: PTX's `stmatrix`.
+
+    What `LoadMatrix` loads from `target` is the fragment `source`, in all points.
+    """
+
+    target: Value
+    source: Value
+    transposed: bool
+    mask: Value
+    location: Location | None = None
+
+    @property
+    def count(self) -> int:
+        """How many matrices there are."""
+        return fragment_size(self.source) // words(self.source)
+
+
 def fragment_size(fragment: Value) -> int:
     """The elements of a fragment, a compact tensor of one dim."""
     (size,) = fragment.tensor.shape

@@ -88,6 +88,11 @@ def simple(checker: Checker, op: threads.Cooperation) -> None:
             checker.types([mask, result], [Uint32, Uint32], "the mask and result of a match")
         case threads.Atomic():
             _atomic(checker, op)
+        case threads.MBarrierTry(result, barrier, phase):
+            type_ = barrier.type
+            holds = isinstance(type_, TensorType) and type_.is_shared and type_.dtype is Int64
+            checker.require(holds, "an mbarrier is an int64 in shared memory")
+            checker.types([phase, result], [Int32, Boolean], "the phase and result of a try")
 
 
 def _shared(checker: Checker, result: Value) -> None:

@@ -23,8 +23,9 @@ from typing import Final, Literal
 
 from ferrule.compiler.artefacts import Location
 from ferrule.language.ir.asynchronous import AsyncCopy, Control
-from ferrule.language.ir.mbarriers import BulkCopy, MBarrier, MBarrierWait
-from ferrule.language.ir.tensor_cores import LoadMatrix, Mma
+from ferrule.language.ir.mbarriers import BulkCopy, MBarrier, MBarrierTry, MBarrierWait
+from ferrule.language.ir.tensor_copies import BulkStore, TensorCopy
+from ferrule.language.ir.tensor_cores import LoadMatrix, Mma, StoreMatrix
 from ferrule.language.ir.values import Value
 
 FenceScope = Literal["block", "device", "system"]
@@ -164,10 +165,25 @@ class Atomic:
     location: Location | None = None
 
 
-Cooperation = Shared | DynamicShared | Shuffle | Vote | Match | Atomic
+@dataclass(frozen=True, slots=True, eq=False)
+class BarrierArrive:
+    """Arrives at a barrier of the block with a number and a count, both Int32, and goes on.
+
+    The count is as in `Barrier`: of all threads that arrive, those that wait there among them.
+    """
+
+    id: Value
+    count: Value
+    location: Location | None = None
+
+
+Cooperation = Shared | DynamicShared | Shuffle | Vote | Match | Atomic | MBarrierTry
 """Those with one result.  All but `Shared` and `DynamicShared` have an effect too."""
 
-ArchOp = Mma | LoadMatrix | AsyncCopy | Control | MBarrier | MBarrierWait | BulkCopy
+BackgroundOp = TensorCopy | BulkStore | StoreMatrix | BarrierArrive
+"""Those of `ArchOp` that only GPUs have since sm_90, and named barriers."""
+
+ArchOp = Mma | LoadMatrix | AsyncCopy | Control | MBarrier | MBarrierWait | BulkCopy | BackgroundOp
 """Those that are no more than instructions of some GPUs."""
 
 CooperationEffect = Barrier | WarpBarrier | Fence | ArchOp

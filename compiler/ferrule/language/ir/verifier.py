@@ -68,7 +68,13 @@ tensor cores and copies
   for `cp_async_wait_group` and `setmaxregister_…`;
 * an MBarrier, an MBarrierWait and a BulkCopy have a barrier that is an int64 in shared memory; all
   but an `arrive` have an amount, phases, amounts and sizes are Int32; a BulkCopy goes from global
-  to shared memory of the same dtype.
+  to shared memory of the same dtype, a BulkStore the way back; only an `arrive` has a peer, an
+  Int32; an MBarrierTry is a Boolean, of such a barrier and an Int32;
+* a TensorCopy is of a tensor in global memory, with the dims of its boxes and an Int32 coordinate
+  for each, none of a `prefetch_map`; a `load` and a `store` have shared memory of the same dtype,
+  compact and of one dim, a `load` a barrier too, and perhaps a mask, an Int32;
+* a StoreMatrix goes from a fragment to shared memory, as a LoadMatrix the other way; the number and
+  count of a BarrierArrive are Int32.
 
 objects
 * an Item, a Field, a Peek and an IsInstance are in the host function, outside Parallel, and read
@@ -270,6 +276,8 @@ class _Checker:
                 case ops.Mma() | ops.LoadMatrix() | ops.AsyncCopy() | ops.Control():
                     arch_rules.effect(self, op)
                 case ops.MBarrier() | ops.MBarrierWait() | ops.BulkCopy():
+                    arch_rules.effect(self, op)
+                case ops.TensorCopy() | ops.BulkStore() | ops.StoreMatrix() | ops.BarrierArrive():
                     arch_rules.effect(self, op)
                 case _:
                     self.simple(op)
@@ -519,7 +527,7 @@ class _Checker:
                 self.receive(op)
             case ops.Shared() | ops.DynamicShared() | ops.Atomic():
                 thread_rules.simple(self, op)
-            case ops.Shuffle() | ops.Vote() | ops.Match():
+            case ops.Shuffle() | ops.Vote() | ops.Match() | ops.MBarrierTry():
                 thread_rules.simple(self, op)
             case _:
                 self.arithmetic(op)

@@ -104,12 +104,21 @@ def operands_of(op: ops.Op) -> tuple[ops.Value, ...]:
             return target, source, *(() if holds is None else (holds,))
         case ops.Control():
             return ()
-        case ops.MBarrier(_, barrier, amount):
-            return barrier, *(() if amount is None else (amount,))
-        case ops.MBarrierWait(barrier, phase):
+        case ops.MBarrier(_, barrier, amount, peer):
+            return barrier, *(value for value in (amount, peer) if value is not None)
+        case ops.MBarrierWait(barrier, phase) | ops.MBarrierTry(_, barrier, phase):
             return barrier, phase
         case ops.BulkCopy(target, source, size, barrier):
             return target, source, size, barrier
+        case ops.BulkStore(target, source, size):
+            return target, source, size
+        case ops.TensorCopy(_, tensor, _, coordinates, shared, barrier, mask):
+            optional = (shared, barrier, mask)
+            return tensor, *coordinates, *(value for value in optional if value is not None)
+        case ops.StoreMatrix(target, source, _, mask):
+            return target, source, mask
+        case ops.BarrierArrive(number, count):
+            return number, count
         case ops.Vote(_, _, value, mask) | ops.Match(_, _, value, mask):
             return value, mask
         case ops.Atomic(_, _, tensor, indices, value, compare):

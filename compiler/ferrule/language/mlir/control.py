@@ -36,10 +36,11 @@ def failing(f: FunctionText, body: Callable[[], Sequence[str]], types: Sequence[
         values = body()
         _yield(f, [t.integer(0, "i32"), *values])
     f.exits.pop()
-    status = t.known(t.name("status"), "i32")
-    with t.indented():
-        t.block(exit_, f"({status}: i32)")
-        _yield(f, [status, *(t.op(f"ub.poison : {type_}", type_) for type_ in types)])
+    if exit_ in f.left:
+        status = t.known(t.name("status"), "i32")
+        with t.indented():
+            t.block(exit_, f"({status}: i32)")
+            _yield(f, [status, *(t.op(f"ub.poison : {type_}", type_) for type_ in types)])
     t.line("}")
     return names
 
@@ -48,7 +49,7 @@ def leave_if(f: FunctionText, status: str) -> None:
     """Ends the region or function with this status unless it is 0."""
     t, on = f.t, f.t.label("passed")
     passed = t.icmp("eq", status, t.integer(0, "i32"))
-    t.line(f"cf.cond_br {passed}, {on}, {f.exits[-1]}({status} : i32)")
+    t.line(f"cf.cond_br {passed}, {on}, {f.exit()}({status} : i32)")
     t.block(on)
 
 

@@ -63,6 +63,8 @@ class FunctionText:
     """The integers that are known."""
     exits: list[str] = field(default_factory=list)
     """Where a function or region ends with a status, the innermost last."""
+    left: set[str] = field(default_factory=set)
+    """Those of the exits that are used: MLIR's conversions leave out what nothing leads to."""
     _fails: dict[ops.Op, bool] = field(default_factory=dict)
 
     @property
@@ -97,6 +99,11 @@ class FunctionText:
     def dim(self, dim: Dim) -> str:
         """The i64 value of a size that needs no check."""
         return self.sizes().lower(dim).value
+
+    def exit(self) -> str:
+        """The block to which a status goes that ends the region."""
+        self.left.add(self.exits[-1])
+        return self.exits[-1]
 
     def fails(self, op: ops.Op) -> bool:
         """Whether an op, or one inside it, may end the function early."""

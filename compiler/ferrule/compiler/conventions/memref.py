@@ -1,0 +1,201 @@
+"""Calls of functions that MLIR lowered: tensors as its memref descriptors.
+
+    Memref("matmul", [sig["a"], sig["b"], sig["c"]], code=HostCode.from_llvm(text))
+
+A descriptor is `{allocated, aligned, offset, sizes[rank], strides[rank]}`, pointers and i64, as
+MLIR's "LLVM IR Target" page has it.  A function with `llvm.emit_c_interface` has a twin,
+`_mlir_ciface_<name>`, that takes pointers to them; the function itself takes each member as an
+argument of its own, or, lowered with bare pointers, the address of the data alone.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+from llvmlite import ir
+
+from ferrule.compiler.artefacts import DeviceCode
+from ferrule.compiler.conventions.arguments import Cast
+from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.conventions.functions import (
+    CArgument,
+    CFunction,
+    ReturnCode,
+    Returns,
+)
+from ferrule.compiler.conventions.owned import Owned
+from ferrule.compiler.hostcode import HostCode
+from ferrule.runtime.llvm.layouts import I8, I64, PTR
+from ferrule.specs import Condition, DType, Int64, Param, Scalar, Tensor, as_dtype
+from ferrule.specs import params as kinds
+from ferrule.specs.expr import is_dim
+from ferrule.specs.params.numbers import check_scalar_dtype
+
+Interface: TypeAlias = Literal["c", "expanded", "bare"]
+_C_PREFIX: Final = "_mlir_ciface_"
+
+
+@dataclass(frozen=True, slots=True)
+class Descriptor:
+    """A tensor as a descriptor, in the form of an interface."""
+
+    tensor: Tensor
+    interface: Interface
+
+    def types(self) -> list[ir.Type]:
+        """See `HostArgument`."""
+        if self.interface != "expanded":
+            return [PTR]
+        return [PTR, PTR, *[I64] * (1 + 2 * len(self.tensor.shape))]
+
+    def values(self, call: Call, what: str) -> list[ir.Value]:
+        """See `HostArgument`."""
+        at = call.address(self.tensor.data)
+        if self.interface == "bare":
+            return [at]
+        members = [at, at, call.emitter.const_i64(0), *_dims(call, self.tensor, what)]
+        return members if self.interface == "expanded" else [_stored(call, members)]
+
+
+@dataclass(frozen=True, slots=True)
+class Unranked:
+    """A tensor for a parameter of type `memref<*xT>`: its rank, and the address of a descriptor."""
+
+    tensor: Tensor
+    interface: Interface = "c"
+
+    def types(self) -> list[ir.Type]:
+        """See `HostArgument`."""
+        return [PTR] if self.interface == "c" else [I64, PTR]
+
+    def values(self, call: Call, what: str) -> list[ir.Value]:
+        """See `HostArgument`."""
+        (place,) = Descriptor(self.tensor, "c").values(call, what)
+        members = [call.emitter.const_i64(len(self.tensor.shape)), place]
+        return [_stored(call, members)] if self.interface == "c" else members
+
+
+def _dims(call: Call, tensor: Tensor, what: str) -> list[ir.Value]:
+    pairs = (("shape", tensor.shape), ("strides", tensor.strides))
+    return [
+        call.size(dim, f"{name}[{axis}] of {what}")
+        for name, dims in pairs
+        for axis, dim in enumerate(dims)
+    ]
+
+
+def _stored(call: Call, members: collections.abc.Sequence[ir.Value]) -> ir.Value:
+    """The address of words on the stack."""
+    e = call.emitter
+    place = e.alloca(I64, len(members), name="descriptor")
+    for position, value in enumerate(members):
+        e.store(value, e.index(place, I64, position))
+    return place
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Memref:
+    """Calls a function of MLIR's lowering.
+
+    `function` is its name in MLIR.  Of the arguments a tensor becomes what `interface` says: "c" a
+    pointer to its descriptor, of the function's twin for C; "expanded" the members one by one;
+    "bare" the address of its data.  `Unranked(tensor)` is for a parameter without a rank.  A size
+    is an `index`, 64 bits; all else is as for `CFunction`.
+
+    `returns` is what `CFunction` takes, or a list with an entry for each result of the function: a
+    dtype, or a `specs.Tensor` for a memref that the function allocates with malloc.  Of that the
+    elements are copied into a tensor of the caller's allocator, with the shape that it has at the
+    call, and the memref is freed, unless it is an argument or a constant of the code.  To save the
+    copy, lower results to parameters (`buffer-results-to-out-params`) and name tensors in the
+    `results` of `build`.  Memrefs and several results need interface "c".
+
+    Raises TypeError and ValueError for what cannot be handed over so; `build` raises as for
+    `CFunction`.
+    """
+
+    call: CFunction
+    interface: Interface
+    results_: tuple[DType | Tensor, ...] = field()
+
+    def __init__(
+        self,
+        function: str,
+        arguments: collections.abc.Sequence[CArgument] = (),
+        *,
+        interface: Interface = "c",
+        returns: Returns | collections.abc.Sequence[DType | str | Tensor] = None,
+        code: HostCode | None = None,
+        when: Condition | None = None,
+    ) -> None:
+        put = object.__setattr__
+        if interface not in ("c", "expanded", "bare"):
+            raise ValueError(
+                f"Memref: expected interface='c', 'expanded' or 'bare', got {interface!r}"
+            )
+        if not isinstance(function, str):
+            raise TypeError(f"Memref: expected the name of a function, but got {function!r}")
+        given = [_argument(each, interface, f"{function}: argument #{i}") for i, each in
+                 enumerate(arguments)]
+        name = f"{_C_PREFIX}{function}" if interface == "c" else function
+        scalar, several = _results(function, interface, returns)
+        put(self, "interface", interface)
+        put(self, "results_", several)
+        if several:
+            given.insert(0, Owned(several, tuple(_tensors(arguments))))
+            if when is not None:
+                raise ValueError(f"{function}: a call that depends on a condition can give nothing back")
+        put(self, "call", CFunction(name, given, returns=scalar, code=code, when=when))
+
+    @property
+    def when(self) -> Condition | None:
+        """See `CallingConvention`."""
+        return self.call.when
+
+    def codes(self) -> tuple[DeviceCode, ...]:
+        """See `CallingConvention`."""
+        return ()
+
+    def results(self) -> tuple[Param, ...]:
+        """See `CallingConvention`."""
+        if not self.results_:
+            return self.call.results()
+        return tuple(
+            each if isinstance(each, Tensor) else Scalar("result", each) for each in self.results_
+        )
+
+    def emit(self, call: Call) -> None:
+        """See `CallingConvention`."""
+        if not self.results_:
+            self.call.emit(call)
+            return
+        owned = self.call.arguments[0]
+        assert isinstance(owned, Owned)
+        ...
+
+
+def _argument(argument: CArgument, interface: Interface, what: str) -> CArgument:
+    match argument:
+        case Tensor():
+            return Descriptor(argument, interface)
+        case Unranked(tensor=tensor):
+            if interface == "bare":
+                raise ValueError(f"{what}: there are no bare pointers of memrefs without a rank")
+            return Unranked(tensor, interface)
+        case kinds.Optional(item=Tensor()):
+            raise TypeError(f"{what}: a memref is always there, so its tensor cannot be optional")
+        case _ if is_dim(argument):
+            return Cast(argument, Int64)
+    return argument
+
+
+def _tensors(arguments: collections.abc.Sequence[CArgument]) -> collections.abc.Iterator[Tensor]:
+    for argument in arguments:
+        match argument:
+            case Tensor():
+                yield argument
+            case Unranked(tensor=tensor) | Descriptor(tensor=tensor):
+                yield tensor
+
+

@@ -1,0 +1,256 @@
+"""What of a tensor map is known at compile time: its box and its modes.
+
+Every list of dims begins with the innermost one, whose elements follow each other in memory.
+Numbers and rules are those of `cuTensorMapEncodeTiled` in the reference of the CUDA Driver API.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from types import MappingProxyType
+from typing import Final, TypeVar
+
+from ferrule.specs import (
+    BFloat16,
+    Dim,
+    DType,
+    Float16,
+    Float32,
+    Float64,
+    Int32,
+    Int64,
+    TFloat32,
+    Uint16,
+    Uint32,
+    Uint64,
+)
+
+MAX_RANK: Final = 5
+MAX_BOX: Final = 256
+MAX_ELEMENT_STRIDE: Final = 8
+MAX_SIZE: Final = 1 << 32
+STRIDE_LIMIT: Final = 1 << 40
+
+
+class DataType(IntEnum):
+    """`CUtensorMapDataType`, those of whole bytes."""
+
+    UINT8 = 0
+    UINT16 = 1
+    UINT32 = 2
+    INT32 = 3
+    UINT64 = 4
+    INT64 = 5
+    FLOAT16 = 6
+    FLOAT32 = 7
+    FLOAT64 = 8
+    BFLOAT16 = 9
+    FLOAT32_FTZ = 10
+    TFLOAT32 = 11
+    TFLOAT32_FTZ = 12
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return _ITEMSIZES[self]
+
+    @property
+    def is_float(self) -> bool:
+        """Whether NaN can fill what is outside."""
+        return self >= DataType.FLOAT16
+
+
+_ITEMSIZES: Final = (1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4)
+
+
+class Interleave(IntEnum):
+    """`CUtensorMapInterleave`."""
+
+    NONE = 0
+    B16 = 1
+    B32 = 2
+
+
+class Swizzle(IntEnum):
+    """`CUtensorMapSwizzle`: how 16-byte chunks of the box change places in shared memory."""
+
+    NONE = 0
+    B32 = 1
+    B64 = 2
+    B128 = 3
+    B128_ATOM_32B = 4
+    B128_ATOM_32B_FLIP_8B = 5
+    B128_ATOM_64B = 6
+
+    @property
+    def span(self) -> int | None:
+        """The bytes that the inner dim of a box may have; None for any number."""
+        return _SPANS[self]
+
+
+_SPANS: Final = (None, 32, 64, 128, 128, 128, 128)
+
+
+class L2Promotion(IntEnum):
+    """`CUtensorMapL2promotion`: how much a miss in L2 fetches."""
+
+    NONE = 0
+    B64 = 1
+    B128 = 2
+    B256 = 3
+
+
+class OobFill(IntEnum):
+    """`CUtensorMapFloatOOBfill`: what elements outside of the tensor read as."""
+
+    ZERO = 0
+    NAN = 1
+
+
+_EXACT: Final[Mapping[DType, DataType]] = MappingProxyType(
+    {
+        Int32: DataType.INT32,
+        Int64: DataType.INT64,
+        Float16: DataType.FLOAT16,
+        Float32: DataType.FLOAT32,
+        Float64: DataType.FLOAT64,
+        BFloat16: DataType.BFLOAT16,
+        TFloat32: DataType.TFLOAT32,
+        Uint16: DataType.UINT16,
+        Uint32: DataType.UINT32,
+        Uint64: DataType.UINT64,
+    }
+)
+_BY_SIZE: Final = {1: DataType.UINT8, 2: DataType.UINT16, 4: DataType.UINT32, 8: DataType.UINT64}
+
+
+def data_type(dtype: DType) -> DataType:
+    """What a map calls the elements of a dtype: where it has no name for them, their bytes.
+
+    Raises ValueError for elements that are no whole bytes, or more than 8.
+    """
+    found = _EXACT.get(dtype) or (_BY_SIZE.get(dtype.bits // 8) if dtype.bits % 8 == 0 else None)
+    if found is None:
+        raise ValueError(
+            f"a tensor map has elements of 1, 2, 4 or 8 bytes, but {dtype.name} has "
+            f"{dtype.bits} bits"
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """What of a map is known at compile time; dims from the innermost on.
+
+    `box`: the elements that one copy is of.  `element_strides`: it takes every so-manieth element,
+    (1, …) for ().  Raises ValueError for what the driver would refuse.
+    """
+
+    dtype: DataType
+    box: tuple[int, ...]
+    element_strides: tuple[int, ...] = ()
+    interleave: Interleave = Interleave.NONE
+    swizzle: Swizzle = Swizzle.NONE
+    l2_promotion: L2Promotion = L2Promotion.NONE
+    oob_fill: OobFill = OobFill.ZERO
+
+    def __post_init__(self) -> None:
+        _check_dims(self)
+        _check_inner(self)
+        if self.oob_fill is OobFill.NAN and not self.dtype.is_float:
+            raise ValueError(
+                f"NaN fills only maps of floats, but this one is of {self.dtype.name.lower()}"
+            )
+
+    @property
+    def rank(self) -> int:
+        """How many dims there are, from 1 to 5."""
+        return len(self.box)
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The element strides of all dims."""
+        return self.element_strides or (1,) * self.rank
+
+    @property
+    def alignment(self) -> int:
+        """What the address and the strides are multiples of, in bytes."""
+        return 32 if self.interleave is Interleave.B32 else 16
+
+    def __str__(self) -> str:
+        """What a message shows."""
+        parts = [f"box {self.box}"]
+        parts += [f"element strides {self.steps}"] if any(s != 1 for s in self.steps) else []
+        named = (("interleave", self.interleave), ("swizzle", self.swizzle))
+        parts += [f"{name} {shown(kind)}" for name, kind in named if kind]
+        return f"{', '.join(parts)} of {self.dtype.name.lower()}"
+
+
+def _check_dims(tiling: Tiling) -> None:
+    box, steps = tiling.box, tiling.steps
+    least = 1 if tiling.interleave is Interleave.NONE else 3
+    if not least <= len(box) <= MAX_RANK:
+        raise ValueError(f"a tensor map has from {least} to {MAX_RANK} dims, but got {len(box)}")
+    if not all(1 <= size <= MAX_BOX for size in box):
+        raise ValueError(f"each size of a box is from 1 to {MAX_BOX}, but the box is {box}")
+    if len(steps) != len(box) or not all(1 <= step <= MAX_ELEMENT_STRIDE for step in steps):
+        raise ValueError(
+            f"wanted {len(box)} element strides, each from 1 to {MAX_ELEMENT_STRIDE}, but got "
+            f"{steps}"
+        )
+
+
+def _check_inner(tiling: Tiling) -> None:
+    """The rules of the innermost dim, and those of the modes together."""
+    inner, span = tiling.box[0] * tiling.dtype.itemsize, tiling.swizzle.span
+    if tiling.interleave is Interleave.B32 and tiling.swizzle is not Swizzle.B32:
+        raise ValueError("the interleave of 32 bytes goes with the swizzle of 32 bytes alone")
+    if tiling.interleave is not Interleave.NONE:
+        return
+    if inner % 16:
+        raise ValueError(
+            f"the innermost dim of a box is a multiple of 16 bytes, but {tiling.box[0]} elements "
+            f"of {tiling.dtype.itemsize} are {inner}"
+        )
+    if span is not None and inner > span:
+        raise ValueError(
+            f"the innermost dim of a box has at most {span} bytes with this swizzle, but "
+            f"{tiling.box[0]} elements of {tiling.dtype.itemsize} are {inner}"
+        )
+
+
+_Mode = TypeVar("_Mode", bound=IntEnum)
+
+
+def named(kind: type[_Mode], what: str, name: str) -> _Mode:
+    """A mode by the name that users give it: "none", "128B", "zero".
+
+    Raises ValueError for another.
+    """
+    known = {shown(each): each for each in kind}
+    found = {text.upper(): each for text, each in known.items()}.get(str(name).upper())
+    if found is None:
+        raise ValueError(f"{what} is one of {', '.join(known)}, but got {name!r}")
+    return found
+
+
+def shown(mode: IntEnum) -> str:
+    """What users call a mode: B128 is "128B", NONE is "none"."""
+    text = re.sub(r"^B(\d+)", r"\1B", mode.name)
+    return text if text[0].isdigit() else text.lower()
+
+
+def innermost_first(strides: Sequence[Dim]) -> tuple[int, ...]:
+    """The order in which the driver takes the dims of a tensor with these strides, in elements.
+
+    First the last one with stride 1, then the others from the last to the first.  Raises ValueError
+    where no stride is known to be 1.
+    """
+    ones = [dim for dim, stride in enumerate(strides) if stride == 1]
+    if not ones:
+        raise ValueError("wanted a dim whose stride is known to be 1, the innermost one")
+    others = (dim for dim in reversed(range(len(strides))) if dim != ones[-1])
+    return ones[-1], *others

@@ -1,0 +1,188 @@
+"""In the process of MLIR: what a value of a host function is, over the function's arguments.
+
+Sizes of launches and arguments of kernels are values of the function that launches them.  They are
+followed back to its arguments, to constants and to sizes of memrefs; what lies between is integer
+arithmetic.  Nothing is computed on the host otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.mlir.session import Session
+
+Operator: TypeAlias = Literal["add", "sub", "mul", "floordiv", "mod", "ceildiv", "min", "max"]
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentValue:
+    """An argument of the function, by its position: a number, or a memref as a whole."""
+
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class SizeOf:
+    """A size of an argument that is a memref."""
+
+    position: int
+    axis: int
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Integer arithmetic, with Python's division."""
+
+    operator: Operator
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class FloatConstant:
+    """A constant that is no integer."""
+
+    value: float
+
+
+Expression: TypeAlias = "int | FloatConstant | ArgumentValue | SizeOf | Operation"
+
+_EXACT: Final[dict[str, Operator]] = {
+    **{f"{dialect}.add{i}": "add" for dialect, i in (("arith", "i"), ("index", ""))},
+    **{f"{dialect}.sub{i}": "sub" for dialect, i in (("arith", "i"), ("index", ""))},
+    **{f"{dialect}.mul{i}": "mul" for dialect, i in (("arith", "i"), ("index", ""))},
+    **{"arith.ceildivsi": "ceildiv", "index.ceildivs": "ceildiv"},
+    **{"arith.floordivsi": "floordiv", "index.floordivs": "floordiv"},
+    **{"arith.minsi": "min", "index.mins": "min", "arith.maxsi": "max", "index.maxs": "max"},
+}
+_OF_POSITIVE: Final[dict[str, Operator]] = {
+    **{"arith.divsi": "floordiv", "index.divs": "floordiv"},
+    **{"arith.divui": "floordiv", "index.divu": "floordiv"},
+    **{"arith.remsi": "mod", "index.rems": "mod", "arith.remui": "mod", "index.remu": "mod"},
+    **{"arith.ceildivui": "ceildiv", "index.ceildivu": "ceildiv"},
+    **{"arith.minui": "min", "index.minu": "min", "arith.maxui": "max", "index.maxu": "max"},
+}
+"""The same as Python's where no operand is negative."""
+
+_SAME: Final = ("arith.index_cast", "arith.extsi", "arith.trunci", "index.casts")
+_SAME_POSITIVE: Final = ("arith.index_castui", "arith.extui", "index.castu")
+
+PURE: Final = frozenset(
+    {
+        *_EXACT,
+        *_OF_POSITIVE,
+        *_SAME,
+        *_SAME_POSITIVE,
+        *("arith.constant", "index.constant", "memref.dim", "memref.cast"),
+        *("affine.apply", "affine.min", "affine.max"),
+    }
+)
+"""Operations that can stand between the arguments and a launch."""
+
+
+def expression(session: Session, value: Any) -> Expression:
+    """What a value is.  Raises CompileError for what cannot be expressed, with its place."""
+    ir = session.ir
+    if isinstance(value.owner, ir.Block):
+        return ArgumentValue(ir.BlockArgument(value).arg_number)
+    operation = value.owner.operation
+    name, operands = operation.name, list(operation.operands)
+    if name in ("arith.constant", "index.constant"):
+        return _constant(session, operation)
+    if name == "memref.cast":
+        return expression(session, operands[0])
+    if name == "memref.dim":
+        return _size(session, operation)
+    if name.startswith("affine."):
+        return _affine(session, operation)
+    found = [expression(session, each) for each in operands] if name in PURE else []
+    if name in _SAME or (name in _SAME_POSITIVE and is_positive(found[0])):
+        return found[0]
+    if name in _EXACT:
+        return Operation(_EXACT[name], *found)
+    if name in _OF_POSITIVE and all(map(is_positive, found)):
+        return Operation(_OF_POSITIVE[name], *found)
+    raise refused(operation, "its operands may be negative" if name in PURE else None)
+
+
+def refused(operation: Any, reason: str | None = None) -> CompileError:
+    """The error for an operation that the host part of launches cannot have."""
+    return CompileError(
+        Diagnostic(
+            f"{operation.name} at {operation.location} cannot be part of a function that launches "
+            f"kernels" + (f": {reason}" if reason else ""),
+            expected="launches, and sizes made of its arguments by integer arithmetic",
+            hint="move it into a kernel, or give its value as an argument",
+        )
+    )
+
+
+def is_positive(found: Expression) -> bool:
+    """Whether a value is certainly not negative."""
+    match found:
+        case int():
+            return found >= 0
+        case SizeOf():
+            return True
+        case Operation("sub"):
+            return False
+        case Operation("max", left, right):
+            return is_positive(left) or is_positive(right)
+        case Operation(_, left, right):
+            return is_positive(left) and is_positive(right)
+    return False
+
+
+def _constant(session: Session, operation: Any) -> Expression:
+    value, ir = operation.attributes["value"], session.ir
+    if isinstance(value, ir.BoolAttr):
+        return int(value.value)
+    if isinstance(value, ir.IntegerAttr):
+        return int(value.value)
+    if isinstance(value, ir.FloatAttr):
+        return FloatConstant(float(value.value))
+    raise refused(operation, "it is no number")
+
+
+def _size(session: Session, operation: Any) -> Expression:
+    source, axis = (expression(session, each) for each in operation.operands)
+    if isinstance(source, ArgumentValue) and isinstance(axis, int):
+        return SizeOf(source.position, axis)
+    raise refused(operation, "expected a constant dim of an argument")
+
+
+def _affine(session: Session, operation: Any) -> Expression:
+    """The value of `affine.apply`, `affine.min` and `affine.max`."""
+    name = operation.name
+    mapping = operation.attributes["map"].value
+    operands = [expression(session, each) for each in operation.operands]
+    dims, symbols = operands[: mapping.n_dims], operands[mapping.n_dims :]
+    values = [_affine_value(session, each, dims, symbols) for each in mapping.results]
+    result = values[0]
+    for value in values[1:]:
+        result = Operation("min" if name == "affine.min" else "max", result, value)
+    return result
+
+
+def _affine_value(
+    session: Session, found: Any, dims: list[Expression], symbols: list[Expression]
+) -> Expression:
+    ir = session.ir
+    if isinstance(found, ir.AffineConstantExpr):
+        return int(found.value)
+    if isinstance(found, ir.AffineDimExpr):
+        return dims[found.position]
+    if isinstance(found, ir.AffineSymbolExpr):
+        return symbols[found.position]
+    operators: dict[Any, Operator] = {
+        ir.AffineAddExpr: "add",
+        ir.AffineMulExpr: "mul",
+        ir.AffineFloorDivExpr: "floordiv",
+        ir.AffineCeilDivExpr: "ceildiv",
+        ir.AffineModExpr: "mod",
+    }
+    operator = next(name for kind, name in operators.items() if isinstance(found, kind))
+    left, right = (_affine_value(session, each, dims, symbols) for each in (found.lhs, found.rhs))
+    return Operation(operator, left, right)

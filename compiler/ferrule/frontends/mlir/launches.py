@@ -1,0 +1,137 @@
+"""In the process of MLIR: the launches of a host function, as data.
+
+What launches kernels is straight code: launches, and the arithmetic of their sizes.  Anything else
+in it would have to run on the host, and is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from ferrule.compiler.errors import CompileError
+from ferrule.compiler.mlir.session import Session
+from ferrule.frontends.mlir.expressions import (
+    PURE,
+    ArgumentValue,
+    Expression,
+    expression,
+    refused,
+)
+from ferrule.frontends.mlir.reading import attribute, symbol
+
+Sizes: TypeAlias = "tuple[Expression, Expression, Expression]"
+
+_LAUNCH: Final = "gpu.launch_func"
+_IGNORED: Final = ("func.return", "gpu.wait")
+_SEGMENTS: Final = "operandSegmentSizes"
+_KERNEL_MARKS: Final = ("nvvm.kernel", "gpu.kernel")
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """What a kernel gets: a value, and MLIR's name of its type; `rank` that of a memref."""
+
+    value: Expression
+    kind: str
+    rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A launch of a kernel, which `kernel` names as (module, function)."""
+
+    kernel: tuple[str, str]
+    grid: Sizes
+    block: Sizes
+    cluster: Sizes | None
+    smem: Expression
+    operands: tuple[Operand, ...]
+
+
+def launches_of(session: Session, function: Any) -> tuple[Launch, ...]:
+    """The launches of a function in order.  Raises CompileError for what else is in it."""
+    blocks = list(function.regions[0].blocks)
+    if len(blocks) != 1:
+        raise CompileError(
+            f"@{symbol(function)} launches kernels and branches: its launches cannot depend on "
+            f"values of a call"
+        )
+    found = []
+    for each in blocks[0].operations:
+        operation = each.operation
+        if operation.name == _LAUNCH:
+            found.append(_launch(session, operation))
+        elif operation.name not in PURE and operation.name not in _IGNORED:
+            raise refused(operation)
+        elif operation.name == "func.return" and len(operation.operands):
+            raise refused(operation, "it can return nothing")
+    return tuple(found)
+
+
+def _launch(session: Session, operation: Any) -> Launch:
+    kernel = tuple(session.ir.SymbolRefAttr(operation.attributes["kernel"]).value)
+    if len(kernel) != 2:
+        raise refused(operation, "its kernel is in no gpu.module of this module")
+    _, *groups = _segments(operation)
+    sizes = [expression(session, each) for group in groups[:6] for each in group]
+    cluster = [expression(session, each) for group in groups[6:9] for each in group]
+    smem = [expression(session, each) for each in groups[9]]
+    operands = tuple(_operand(session, operation, each) for each in groups[10])
+    x, y, z, *block = sizes
+    return Launch(
+        (str(kernel[0]), str(kernel[1])),
+        (x, y, z),
+        _three(block),
+        _three(cluster) if cluster else None,
+        smem[0] if smem else 0,
+        operands,
+    )
+
+
+def _three(sizes: list[Expression]) -> Sizes:
+    x, y, z = sizes
+    return x, y, z
+
+
+def _segments(operation: Any) -> Iterator[list[Any]]:
+    """The operands by their groups: asynchronous dependencies, three sizes of the grid, three of
+    the block, three of the cluster, dynamic shared memory, operands of the kernel, the stream."""
+    operands, start = list(operation.operands), 0
+    for size in operation.attributes[_SEGMENTS]:
+        yield operands[start : start + int(size)]
+        start += int(size)
+
+
+def _operand(session: Session, operation: Any, value: Any) -> Operand:
+    kind, found = value.type, expression(session, value)
+    if isinstance(kind, session.ir.MemRefType):
+        if not isinstance(found, ArgumentValue):
+            raise refused(operation, "a memref is no argument of the function")
+        return Operand(found, str(kind), len(kind.shape))
+    return Operand(found, str(kind))
+
+
+def rename_kernels(module: Any) -> dict[tuple[str, str], str]:
+    """Give kernels of different modules different names; the names that they have then."""
+    names: dict[tuple[str, str], str] = {}
+    for gpu_module in module.body.operations:
+        if gpu_module.operation.name != "gpu.module":
+            continue
+        for each in gpu_module.operation.regions[0].blocks[0].operations:
+            inner = each.operation
+            if any(attribute(inner, mark) is not None for mark in _KERNEL_MARKS):
+                key = symbol(gpu_module.operation), symbol(inner)
+                names[key] = _unused(key, set(names.values()))
+                inner.attributes["sym_name"] = _string(inner, names[key])
+    return names
+
+
+def _unused(key: tuple[str, str], taken: set[str]) -> str:
+    module, name = key
+    return name if name not in taken else f"{module}_{name}"
+
+
+def _string(operation: Any, text: str) -> Any:
+    return type(operation.attributes["sym_name"]).get(text)

@@ -1,0 +1,107 @@
+"""In the process of MLIR: from the text of a module to LLVM IR, kernels and the launches of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.mlir.session import Session
+from ferrule.frontends.mlir import pipelines
+from ferrule.frontends.mlir.launches import Launch, launches_of, rename_kernels
+from ferrule.frontends.mlir.reading import attribute, described, find_function, walk
+from ferrule.frontends.mlir.kinds import Buffer, FunctionType
+
+_C_INTERFACE: Final = "llvm.emit_c_interface"
+_LAUNCHES: Final = ("gpu.launch", "gpu.launch_func")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked for; `pipeline` is the user's, None for ours."""
+
+    function: str | None = None
+    pipeline: str | None = None
+    asserts: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A function as LLVM IR: `host` for the CPU, or the kernels' modules, and their launches."""
+
+    function: FunctionType
+    host: str = field(default="", repr=False)
+    kernels: tuple[str, ...] = field(default=(), repr=False)
+    launches: tuple[Launch, ...] = ()
+
+
+def lower(session: Session, text: str, request: Request) -> Lowered:
+    """The function of a module that is asked for, lowered."""
+    module = session.parse(text)
+    function = find_function(module, request.function)
+    on_gpu = any(each.name in _LAUNCHES for each in walk(function))
+    kind = described(session, function, text, on_gpu=on_gpu)
+    _settle_asserts(module, keep=request.asserts)
+    if on_gpu:
+        return _on_gpu(session, module, kind, request)
+    _mark(session, function, kind)
+    session.run(module, request.pipeline or _host_pipeline(module, kind))
+    return Lowered(kind, session.translate(module))
+
+
+def _on_gpu(session: Session, module: Any, kind: FunctionType, request: Request) -> Lowered:
+    session.run(module, pipelines.pipeline(pipelines.OUTLINE))
+    launches = launches_of(session, find_function(module, kind.symbol))
+    session.run(module, request.pipeline or pipelines.pipeline(pipelines.TO_NVVM))
+    names = rename_kernels(module)
+    for launch in launches:
+        if launch.kernel not in names:
+            there = ", ".join(f"@{module}::@{kernel}" for module, kernel in names) or "none"
+            raise CompileError(f"there is no kernel @{'::@'.join(launch.kernel)}; there are: {there}")
+    named = tuple(replace(each, kernel=("", names[each.kernel])) for each in launches)
+    return Lowered(kind, "", tuple(session.translate_gpu(module).values()), named)
+
+
+def _mark(session: Session, function: Any, kind: FunctionType) -> None:
+    """Ask for the C interface, and for tensors that are values not to be written to."""
+    ir = session.ir
+    function.attributes[_C_INTERFACE] = ir.UnitAttr.get()
+    given = attribute(function, "arg_attrs")
+    attributes = []
+    for position, each in enumerate(kind.arguments):
+        own = {} if given is None else {item.name: item.attr for item in given[position]}
+        if isinstance(each, Buffer) and each.is_value:
+            own["bufferization.writable"] = ir.BoolAttr.get(False)
+        attributes.append(ir.DictAttr.get(own))
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes)
+
+
+def _settle_asserts(module: Any, *, keep: bool) -> None:
+    """Drop assertions, or refuse them: upstream has a failed one end the process."""
+    found = [each for each in walk(module.operation) if each.name == "cf.assert"]
+    if keep and found:
+        raise CompileError(
+            Diagnostic(
+                f"the module asserts at {found[0].location}, which would end the process",
+                hint="asserts=False leaves assertions out; specs can have a call check more",
+            )
+        )
+    for each in found:
+        each.erase()
+
+
+def _host_pipeline(module: Any, kind: FunctionType) -> str:
+    names = {each.name for each in walk(module.operation)}
+    has_tensors = any(
+        "tensor<" in str(value.type)
+        for each in walk(module.operation)
+        for value in (*each.results, *each.operands)
+    )
+    groups = [pipelines.BUFFERIZE] if has_tensors else []
+    gives = any(isinstance(each, Buffer) for each in kind.results)
+    if (has_tensors or gives) and "memref.dealloc" not in names:
+        groups.append(pipelines.DEALLOCATE)
+    return pipelines.pipeline(*groups, pipelines.TO_LLVM)
+
+
+__all__ = ["Lowered", "Request", "lower"]

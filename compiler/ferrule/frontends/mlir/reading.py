@@ -1,0 +1,192 @@
+"""In the process of MLIR: which function of a module is meant, and of what type it is."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.mlir.session import Session
+from ferrule.frontends.mlir.kinds import (
+    DTYPES,
+    Buffer,
+    FunctionType,
+    Kind,
+    Number,
+    Unsupported,
+)
+
+_PLACE: Final = re.compile(r'loc\("-":(\d+):(\d+)\)')
+_NAMED: Final = re.compile(r'loc\("([^"]+)"')
+_SSA: Final = re.compile(r"%([A-Za-z_]\w*)(?![\w.$-])")
+_PLAIN_SPACES: Final = (None, "0", "#gpu.address_space<global>", "1")
+_HOST_SPACES: Final = (None, "0")
+
+
+def walk(operation: Any) -> Iterator[Any]:
+    """An operation and all within it, outermost first."""
+    yield operation
+    for region in operation.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield from walk(inner.operation)
+
+
+def attribute(operation: Any, name: str) -> Any:
+    """An attribute, None where there is none."""
+    attributes = operation.attributes
+    return attributes[name] if name in attributes else None
+
+
+def symbol(operation: Any) -> str:
+    """The symbol's name of a function or module."""
+    return str(operation.attributes["sym_name"].value)
+
+
+def find_function(module: Any, name: str | None) -> Any:
+    """The `func.func` of this name; the only one that others see where none is given.
+
+    Raises CompileError where there is none, none with a body, or more than one to choose from.
+    """
+    functions = {
+        symbol(each.operation): each.operation
+        for each in module.body.operations
+        if each.operation.name == "func.func"
+    }
+    if name is not None and name not in functions:
+        raise CompileError(
+            Diagnostic(
+                f"the module has no function @{name}",
+                expected=_listed(functions) or "a func.func, of which it has none",
+            )
+        )
+    chosen = [functions[name]] if name is not None else list(filter(_is_public, functions.values()))
+    if len(chosen) != 1:
+        raise CompileError(
+            Diagnostic(
+                f"the module has {len(chosen)} public functions with a body",
+                expected="one, or its name: function=…",
+                notes=(f"there are {_listed(functions) or 'none at all'}",),
+            )
+        )
+    if not _has_body(chosen[0]):
+        raise CompileError(f"the function @{name} has no body: it is only declared")
+    return chosen[0]
+
+
+def _listed(functions: dict[str, Any]) -> str:
+    return ", ".join(f"@{name}" for name in functions)
+
+
+def _has_body(function: Any) -> bool:
+    return len(function.regions[0].blocks) > 0
+
+
+def _is_public(function: Any) -> bool:
+    visibility = attribute(function, "sym_visibility")
+    return _has_body(function) and (visibility is None or visibility.value == "public")
+
+
+def described(session: Session, function: Any, text: str, *, on_gpu: bool) -> FunctionType:
+    """The type of a function; `text` is what it was read from, for the names of its arguments."""
+    kind = function.attributes["function_type"].value
+    arguments = list(function.regions[0].blocks[0].arguments)
+    names = _names([str(each.location) for each in arguments], text.splitlines())
+    kinds = [_kind(session, each, on_gpu) for each in kind.inputs]
+    for position, each in enumerate(kinds):
+        if isinstance(each, Buffer) and each.is_value and _writable(function, position):
+            kinds[position] = _in_place(each)
+    results = tuple(_kind(session, each, on_gpu) for each in kind.results)
+    return FunctionType(symbol(function), tuple(names), tuple(kinds), results)
+
+
+def _names(places: list[str], lines: list[str]) -> Iterator[str]:
+    """A name for each argument: that of its value in the text, of its location, else `argN`."""
+    taken: set[str] = set()
+    for position, place in enumerate(places):
+        name = _name(place, lines)
+        if name is None or name in taken or not name.isidentifier() or keyword.iskeyword(name):
+            name = f"arg{position}"
+        taken.add(name)
+        yield name
+
+
+def _name(place: str, lines: list[str]) -> str | None:
+    if found := _PLACE.fullmatch(place):
+        line, column = int(found[1]), int(found[2])
+        if line <= len(lines):
+            value = _SSA.match(lines[line - 1], column - 1)
+            return value[1] if value else None
+    named = _NAMED.match(place)
+    return named[1] if named and not _PLACE.fullmatch(place) else None
+
+
+def _writable(function: Any, position: int) -> bool:
+    """Whether the module says that a tensor may be written to in place."""
+    given = attribute(function, "arg_attrs")
+    if given is None:
+        return False
+    attributes = given[position]
+    key = "bufferization.writable"
+    return key in attributes and str(attributes[key]) == "true"
+
+
+def _in_place(kind: Buffer) -> Buffer:
+    return Buffer(kind.text, kind.element, kind.shape, kind.strides, kind.offset)
+
+
+def _kind(session: Session, kind: Any, on_gpu: bool) -> Kind:
+    """What a type is for a call."""
+    ir, text = session.ir, str(kind)
+    if isinstance(kind, ir.MemRefType):
+        return _memref(kind, text, on_gpu)
+    if isinstance(kind, ir.RankedTensorType):
+        if kind.encoding is not None:
+            return Unsupported(text, "a tensor with an encoding has no plain layout")
+        return _buffer(text, kind, None, 0, is_value=True)
+    if text in DTYPES and not text.startswith(("complex", "f8")):
+        return Number(text)
+    if text.startswith(("memref<*", "tensor<*")):
+        return Unsupported(text, "its rank is unknown: cast it to one of a known rank")
+    return Unsupported(text, "expected a memref, a tensor, index, an integer or a float")
+
+
+def _memref(memref: Any, text: str, on_gpu: bool) -> Kind:
+    space = None if memref.memory_space is None else str(memref.memory_space).partition(" ")[0]
+    if space not in (_PLAIN_SPACES if on_gpu else _HOST_SPACES):
+        return Unsupported(text, "arguments of a call are in no such memory space")
+    try:
+        strides, offset = memref.get_strides_and_offset()
+    except RuntimeError:
+        return Unsupported(text, "its layout has no strides")
+    dynamic = memref.get_dynamic_stride_or_offset()
+    if offset not in (0, dynamic):
+        return Unsupported(text, "its offset is neither 0 nor dynamic")
+    identity = str(memref.layout.__class__.__name__) != "StridedLayoutAttr" and offset == 0
+    if identity and not _is_identity(memref):
+        identity = False
+    known = None if identity else tuple(None if each == dynamic else each for each in strides)
+    return _buffer(text, memref, known, None if offset == dynamic else 0)
+
+
+def _is_identity(memref: Any) -> bool:
+    rank = len(memref.shape)
+    return str(memref.affine_map) == str(memref.affine_map.get_identity(rank))
+
+
+def _buffer(
+    text: str,
+    shaped: Any,
+    strides: tuple[int | None, ...] | None,
+    offset: int | None,
+    *,
+    is_value: bool = False,
+) -> Kind:
+    element = str(shaped.element_type)
+    if element not in DTYPES:
+        return Unsupported(text, f"elements of an array are never {element}")
+    dynamic = shaped.get_dynamic_size()
+    shape = tuple(None if size == dynamic else size for size in shaped.shape)
+    return Buffer(text, element, shape, strides, offset, is_value)

@@ -1,0 +1,112 @@
+"""Functions of Numba: `fe.frontends.numba.compile(function, *examples)`.
+
+On the CPU what Numba compiles in nopython mode is called without Python; for GPUs the kernel that
+`numba.cuda` compiles is launched without it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ferrule.compiler.building import build
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.examples import spec_of
+from ferrule.frontends.packages import load
+from ferrule.specs import Dim, Param, Signature
+from ferrule.specs.params import Tensor
+
+if TYPE_CHECKING:
+    from ferrule.compiler.options import Options
+    from ferrule.runtime import Function
+
+Sizes: TypeAlias = "Dim | Sequence[Dim]"
+
+
+def compile(
+    function: Any,
+    *examples: Any,
+    target: str | Sequence[str] = "cpu",
+    grid: Sizes | Callable[[Signature], Sizes] | None = None,
+    block: Sizes | Callable[[Signature], Sizes] | None = None,
+    smem: Dim | Callable[[Signature], Dim] = 0,
+    results: Sequence[str] = (),
+    name: str | None = None,
+    doc: str | None = None,
+    options: str | Options | None = None,
+) -> Function:
+    """The function that calls a function of Numba.
+
+    `function` is a Python function, or one with `@numba.njit` or `@numba.cuda.jit`, whose options
+    hold.  `examples` are, for each of its parameters, a fake tensor, a spec, or the dtype of a
+    number; Numba compiles it for arrays of their ranks and layouts.  The arrays named by `results`
+    are allocated and returned; their sizes must be known from the others.
+
+    `target` is "cpu", or an architecture such as "sm_90", or several: then the function is a
+    kernel, `grid` and `block` are one to three sizes, `smem` its dynamic shared memory in bytes,
+    or functions that get the signature and say these.  On the CPU a number that it returns is what
+    the call returns, and an exception that it raises is the error of the call.  `options` are those
+    of `compiler.build`.
+
+    Raises ImportError without Numba, CompileError with Numba's words for what it cannot compile,
+    and for what would need Python.
+    """
+    cuda = target != "cpu"
+    load("numba.cuda" if cuda else "numba", "numba", "numba-cuda" if cuda else "numba")
+    plain = getattr(function, "py_func", function)
+    if not inspect.isfunction(plain):
+        raise TypeError(
+            f"fe.frontends.numba.compile: expected a Python function, or one of Numba's, but got "
+            f"{function!r}"
+        )
+    params = _params(plain, examples)
+    given = [param for param in params if param.name not in results]
+    made = [_result(params, each) for each in results]
+    signature = Signature(name or _name(plain), tuple(given))
+    convention: Any
+    if cuda:
+        from ferrule.frontends.numba.device import device_call
+
+        archs = (target,) if isinstance(target, str) else tuple(target)
+        sizes = [each(signature) if callable(each) else each for each in (grid, block, smem)]
+        convention = device_call(function, params, archs, *sizes)
+    else:
+        from ferrule.frontends.numba.host import host_call
+
+        if grid is not None or block is not None:
+            raise CompileError("grid and block are for kernels: target is 'cpu'")
+        convention = host_call(function, params)
+    return build(signature, convention, results=made, doc=doc or plain.__doc__, options=options)
+
+
+def _params(function: Callable[..., Any], examples: Sequence[Any]) -> list[Param]:
+    names = list(inspect.signature(function).parameters)
+    if len(names) != len(examples):
+        raise CompileError(
+            Diagnostic(
+                f"{function.__name__}: the examples do not fit: expected {len(names)}, but got "
+                f"{len(examples)}",
+                expected=f"one for each of {', '.join(names) or 'no parameters'}",
+            )
+        )
+    return [spec_of(name, example) for name, example in zip(names, examples, strict=True)]
+
+
+def _name(function: Callable[..., Any]) -> str:
+    name = function.__name__
+    return name if name.isidentifier() else "function"
+
+
+def _result(params: Sequence[Param], name: str) -> Tensor:
+    """The array that a call makes and returns."""
+    tensors = [param for param in params if isinstance(param, Tensor)]
+    for tensor in tensors:
+        if tensor.name == name:
+            return tensor
+    raise CompileError(
+        Diagnostic(
+            f"results names {name!r}",
+            expected=f"an array of the function: {', '.join(each.name for each in tensors)}",
+        )
+    )

@@ -1,0 +1,16 @@
+"""Triton kernels become TVM-FFI functions, which run without Triton.
+
+    from ferrule.frontends import triton as frontend
+
+    add = frontend.compile(add_kernel, signature={…}, constexprs={…}, grid=…, target="sm_90a")
+
+Triton 3.6 and newer; it is imported when a kernel is compiled.
+"""
+
+from __future__ import annotations
+
+from ferrule.frontends.triton.compiling import compile
+from ferrule.frontends.triton.examples import descriptor, empty, like
+from ferrule.frontends.triton.grids import ceil_div, maximum, minimum
+
+__all__ = ["ceil_div", "compile", "descriptor", "empty", "like", "maximum", "minimum"]

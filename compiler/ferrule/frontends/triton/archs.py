@@ -1,0 +1,166 @@
+"""Kernels that are launched differently on different GPUs.
+
+Triton chooses shared memory, warps and tensor maps for each architecture: where these differ a
+function has a launch for each, and the GPU of the call decides.  Its compute capability is asked
+once a device and kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from llvmlite import ir
+
+from ferrule.compiler.artefacts import DeviceCode, Fault, literal
+from ferrule.compiler.conventions.base import Call, CallingConvention
+from ferrule.compiler.cuda.driver import CALLS, LIBRARY, Attribute
+from ferrule.compiler.cuda.images import images_of
+from ferrule.compiler.cuda.loading import RTLD_NOW
+from ferrule.compiler.cuda.state import MAX_DEVICES
+from ferrule.frontends.triton.offline import Compiled
+from ferrule.runtime.llvm.emitter import Emitter
+from ferrule.runtime.llvm.layouts import I32, PTR
+from ferrule.specs import Condition, Param
+
+_CAPABILITY: Final = "triton_capability"
+_TYPE: Final = ir.FunctionType(I32, [I32])
+_KNOWN: Final = "triton_capabilities"
+
+
+@dataclass(frozen=True, slots=True)
+class ByArchitecture:
+    """Makes the launch for the GPU of the call; a CudaError of the call where there is none.
+
+    `choices` are the launches of `compiled`, in their order, the oldest architecture first.
+    """
+
+    name: str
+    compiled: tuple[Compiled, ...]
+    choices: tuple[CallingConvention, ...]
+    when: Condition | None = None
+
+    def codes(self) -> Sequence[DeviceCode]:
+        """See `CallingConvention`."""
+        return [code for choice in self.choices for code in choice.codes()]
+
+    def results(self) -> Sequence[Param]:
+        """See `CallingConvention`."""
+        return ()
+
+    def emit(self, call: Call) -> None:
+        """See `CallingConvention`."""
+        e = call.emitter
+        if _CAPABILITY not in e.module.globals:
+            _define_capability(e)
+        own = e.call(e.symbol(_CAPABILITY, _TYPE), [call.device], "capability")
+        wanted = self._served(e, own)
+        done = e.block("launched")
+        for number, choice in enumerate(self.choices):
+            on, other = e.block("for.arch"), e.block("other.arch")
+            e.cond_branch(e.icmp("eq", wanted, e.const_i32(number)), on, other)
+            e.at(on)
+            choice.emit(call)
+            e.branch(done)
+            e.at(other)
+        # A machine without a driver or GPU hears so from the launch.
+        unknown = e.icmp("eq", own, e.const_i32(0))
+        wide = e.builder.zext(own, e.const_i64(0).type)
+        ten = e.const_i64(10)
+        shown = [e.builder.udiv(wide, ten), e.builder.urem(wide, ten)]
+        call.refuse(e.not_(unknown), self._none(), shown)
+        self.choices[0].emit(call)
+        e.branch(done)
+        e.at(done)
+
+    def _served(self, e: Emitter, own: ir.Value) -> ir.Value:
+        """The number of the choice for a compute capability, -1 for none."""
+        number = e.const_i32(-1)
+        for capability in sorted(self._capabilities(), reverse=True):
+            best = self._best(capability)
+            if best is not None:
+                known = e.icmp("eq", own, e.const_i32(capability))
+                number = e.select(known, e.const_i32(best), number)
+        return number
+
+    def _capabilities(self) -> set[int]:
+        """Those that there are, as far as anybody knows them."""
+        own = {image.number for each in self.compiled for image in images_of(each.code)}
+        return own | {*range(80, 90), *range(90, 100), *range(100, 130)}
+
+    def _best(self, capability: int) -> int | None:
+        """The choice with the newest image that serves a GPU."""
+        found = [
+            (max(image.number for image in images_of(each.code)), number)
+            for number, each in enumerate(self.compiled)
+            if each.serves(capability)
+        ]
+        return max(found)[1] if found else None
+
+    def _none(self) -> Fault:
+        archs = ", ".join(arch for each in self.compiled for arch in each.code.archs)
+        message = (
+            f"{literal(self.name)} was compiled for {literal(archs)}, but the GPU has compute "
+            "capability {}.{}"
+        )
+        return Fault("CudaError", message)
+
+
+def _define_capability(e: Emitter) -> None:
+    """`i32 triton_capability(i32 device)`: ten times it, 0 where it cannot be had.
+
+    For -1 it is that of the current device, of device 0 where none is.
+    """
+    table = ir.GlobalVariable(e.module, ir.ArrayType(I32, MAX_DEVICES), _KNOWN)
+    table.linkage = "internal"
+    table.initializer = ir.Constant(table.value_type, None)
+    table.type = PTR
+    with e.define(_CAPABILITY, I32, [I32], linkage="internal") as function:
+        (device,) = function.args
+        kept = e.icmp("ult", device, e.const_i32(MAX_DEVICES))
+        asking, known, looking = map(e.block, ("ask", "known", "look"))
+        e.cond_branch(kept, looking, asking)
+        e.at(looking)
+        place = e.index(table, I32, e.builder.zext(device, e.const_i64(0).type))
+        found = e.builder.load_atomic(place, "monotonic", 4, typ=I32)
+        e.cond_branch(e.icmp("ne", found, e.const_i32(0)), known, asking)
+        e.at(known)
+        e.ret(found)
+        e.at(asking)
+        asked = _asked(e, device)
+        with e.if_then(kept):
+            again = e.index(table, I32, e.builder.zext(device, e.const_i64(0).type))
+            e.builder.store_atomic(asked, again, "monotonic", 4)
+        e.ret(asked)
+
+
+def _asked(e: Emitter, device: ir.Value) -> ir.Value:
+    """The compute capability as the driver says it; ends the function with 0 where it does not."""
+    library = e.call("dlopen", [e.cstring(LIBRARY), e.const_i32(RTLD_NOW)])
+    with e.if_then(e.is_null(library), likely=False):
+        e.ret(e.const_i32(0))
+    functions = {}
+    for name in ("cuInit", "cuCtxGetDevice", "cuDeviceGetAttribute"):
+        functions[name] = e.call("dlsym", [library, e.cstring(name)])
+        with e.if_then(e.is_null(functions[name]), likely=False):
+            e.ret(e.const_i32(0))
+
+    def ask(name: str, *arguments: ir.Value) -> None:
+        result = e.call_pointer(functions[name], CALLS[name], list(arguments))
+        with e.if_then(e.icmp("ne", result, e.const_i32(0)), likely=False):
+            e.ret(e.const_i32(0))
+
+    ask("cuInit", e.const_i32(0))
+    ordinal, value = e.alloca(I32, name="ordinal"), e.alloca(I32, name="value")
+    e.store(device, ordinal)
+    with e.if_then(e.icmp("slt", device, e.const_i32(0))):
+        e.store(e.const_i32(0), ordinal)
+        name = "cuCtxGetDevice"
+        e.call_pointer(functions[name], CALLS[name], [ordinal])
+    found = []
+    for attribute in (Attribute.COMPUTE_CAPABILITY_MAJOR, Attribute.COMPUTE_CAPABILITY_MINOR):
+        which = [e.const_i32(attribute), e.load(ordinal, I32)]
+        ask("cuDeviceGetAttribute", value, *which)
+        found.append(e.load(value, I32))
+    return e.binary("add", e.binary("mul", found[0], e.const_i32(10)), found[1])

@@ -1,0 +1,249 @@
+"""From compiled specialisations to a calling convention: which kernel a call launches, and how.
+
+The parameters of a compiled kernel are those of its Python function without what was folded, in
+their order, then hidden addresses that Triton adds (two since version 3.5): memory for all blocks
+of the launch, null where the kernel wants none.  Of these there are as many as the cubin says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Final
+
+from ferrule import specs
+from ferrule.compiler import conventions
+from ferrule.compiler.artefacts import DeviceCode, Fault, literal
+from ferrule.compiler.conventions.arguments import Argument, parameters
+from ferrule.compiler.conventions.base import Call, CallingConvention
+from ferrule.compiler.cuda.tilings import DataType
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.triton.archs import ByArchitecture
+from ferrule.frontends.triton.arguments import DescriptorArgument
+from ferrule.frontends.triton.grids import Grid
+from ferrule.frontends.triton.offline import Compiled, DescriptorLayout, Scratch
+from ferrule.frontends.triton.specialise import Assumption, Specialisation
+from ferrule.specs import Condition, Dim, Param, Tensor
+
+HIDDEN: Final = ("global_scratch", "profile_scratch")
+"""The hidden parameters, in their order."""
+
+_SWIZZLES: Final = ("none", "32B", "64B", "128B")
+_DRIVER: Final = {8: DataType.FLOAT32_FTZ, 9: DataType.FLOAT64, 10: DataType.BFLOAT16}
+"""Triton counts these types in another order than the driver."""
+
+_DTYPES: Final = {
+    DataType.UINT8: specs.Uint8,
+    DataType.UINT16: specs.Uint16,
+    DataType.UINT32: specs.Uint32,
+    DataType.INT32: specs.Int32,
+    DataType.UINT64: specs.Uint64,
+    DataType.INT64: specs.Int64,
+    DataType.FLOAT16: specs.Float16,
+    DataType.FLOAT32: specs.Float32,
+    DataType.FLOAT64: specs.Float64,
+    DataType.BFLOAT16: specs.BFloat16,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A specialisation with its code and the grid that it is launched with."""
+
+    specialisation: Specialisation
+    compiled: tuple[Compiled, ...]
+    grid: Grid
+
+
+@dataclass(frozen=True, slots=True)
+class Assuming:
+    """Makes a call whose assumptions hold; a ValueError of the call says which does not."""
+
+    name: str
+    assumptions: tuple[Assumption, ...]
+    steps: tuple[CallingConvention, ...]
+    when: Condition | None = None
+
+    def codes(self) -> Sequence[DeviceCode]:
+        """See `CallingConvention`."""
+        return [code for step in self.steps for code in step.codes()]
+
+    def results(self) -> Sequence[Param]:
+        """See `CallingConvention`."""
+        return ()
+
+    def emit(self, call: Call) -> None:
+        """See `CallingConvention`."""
+        for assumption in self.assumptions:
+            values = []
+            message = f"{literal(f'{self.name}: {assumption.text}, for which the kernel was')} "
+            message += "compiled"
+            if assumption.shown is not None:
+                values.append(call.size(assumption.shown, assumption.text))
+                message += ", but got {}"
+            holds = call.condition(assumption.condition)
+            call.refuse(call.emitter.not_(holds), Fault("ValueError", message), values)
+        for step in self.steps:
+            step.emit(call)
+
+
+def convention(name: str, candidates: Sequence[Candidate], *, whole: bool) -> CallingConvention:
+    """What launches the first of these candidates that fits a call.
+
+    `whole`: whether the conditions choose between them; else there is one, and they must hold.
+    """
+    if len(candidates) == 1 and not whole:
+        (only,) = candidates
+        conditions = only.specialisation.conditions
+        step = _by_architecture(name, only, None)
+        return Assuming(name, conditions, (step,)) if conditions else step
+    choices = []
+    for each in candidates:
+        conditions = [assumption.condition for assumption in each.specialisation.conditions]
+        when = reduce(lambda left, right: left & right, conditions) if conditions else None
+        choices.append(_by_architecture(name, each, when))
+        if when is None:
+            break
+    return choices[0] if choices[0].when is None else conventions.FirstOf(choices)
+
+
+def _by_architecture(name: str, each: Candidate, when: Condition | None) -> CallingConvention:
+    if len(each.compiled) == 1:
+        return _launch(each, each.compiled[0], when)
+    launches = tuple(_launch(each, compiled, None) for compiled in each.compiled)
+    return ByArchitecture(name, each.compiled, launches, when)
+
+
+def _launch(each: Candidate, compiled: Compiled, when: Condition | None) -> CallingConvention:
+    """The launch of one kernel, with the memory that it wants."""
+    facts = compiled.facts
+    visible = list(_visible(each.specialisation, compiled))
+    hidden = _hidden_count(compiled, visible)
+    scratch = (facts.global_scratch, facts.profile_scratch)[:hidden]
+    blocks = reduce(lambda left, right: left * right, (*each.grid, facts.ctas))
+    temporaries = [
+        None if wanted.size == 0 else _temporary(name, blocks, wanted)
+        for name, wanted in zip(HIDDEN, scratch, strict=False)
+    ]
+    last = [conventions.NULL if each is None else each.data for each in temporaries]
+    made = [tensor for tensor in temporaries if tensor is not None]
+    x, y, z = each.grid
+    launch = conventions.CudaLaunch(
+        compiled.code,
+        facts.kernel,
+        [*visible, *last],
+        (x * facts.ctas, y, z),
+        facts.block,
+        facts.shared,
+        cluster=None if facts.ctas == 1 else (facts.ctas, 1, 1),
+        cooperative=facts.cooperative,
+        use_pdl=facts.use_pdl,
+        when=when if not made else None,
+    )
+    if not made:
+        return launch
+    return conventions.Sequence(
+        [_Aligned(facts.kernel, tuple(_alignments(made, scratch)), (launch,))],
+        temporaries=made,
+        when=when,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Aligned:
+    """Makes a call for which tensors must be aligned so, which were allocated for it."""
+
+    kernel: str
+    tensors: tuple[tuple[Tensor, int], ...]
+    steps: tuple[CallingConvention, ...]
+    when: Condition | None = None
+
+    def codes(self) -> Sequence[DeviceCode]:
+        """See `CallingConvention`."""
+        return [code for step in self.steps for code in step.codes()]
+
+    def results(self) -> Sequence[Param]:
+        """See `CallingConvention`."""
+        return ()
+
+    def emit(self, call: Call) -> None:
+        """See `CallingConvention`."""
+        for tensor, align in self.tensors:
+            holds = call.condition(specs.aligned(tensor.data, align))
+            message = (
+                f"the allocator gave {tensor.name} of {self.kernel} no memory that is aligned to "
+                f"{align} bytes"
+            )
+            call.refuse(call.emitter.not_(holds), Fault("RuntimeError", literal(message)))
+        for step in self.steps:
+            step.emit(call)
+
+
+def _alignments(made: Sequence[Tensor], scratch: Sequence[Scratch]) -> Iterator[tuple[Tensor, int]]:
+    wanted = [each for each in scratch if each.size]
+    for tensor, each in zip(made, wanted, strict=True):
+        yield tensor, each.align
+
+
+def _temporary(name: str, blocks: Dim, wanted: Scratch) -> Tensor:
+    return Tensor(name, (blocks * wanted.size,), specs.Uint8, device="cuda")
+
+
+def _hidden_count(compiled: Compiled, visible: Sequence[Argument]) -> int:
+    """How many parameters Triton added, as the cubin says."""
+    kernel = compiled.code.parameters(compiled.facts.kernel)
+    count = sum(len(parameters(argument)) for argument in visible)
+    hidden = kernel.sizes[count:]
+    if len(hidden) > len(HIDDEN) or any(size != 8 for size in hidden):
+        raise CompileError(
+            Diagnostic(
+                f"{kernel} has {len(kernel.sizes)} parameters, {count} of them its own: Triton "
+                f"added {len(hidden)} of {', '.join(map(str, hidden))} bytes",
+                expected=f"at most {len(HIDDEN)} addresses: {', '.join(HIDDEN)}",
+                hint="this version of Triton is newer than this frontend: use an older one",
+            )
+        )
+    return len(hidden)
+
+
+# ---- descriptors ----
+
+
+def _visible(specialisation: Specialisation, compiled: Compiled) -> Iterator[Argument]:
+    """What the kernel takes of a call: of a descriptor its map, sizes and strides."""
+    layouts = iter(compiled.facts.descriptors)
+    for packed in specialisation.packed:
+        if isinstance(packed, DescriptorArgument):
+            yield from _descriptor(packed, next(layouts, None))
+        else:
+            yield packed
+
+
+def _descriptor(argument: DescriptorArgument, layout: DescriptorLayout | None) -> Iterator[Any]:
+    """`CUtensorMap`, then the sizes as int32 and the strides in elements as int64."""
+    tensor = argument.tensor
+    if layout is None or layout.fp4_padded or layout.swizzle >= len(_SWIZZLES):
+        raise CompileError(
+            f"the descriptor {argument.name!r} is of a kind that cannot be made here: "
+            "launch the kernel with Triton"
+        )
+    element = _DRIVER.get(layout.element) or DataType(layout.element)
+    dtype = _DTYPES.get(element)
+    if dtype is None or dtype.bits != tensor.dtype.bits:
+        raise CompileError(
+            f"the descriptor {argument.name!r} has elements of {tensor.dtype.name}, but Triton "
+            f"wants a tensor map of {element.name.lower()}"
+        )
+    yield conventions.TensorMap(
+        tensor,
+        layout.block,
+        swizzle=_SWIZZLES[layout.swizzle],
+        l2_promotion="128B",
+        oob_fill="nan" if argument.padding == "nan" else "zero",
+        dtype=dtype,
+    )
+    for size in tensor.shape:
+        yield conventions.cast(size, specs.Int32)
+    for stride in tensor.strides:
+        yield conventions.cast(stride, specs.Int64)

@@ -1,0 +1,196 @@
+"""Triton's compiler, without a GPU: one specialisation of a kernel for several architectures."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, Final
+
+from ferrule.compiler.artefacts import DeviceCode
+from ferrule.compiler.cuda.images import Serves, images_of
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.triton.installed import Kernel, triton
+from ferrule.frontends.triton.specialise import Specialisation
+
+_ARCH: Final = re.compile(r"sm_?(\d{2,3})([af]?)")
+_WARP: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """Memory that a kernel wants for each of its blocks: bytes, and what its address divides by."""
+
+    size: int
+    align: int
+
+
+@dataclass(frozen=True, slots=True)
+class DescriptorLayout:
+    """How the tensor map of a descriptor must be made, as the compiled kernel reads it.
+
+    `block` counts elements, the innermost last; `element` is the number of a type in the driver's
+    enumeration (but for 8 to 10, see `CUtensorMapDataType`), `swizzle` the driver's own.
+    """
+
+    swizzle: int
+    element: int
+    element_size: int
+    block: tuple[int, ...]
+    fp4_padded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchFacts:
+    """What Triton says of a compiled kernel that its launcher must know."""
+
+    kernel: str
+    warps: int
+    ctas: int
+    shared: int
+    global_scratch: Scratch
+    profile_scratch: Scratch
+    use_pdl: bool
+    cooperative: bool
+    descriptors: tuple[DescriptorLayout, ...]
+
+    @property
+    def block(self) -> tuple[int, int, int]:
+        """The threads of a block."""
+        return _WARP * self.warps, 1, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A specialisation for the architectures with the same facts of launching."""
+
+    code: DeviceCode = field(repr=False)
+    facts: LaunchFacts
+
+    def serves(self, capability: int) -> bool:
+        """Whether a GPU of ten times this compute capability can run it."""
+        return any(
+            image.number == capability
+            or (image.serves is Serves.NEWER and image.number <= capability)
+            or (image.serves is Serves.FAMILY and image.number // 10 == capability // 10)
+            for image in images_of(self.code)
+        )
+
+
+def architectures(target: str | Sequence[str]) -> tuple[int, ...]:
+    """The numbers of architectures, such as 90 for "sm_90a".  Raises CompileError.
+
+    Triton itself chooses whether code is for one architecture alone.
+    """
+    named = [target] if isinstance(target, str) else list(target)
+    words = [word.strip() for text in named for word in str(text).split(",")]
+    found = [_ARCH.fullmatch(word) for word in words]
+    if not words or None in found:
+        raise CompileError(
+            Diagnostic(
+                f"the target is {target!r}",
+                expected='an architecture such as "sm_90a", or several',
+            )
+        )
+    return tuple(dict.fromkeys(int(each[1]) for each in found if each is not None))
+
+
+def compile_offline(
+    kernel: Kernel,
+    specialisation: Specialisation,
+    options: Mapping[str, Any],
+    archs: Sequence[int],
+) -> tuple[Compiled, ...]:
+    """A specialisation for these architectures, those with the same facts together.
+
+    Raises CompileError with what Triton says of a kernel that it cannot compile.
+    """
+    made = [(arch, *_compile(kernel, specialisation, options, arch)) for arch in archs]
+    made.sort(key=lambda each: repr(each[2]))
+    groups = []
+    for _, several in groupby(made, key=lambda each: each[2]):
+        members = sorted(several, key=lambda each: each[0])
+        images = [image for _, each, _ in members for image in each]
+        code = DeviceCode.from_images(images, [members[0][2].kernel])
+        groups.append((members[0][0], Compiled(code, members[0][2])))
+    return tuple(compiled for _, compiled in sorted(groups, key=lambda each: each[0]))
+
+
+def _compile(
+    kernel: Kernel, specialisation: Specialisation, options: Mapping[str, Any], arch: int
+) -> tuple[list[bytes], LaunchFacts]:
+    """Cubin and PTX for one architecture, and the facts."""
+    package = triton()
+    from triton.backends.compiler import GPUTarget
+
+    source = _source(kernel)(
+        fn=kernel.function,
+        signature=dict(specialisation.types),
+        constexprs=dict(specialisation.constants),
+        attrs=dict(specialisation.attributes),
+    )
+    target = GPUTarget("cuda", arch, _WARP)
+    with _failures(kernel, arch):
+        compiled = package.compile(source, target=target, options=dict(options))
+        images = [bytes(compiled.asm["cubin"]), str(compiled.asm["ptx"]).encode()]
+    return images, _facts(compiled.metadata)
+
+
+def _source(kernel: Kernel) -> Any:
+    if kernel.is_gluon:
+        from triton.experimental.gluon._runtime import GluonASTSource
+
+        return GluonASTSource
+    from triton.compiler import ASTSource
+
+    return ASTSource
+
+
+@contextlib.contextmanager
+def _failures(kernel: Kernel, arch: int) -> Iterator[None]:
+    """What Triton raises as a CompileError, with what its passes printed."""
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(printed):
+            yield
+    except Exception as error:
+        raise CompileError(
+            Diagnostic(
+                f"Triton cannot compile {kernel.name} for sm_{arch}: "
+                f"{type(error).__name__}: {error}",
+                notes=tuple(printed.getvalue().splitlines()[:20]),
+            )
+        ) from error
+
+
+def _facts(metadata: Any) -> LaunchFacts:
+    def scratch(name: str) -> Scratch:
+        size = getattr(metadata, f"{name}_scratch_size", 0)
+        return Scratch(int(size or 0), int(getattr(metadata, f"{name}_scratch_align", 1) or 1))
+
+    return LaunchFacts(
+        str(metadata.name),
+        int(metadata.num_warps),
+        int(metadata.num_ctas),
+        int(metadata.shared),
+        scratch("global"),
+        scratch("profile"),
+        bool(metadata.launch_pdl),
+        bool(metadata.launch_cooperative_grid),
+        tuple(_descriptor(each) for each in getattr(metadata, "tensordesc_meta", None) or ()),
+    )
+
+
+def _descriptor(meta: Any) -> DescriptorLayout:
+    if meta is None or meta.get("is_im2col"):
+        raise CompileError("a descriptor of this kind cannot be made here: launch it with Triton")
+    return DescriptorLayout(
+        int(meta["swizzle"]),
+        int(meta["elem_type"]),
+        int(meta["elem_size"]),
+        tuple(int(size) for size in meta["block_size"]),
+        bool(meta["fp4_padded"]),
+    )

@@ -1,0 +1,56 @@
+"""Ops of the kernel IR that copy boxes of tensors: PTX's `cp.async.bulk.tensor`.
+
+A GPU reads what it needs of the tensor from a tensor map, which the launch encodes; so the tensor
+is a parameter of the kernel as it stands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ferrule.compiler.cuda.tilings import Tiling
+from ferrule.language.ir.values import Value
+
+TensorCopyKind = Literal["load", "store", "prefetch", "prefetch_map"]
+
+
+@dataclass(frozen=True, slots=True)
+class Boxes:
+    """The boxes of a tensor that are copied: `order` are its dims as `tiling` has them."""
+
+    tiling: Tiling
+    order: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorCopy:
+    """Copies the box of a tensor that begins at these coordinates, Int32, one for each dim.
+
+    The box lies compact in shared memory, the innermost dim fastest, 16-byte chunks swapped as the
+    tiling's swizzle says.  `load`: to shared memory; elements outside of the tensor are zero, or
+    NaN, and the bytes of the whole box arrive at a barrier.  With a `mask`, an Int32, the box and
+    the arrival go to the same place in each block of the cluster whose bit is set.  `store`: from
+    shared memory; elements outside are left out.  It ends with the `cp_async_bulk` group of the
+    thread.  `prefetch`: into the L2 cache.  `prefetch_map`: what the GPU knows of the tensor.
+    """
+
+    kind: TensorCopyKind
+    tensor: Value
+    boxes: Boxes
+    coordinates: tuple[Value, ...] = ()
+    shared: Value | None = None
+    barrier: Value | None = None
+    mask: Value | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BulkStore:
+    """Copies `size` bytes, an Int32, from shared to global memory; see `TensorCopy` of a store.
+
+    The size and both addresses are multiples of 16.
+    """
+
+    target: Value
+    source: Value
+    size: Value

@@ -1,0 +1,157 @@
+"""Kernels whose threads wait for each other, on the CPU: phase after phase, each a loop over threads.
+
+What a block needs besides its arguments is one buffer: its shared memory, and the slots in which
+threads keep what outlives a phase.  A kernel whose threads may wait at different places cannot be
+cut into phases; only the first pipeline runs it on a CPU, with coroutines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from ferrule.compiler.artefacts import Fault
+from ferrule.language.codegen.cooperate import matrices
+from ferrule.language.codegen.cooperate.kept import Slot
+from ferrule.language.codegen.cooperate.phases import Split, split
+from ferrule.language.codegen.errors import CodegenError
+from ferrule.language.ir import divergence, ops
+from ferrule.language.ir.walk import all_ops
+from ferrule.language.mlir import control, memory
+
+if TYPE_CHECKING:
+    from ferrule.language.mlir.functions import FunctionText
+    from ferrule.language.mlir.kernels import CpuKernel
+
+_BUFFER: Final = "memref<?xi8>"
+_ALIGN: Final = 128
+_GRAIN: Final = 64
+_MARGIN: Final = 32
+"""Places of a slot before and behind those of the threads: lanes read from side to side."""
+
+
+def emit(f: FunctionText, where: CpuKernel, dynamic: str, blocks: tuple[str, str]) -> None:
+    """The loops around the kernel's body; `dynamic`: bytes of dynamic shared memory, i64."""
+    kernel = where.kernel
+    phases = split(kernel)
+    if phases is None:
+        raise CodegenError(
+            f"{kernel.name}: its threads may wait at different places, which MLIR cannot express "
+            "for a CPU; compile it with --pipeline llvm"
+        )
+    threads = _threads(f)
+    if matrices.room(all_ops(kernel.body)):
+        rest = f.t.binary("and", threads, f.t.const_i64(ops.WARP_SIZE - 1))
+        whole = f.t.icmp("eq", rest, f.t.const_i64(0))
+        where.check(f, whole, divergence.partial_warps(kernel.name), [threads])
+    where.phase = _phase
+    _run(f, where, phases, dynamic, blocks)
+
+
+def _threads(f: FunctionText) -> str:
+    """How many threads a block has."""
+    width, height, depth = (f.coordinates["block_dim", axis] for axis in range(3))
+    return f.t.binary("mul", f.t.binary("mul", width, height), depth)
+
+
+def _run(
+    f: FunctionText, where: CpuKernel, phases: Split, dynamic: str, blocks: tuple[str, str]
+) -> None:
+    """All blocks, with one buffer; it is given back however they end."""
+    from ferrule.language.mlir.kernels import locate
+
+    t = f.t
+    static, start = _shared_places(where.kernel)
+    slots, size = _slot_places(f, phases, t.binary("add", t.const_i64(start), _rounded(f, dynamic)))
+    buffer = _allocated(f, where, size)
+    if any(isinstance(op, ops.Shared) and op.kept for op in all_ops(where.kernel.body)):
+        _cleared(f, buffer, size)
+    for tensor, offset in static.items():
+        f.values[tensor] = memory.at_byte(f, tensor.tensor, buffer, t.const_i64(offset))
+    for slot, place in zip(phases.slots, slots, strict=True):
+        f.values[slot.tensor] = memory.at_byte(f, slot.tensor.tensor, buffer, place)
+
+    def block(number: str) -> None:
+        locate(f, number)
+        f.region(phases.body)
+
+    def every() -> Sequence[str]:
+        control.counted(f, *blocks, block, fails=True, hint="block")
+        return ()
+
+    status, *_ = control.failing(f, every, ())
+    t.line(f"memref.dealloc {buffer} : {_BUFFER}")
+    control.leave_if(f, status)
+
+
+def _phase(f: FunctionText, op: ops.Parallel) -> None:
+    """All threads of the block, one after the other."""
+    from ferrule.language.mlir.kernels import threads
+
+    threads(f, lambda: f.region(op.body), fails=f.fails(op))
+
+
+# ---- memory ----
+
+
+def _allocated(f: FunctionText, where: CpuKernel, size: str) -> str:
+    """A buffer of so many bytes; without memory the launch fails."""
+    t = f.t
+    buffer = t.op(
+        f"memref.alloc({t.as_index(size)}) {{alignment = {_ALIGN} : i64}} : {_BUFFER}", _BUFFER
+    )
+    found = t.op(f"memref.extract_aligned_pointer_as_index {buffer} : {_BUFFER} -> index", "index")
+    there = t.icmp("ne", t.cast("index_cast", found, "i64"), t.const_i64(0))
+    message = f"{where.kernel.name}: there is no memory for a block of threads, of {{}} bytes"
+    where.check(f, there, Fault("MemoryError", message), [size])
+    return buffer
+
+
+def _cleared(f: FunctionText, buffer: str, size: str) -> None:
+    """Zeros in the whole buffer."""
+    t, zero = f.t, f.t.integer(0, "i8")
+
+    def byte(number: str) -> None:
+        t.line(f"memref.store {zero}, {buffer}[{t.as_index(number)}] : {_BUFFER}")
+
+    control.counted(f, t.const_i64(0), size, byte, fails=False, hint="byte")
+
+
+def _rounded(f: FunctionText, size: str) -> str:
+    more = f.t.binary("add", size, f.t.const_i64(_ALIGN - 1))
+    return f.t.binary("and", more, f.t.const_i64(-_ALIGN))
+
+
+def _shared_places(kernel: ops.Function) -> tuple[dict[ops.Value, int], int]:
+    """Where each tensor in shared memory begins, and how many bytes are static."""
+    places: dict[ops.Value, int] = {}
+    dynamic: dict[ops.Value, int] = {}
+    size = 0
+    for op in all_ops(kernel.body):
+        match op:
+            case ops.Shared(result):
+                align = max(16, result.tensor.align)
+                places[result] = size = -(-size // align) * align
+                size += memory.span(result.tensor) * result.tensor.dtype.itemsize
+            case ops.DynamicShared(result, offset):
+                dynamic[result] = offset
+    size = -(-size // _ALIGN) * _ALIGN
+    return places | {tensor: size + offset for tensor, offset in dynamic.items()}, size
+
+
+def _slot_places(f: FunctionText, phases: Split, start: str) -> tuple[list[str], str]:
+    """Where each slot begins, in bytes, and the size of the whole buffer."""
+    t, places, at = f.t, [], start
+    more = t.binary("add", _threads(f), t.const_i64(2 * _MARGIN + _GRAIN - 1))
+    count = t.binary("and", more, t.const_i64(-_GRAIN))
+    for slot in phases.slots:
+        margin = _MARGIN * slot.size if slot.pitch is None else 0
+        places.append(t.binary("add", at, t.const_i64(margin)))
+        at = t.binary("add", at, _slot_size(f, slot, count))
+    return places, at
+
+
+def _slot_size(f: FunctionText, slot: Slot, places: str) -> str:
+    if slot.pitch is not None:
+        return f.t.const_i64(-(-slot.size // _ALIGN) * _ALIGN)
+    return f.t.binary("mul", places, f.t.const_i64(slot.size))

@@ -1,0 +1,196 @@
+"""Kernels on the CPU: a function for each that runs some of a launch's blocks, thread by thread.
+
+    i32 @blocks_<kernel>(ptr values, <parameters>, <symbols>, <grid>, <block>, smem, first, last)
+
+runs the blocks first <= i < last, numbered with x fastest, and returns 0 or the number of the first
+fault, whose values it leaves in `values`.  Sizes are i64.  A kernel whose threads wait for each
+other at the same places is run phase by phase, as `codegen.cooperate.phases` cuts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from ferrule.compiler.artefacts import Fault
+from ferrule.language.codegen.cooperate.blocks import cooperates, has_dynamic
+from ferrule.language.codegen.functions import Faults
+from ferrule.language.ir import ops
+from ferrule.language.ir.types import HandleType, TensorType, Type
+from ferrule.language.mlir import atomics, control, cooperative, output
+from ferrule.language.mlir.functions import FunctionText, unknown
+from ferrule.language.mlir.halves import INTERNAL
+from ferrule.language.mlir.text import Text
+from ferrule.language.mlir.types import Spaces, scalar_type
+from ferrule.specs import DType
+
+AXES: Final = range(3)
+_OUTER_FIRST: Final = (2, 1, 0)
+
+
+def interface_type(type_: Type, *, memory: bool = False) -> str:
+    """The type of a parameter as LLVM code passes it; `memory`: as C code does."""
+    match type_:
+        case TensorType() | HandleType():
+            return "!llvm.ptr"
+        case DType(kind="bool") if memory:
+            return "i8"
+        case DType(kind="float", bits=16):
+            return "i16"
+    return scalar_type(type_)
+
+
+@dataclass(slots=True)
+class CpuKernel:
+    """The surroundings of a kernel's body; `values` is where a fault leaves its own."""
+
+    kernel: ops.Function
+    values: str
+    spaces: Spaces = field(default_factory=Spaces)
+    native: bool = False
+    phase: Callable[[FunctionText, ops.Parallel], None] | None = None
+    """Runs a phase, where the kernel has some."""
+
+    def fails(self, op: ops.Op) -> bool:
+        return can_fail(op)
+
+    def check(self, f: FunctionText, ok: str, fault: Fault, values: Sequence[str]) -> None:
+        output.check(f, self.values, ok, fault, values)
+
+    def print_(self, f: FunctionText, op: ops.Print) -> None:
+        output.print_(f, op)
+
+    def other(self, f: FunctionText, op: ops.Op) -> None:
+        match op:
+            case ops.Atomic():
+                atomics.emit(f, op)
+            case ops.Fence(scope) if scope != "block":
+                f.t.line("llvm.fence seq_cst")
+            case ops.Fence() | ops.Shared() | ops.DynamicShared():
+                pass  # one core runs a block; shared memory has its place already
+            case ops.Parallel() if self.phase is not None:
+                self.phase(f, op)
+            case _:
+                raise unknown(op, f"the CPU runs {self.kernel.name} without it")
+
+
+def can_fail(op: ops.Op) -> bool:
+    """Whether an op without regions may end a kernel early."""
+    return isinstance(op, ops.Check) or (isinstance(op, ops.Size) and op.fault is not None)
+
+
+def kernel_fails(kernel: ops.Function) -> bool:
+    """Whether a launch of a kernel may fail."""
+    from ferrule.language.ir.walk import all_ops
+
+    return cooperates(kernel) or any(map(can_fail, all_ops(kernel.body)))
+
+
+def symbol(kernel: ops.Function) -> str:
+    """The symbol of the function that runs blocks."""
+    return f"blocks_of_{kernel.name}"
+
+
+def function_name(kernel: ops.Function) -> str:
+    """The symbol of the function that runs blocks, as MLIR quotes it."""
+    return f'@"{symbol(kernel)}"'
+
+
+@dataclass(slots=True)
+class Opened:
+    """A function under construction: its text, and where its arguments are."""
+
+    f: FunctionText
+    arguments: dict[str, str]
+
+
+def parameters(program: ops.Program, kernel: ops.Function) -> list[tuple[str, str]]:
+    """Names and types of a kernel's function, in order."""
+    own = [(f"parameter{i}", interface_type(p.type)) for i, p in enumerate(kernel.params)]
+    symbols = [(f"symbol{i}", "i64") for i, _ in enumerate(program.symbols)]
+    sizes = [f"{of}.{axis}" for of in ("grid", "block") for axis in AXES]
+    rest = [*sizes, "smem", "first", "last"]
+    return [("values", "!llvm.ptr"), *own, *symbols, *((name, "i64") for name in rest)]
+
+
+def emit_kernel(
+    t: Text, program: ops.Program, kernel: ops.Function, faults: Faults, *, external: bool
+) -> None:
+    """The function that runs blocks of a kernel; `external`: other modules call it."""
+    given = {name: t.known(t.name(name), type_) for name, type_ in parameters(program, kernel)}
+    header = ", ".join(f"{name}: {t.types[name]}" for name in given.values())
+    attributes = "" if external else f" attributes {{{INTERNAL}}}"
+    where = CpuKernel(kernel, given["values"])
+    f = FunctionText(t, where, faults=faults)
+    f.symbols = {s: given[f"symbol{i}"] for i, s in enumerate(program.symbols)}
+    for axis in AXES:
+        f.coordinates["grid_dim", axis] = given[f"grid.{axis}"]
+        f.coordinates["block_dim", axis] = given[f"block.{axis}"]
+    with_body(f, f"func.func {function_name(kernel)}({header}) -> i32{attributes}", partial(
+        _body, f, where, given
+    ))
+
+
+def with_body(f: FunctionText, header: str, body: Callable[[], None]) -> None:
+    """A function that returns a status: 0 behind its body."""
+    t = f.t
+    before, t.lines, t.prologue = t.lines, [], []
+    exit_ = t.label("exit")
+    f.exits.append(exit_)
+    with t.indented():
+        body()
+        t.line(f"return {t.integer(0, 'i32')} : i32")
+        if exit_ in f.left:
+            status = t.known(t.name("status"), "i32")
+            t.block(exit_, f"({status}: i32)")
+            t.line(f"return {status} : i32")
+    t.lines = [*before, f"  {header} {{", *t.prologue, *t.lines, "  }"]
+
+
+def _body(f: FunctionText, where: CpuKernel, given: dict[str, str]) -> None:
+    kernel = where.kernel
+    for number, param in enumerate(kernel.params):
+        f.receive(param, given[f"parameter{number}"])
+    blocks = given["first"], given["last"]
+    if cooperates(kernel):
+        smem = given["smem"] if has_dynamic(kernel) else f.t.const_i64(0)
+        cooperative.emit(f, where, smem, blocks)
+        return
+    fails = kernel_fails(kernel)
+
+    def block(number: str) -> None:
+        locate(f, number)
+        threads(f, lambda: f.region(kernel.body), fails=fails)
+
+    control.counted(f, *blocks, block, fails=fails, hint="block")
+
+
+def locate(f: FunctionText, number: str) -> None:
+    """The coordinates of a block by its number."""
+    t, width, height = f.t, f.coordinates["grid_dim", 0], f.coordinates["grid_dim", 1]
+    rows = t.arith("divui", number, width)
+    places = (t.arith("remui", number, width), t.arith("remui", rows, height))
+    for axis, place in enumerate((*places, t.arith("divui", rows, height))):
+        f.coordinates["block_idx", axis] = place
+
+
+def threads(f: FunctionText, body: Callable[[], None], *, fails: bool) -> None:
+    """Loops over the threads of a block, x innermost."""
+
+    def along(axes: tuple[int, ...]) -> None:
+        if not axes:
+            body()
+            return
+        axis, *rest = axes
+
+        def each(number: str) -> None:
+            f.coordinates["thread_idx", axis] = number
+            along(tuple(rest))
+
+        first, end = f.t.const_i64(0), f.coordinates["block_dim", axis]
+        hint = f"thread_{ops.AXES[axis]}"
+        control.counted(f, first, end, each, fails=fails, hint=hint)
+
+    along(_OUTER_FIRST)

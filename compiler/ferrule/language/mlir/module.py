@@ -1,0 +1,67 @@
+"""A program as the text of one MLIR module."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ferrule.compiler.artefacts import Fault
+from ferrule.language.codegen.functions import Faults
+from ferrule.language.ir import ops
+from ferrule.language.mlir.host import emit_host, is_plain
+from ferrule.language.mlir.kernels import emit_kernel, symbol
+from ferrule.language.mlir.text import Text
+
+
+@dataclass(frozen=True, slots=True)
+class HostText:
+    """A program for the CPU as MLIR, and the faults whose numbers its functions return.
+
+    `whole`: the host function is there, not only the kernels.
+    """
+
+    text: str
+    faults: tuple[Fault, ...]
+    whole: bool
+
+
+def host_text(program: ops.Program) -> HostText:
+    """The module of a program for the CPU, whose work in the background was made at once.
+
+    Raises CodegenError for a kernel that MLIR cannot express on a CPU.
+    """
+    t, faults, whole = Text(), Faults(), is_plain(program)
+    for kernel in program.kernels:
+        emit_kernel(t, program, kernel, faults, external=False)
+    if whole:
+        emit_host(t, program, faults)
+    return HostText(t.module(), tuple(faults.known), whole)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelText:
+    """A kernel's function for the CPU as a module of its own."""
+
+    kernel: str
+    symbol: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTexts:
+    """The kernels of a program, and the faults whose numbers they return."""
+
+    kernels: tuple[KernelText, ...]
+    faults: tuple[Fault, ...]
+
+
+def kernel_texts(program: ops.Program) -> KernelTexts:
+    """The kernels of a program for the CPU, each callable from other modules.
+
+    Raises CodegenError for a kernel that MLIR cannot express on a CPU.
+    """
+    faults, found = Faults(), []
+    for kernel in program.kernels:
+        t = Text()
+        emit_kernel(t, program, kernel, faults, external=True)
+        found.append(KernelText(kernel.name, symbol(kernel), t.module()))
+    return KernelTexts(tuple(found), tuple(faults.known))

@@ -1,0 +1,116 @@
+"""The tiny language of the guide: on the CPU for real, on a GPU as far as its driver is asked."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cuda_device import FakeCuda, forged
+from embedded import EXAMPLE, Memory, tiny_dsl
+from exported import run_python
+from ptxas import assemble
+
+X = np.array([-2.5, -1, -0.0, 0, 0.1, 3, 1e38, np.inf, np.nan], np.float32)
+Y = np.array([1, 2, 3, -4, 5, 6, 1e38, np.inf, 1], np.float32)
+
+
+def axpy(alpha: float, x: Any, y: Any) -> Any:
+    """alpha * x + y."""
+    return alpha * x + y
+
+
+def swapped(x: Any, y: Any) -> Any:
+    return (1 - x) / (2.5 / y) - (0.1 + 3 * x)
+
+
+def larger(x: Any, limit: float) -> Any:
+    return x.maximum(limit).maximum(-1)
+
+
+def constant(x: Any) -> Any:
+    return 0.1
+
+
+def awkward(n: Any, out: float, i: Any) -> Any:
+    """Names that the code around the instructions uses too."""
+    return n * out + i
+
+
+def test_it_is_as_short_as_the_guide_says() -> None:
+    assert len(EXAMPLE.read_text(encoding="utf-8").splitlines()) < 150
+
+
+def test_elements_are_those_of_numpy() -> None:
+    two, half = np.float32(2), np.float32(0.5)
+    with np.errstate(all="ignore"):
+        expected = (
+            (axpy, (2.0, X, Y), two * X + Y),
+            (swapped, (X, Y), swapped(X, Y)),
+            (larger, (X, 0.5), np.fmax(np.fmax(X, half), -1)),
+            (constant, (X,), np.full(X.shape, 0.1, np.float32)),
+            (awkward, (X, 0.5, Y), X * half + Y),
+        )
+    for function, given, wanted in expected:
+        found = np.from_dlpack(tiny_dsl().build(function)(*given))
+        np.testing.assert_array_equal(found, wanted, function.__name__)
+
+
+def test_a_function_says_what_it_takes_and_refuses_the_rest() -> None:
+    function = tiny_dsl().build(axpy)
+    assert function.__doc__ is not None and "alpha * x + y." in function.__doc__
+    assert str(function.signature).endswith("y: Tensor([n0], float32)) -> Tensor([n0], float32)")
+    assert np.from_dlpack(function(1, X[:0], Y[:0])).shape == (0,)
+    with pytest.raises(ValueError, match=r"Mismatched y\.shape\[0\] on argument #2"):
+        function(1, X, Y[1:])
+    with pytest.raises(TypeError, match=r"argument #1 .*expected dtype=float32"):
+        function(1, X.astype(np.float64), Y)
+
+
+def test_a_gpu_is_asked_for_the_launch(fake_cuda: FakeCuda, memory: Memory) -> None:
+    function = tiny_dsl().build(axpy, "cuda")
+    x, y = (forged(np.zeros(1000, np.float32)) for _ in range(2))
+    result = function(2.5, x, y)
+    (launch,) = fake_cuda.launches()
+    assert (launch.grid, launch.block, launch.smem) == ((4, 1, 1), (256, 1, 1), 0)
+    out, n, alpha, *given = launch.parameters
+    assert (n, alpha) == (struct.pack("<q", 1000), struct.pack("<f", 2.5))
+    assert given == [struct.pack("<Q", each.data_ptr()) for each in (x, y)]
+    assert out == struct.pack("<Q", result.data_ptr())
+    assert (result.shape, str(result.device), memory.asked) == ((1000,), "cuda:0", [4000])
+    del result
+    assert not memory.live
+
+
+@pytest.mark.needs_ptxas
+def test_ptxas_takes_its_kernels(tmp_path: Path) -> None:
+    for function in (axpy, swapped, larger, constant, awkward):
+        assemble(tiny_dsl().build(function, "cuda").inspect_ptx(), "sm_80", tmp_path)
+
+
+WITHOUT_FERRULE = """
+import sys
+sys.modules["ferrule"] = None
+import numpy, tvm_ffi
+function = tvm_ffi.load_module(sys.argv[1]).axpy
+x = numpy.arange(3, dtype="float32")
+try:
+    print(numpy.from_dlpack(function(2.0, x, x)).tolist())
+    function(2.0, x, x[1:])
+except ValueError as error:
+    print(error)
+"""
+
+
+def test_a_library_of_it_runs_without_ferrule(tmp_path: Path) -> None:
+    tiny_dsl().build(axpy).export_to_c(tmp_path / "axpy.so")
+    found, error = run_python(WITHOUT_FERRULE, tmp_path / "axpy.so").splitlines()
+    assert found == "[0.0, 3.0, 6.0]"
+    assert error.startswith("Mismatched y.shape[0] on argument #2 when calling: `axpy(")
+
+
+def test_it_runs_as_a_program() -> None:
+    said = run_python("import runpy; runpy.run_path(sys.argv[1], run_name='__main__')", EXAMPLE)
+    assert said.startswith("axpy(alpha: float32, x: Tensor([n0], float32)")
