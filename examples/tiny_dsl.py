@@ -144,5 +144,6 @@ def axpy(alpha: float, x: Value, y: Value) -> Value:
 
 
 if __name__ == "__main__":
-    print(build(axpy).signature)
-    print(build(axpy)(2, np.arange(4, dtype="f4"), -np.ones(4, "f4")))
+    compiled, ones = build(axpy), np.ones(4, "f4")
+    print(compiled.signature)
+    print(np.from_dlpack(compiled(2, np.arange(4, dtype="f4"), -ones)))

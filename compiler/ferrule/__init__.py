@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 __path__ = pkgutil.extend_path(__path__, __name__)
 
 if TYPE_CHECKING:
+    from ferrule import frontends as frontends
     from ferrule import runtime as runtime
     from ferrule import specs as specs
     from ferrule.compiler.artefacts import DeviceCode as DeviceCode
@@ -203,6 +204,7 @@ _VIEWS = "domain_offset elem_less make_tensor recast_ptr recast_tensor"
 _ATTRIBUTES = {
     "__version__": ("ferrule.specs._version", "__version__"),
     "CompileError": ("ferrule.compiler.errors", "CompileError"),
+    "DeviceCode": ("ferrule.compiler.artefacts", "DeviceCode"),
     "Options": ("ferrule.compiler.options", "Options"),
     "CudaError": ("ferrule.runtime", "CudaError"),
     "DivergenceError": ("ferrule.runtime", "DivergenceError"),
@@ -223,7 +225,6 @@ _ATTRIBUTES = {
     **{name: ("ferrule.language.calls", name) for name in _CALLS.split()},
     **{name: ("ferrule.language.containers", name) for name in _CONTAINERS.split()},
     **{name: ("ferrule.language.views", name) for name in _VIEWS.split()},
-    "DeviceCode": ("ferrule.compiler.artefacts", "DeviceCode"),
     "compile": ("ferrule.language.compilation", "compile"),
     "jit": ("ferrule.language.decorators", "jit"),
     "kernel": ("ferrule.language.decorators", "kernel"),
@@ -232,6 +233,7 @@ _ATTRIBUTES = {
 }
 _MODULES = {
     "arch": "ferrule.language.arch",
+    "frontends": "ferrule.frontends",
     "math": "ferrule.language.maths",
     "runtime": "ferrule.runtime",
     "specs": "ferrule.specs",

@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Final
 
 from llvmlite import ir
 
-from ferrule.compiler import targets
 from ferrule.compiler.allocation import KEEP, LET_GO
 from ferrule.compiler.artefacts import Body, Location, joined_code
+from ferrule.compiler.binding import load
 from ferrule.compiler.conventions.arguments import TYPES
 from ferrule.compiler.conventions.base import Call, CallingConvention, check_convention
-from ferrule.compiler.errors import CompileError
 from ferrule.compiler.exports import export_target
 from ferrule.compiler.options import Options, parse_options
 from ferrule.compiler.origin import CompiledOrigin, host_module
@@ -108,32 +107,7 @@ def compiled(
     )
 
 
-def load(origin: CompiledOrigin) -> Function:
-    """The function of what was compiled, with code for this machine's CPU."""
-    from ferrule.runtime import Engine, make_function
-    from ferrule.runtime.errors import LinkError
-    from ferrule.runtime.links import resolve
-
-    signature, host = origin.module.signature, targets.host()
-    try:
-        found = resolve(origin.module.body.links, origin.sources)
-    except LinkError as error:
-        raise CompileError(f"{signature.name}: {error}") from None
-    code = origin.emit(signature.name, host.cpu, host.triple)
-    engine = Engine.load(code, found.addresses, owners=found.owners)
-    return make_function(
-        engine.address(f"__tvm_ffi_{signature.name}"),
-        signature,
-        origin,
-        owner=engine,
-        doc=origin.doc,
-        traits=origin.traits,
-    )
-
-
-def _check(
-    signature: Signature, convention: CallingConvention, results: Sequence[Tensor]
-) -> None:
+def _check(signature: Signature, convention: CallingConvention, results: Sequence[Tensor]) -> None:
     if not isinstance(signature, Signature):
         raise TypeError(f"build: expected a specs.Signature, but got {signature!r}")
     check_convention(convention, f"{signature.name}: what it calls")
@@ -173,8 +147,12 @@ def _traits(
     return CallTraits(
         releases_gil=True if options.release_gil == "auto" else options.release_gil,
         uses_stream=launches or streams,
-        allocates=bool(results) or allocates(convention),
+        allocates=bool(results) or _gives_tensors(convention) or allocates(convention),
     )
+
+
+def _gives_tensors(convention: CallingConvention) -> bool:
+    return any(isinstance(result, Tensor) for result in convention.results())
 
 
 def allocates(convention: CallingConvention) -> bool:
@@ -268,6 +246,15 @@ class _Building:
                 e.store(leaf, e.index(results, I64, slot))
                 slot += 1
 
+    def _made(self) -> list[int]:
+        """The slots of the results that are tensors, which the body made."""
+        slots, position = [], 0
+        for result in (*self.results, *self.convention.results()):
+            if isinstance(result, Tensor):
+                slots.append(position)
+            position += len(result_leaves(result))
+        return slots
+
     def _outer(
         self, e: Emitter, inner: ir.Function, arguments: Sequence[ir.Value], owned: int
     ) -> None:
@@ -275,9 +262,10 @@ class _Building:
         for position in range(owned):
             e.store(e.null(), e.index(table, PTR, position))
         status = e.call(inner, [table, *arguments], "status")
-        if self.results:
+        slots = self._made()
+        if slots:
             with e.if_then(e.icmp("eq", status, ir.Constant(I32, 0)), likely=True):
-                for slot in range(len(self.results)):
+                for slot in slots:
                     e.call(e.symbol(KEEP, _SLOTS), [arguments[1], e.const_i64(slot)])
         if owned:
             e.call(e.symbol(LET_GO, _SLOTS), [table, e.const_i64(owned)])

@@ -94,9 +94,7 @@ def embed(data: bytes, what: str) -> Embedded:
         header = read_object(data)
         return _Reader(data, header.machine, what).embedded(header.undefined)
     except ObjectFileError as error:
-        raise CompileError(
-            Diagnostic(f"{what} cannot be embedded: {error}", hint=_HINT)
-        ) from None
+        raise CompileError(Diagnostic(f"{what} cannot be embedded: {error}", hint=_HINT)) from None
 
 
 _HINT: Final = (
@@ -269,7 +267,9 @@ def _directive(at: elf.Section) -> str:
         return '.section .bss,"aw",@nobits'
     # A place in a constant that a linker fills in makes it one of these: they become constant
     # when they are filled in.
-    return '.section .data,"aw",@progbits' if at.flags & _WRITE else '.section .rodata,"a",@progbits'
+    return (
+        '.section .data,"aw",@progbits' if at.flags & _WRITE else '.section .rodata,"a",@progbits'
+    )
 
 
 def _ascii(data: bytes) -> Iterator[str]:

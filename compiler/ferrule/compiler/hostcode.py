@@ -180,8 +180,9 @@ class HostCode:
 def _address(given: object, owner: object) -> Address:
     if isinstance(given, int) and not isinstance(given, bool):
         value, keep = given, owner
-    elif isinstance(given, ctypes._CFuncPtr):
-        value, keep = ctypes.cast(given, ctypes.c_void_p).value or 0, (given, owner)
+    elif callable(given) and hasattr(given, "restype"):
+        pointer: Any = given
+        value, keep = ctypes.cast(pointer, ctypes.c_void_p).value or 0, (given, owner)
     elif isinstance(found := getattr(given, "address", None), int):
         value, keep = found, (given, owner)
     else:
@@ -225,9 +226,7 @@ def _tried(data: bytes, what: str, prefix: str) -> dict[str, Any]:
     except ValueError:
         words = done.stderr.strip() or f"the compiler ended with status {done.returncode}"
         raise CompileError(
-            Diagnostic(
-                f"{what} cannot be compiled by LLVM {_llvm_version()}: {_shortened(words)}"
-            )
+            Diagnostic(f"{what} cannot be compiled by LLVM {_llvm_version()}: {_shortened(words)}")
         ) from None
     if "error" in said:
         raise CompileError(

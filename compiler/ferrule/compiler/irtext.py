@@ -122,7 +122,8 @@ def _plain(text: str) -> str:
 
 def _split(text: str) -> list[str]:
     """The result and the parameters of a function type, without spaces."""
-    depth, items, current = 0, [], ""
+    items: list[str] = []
+    depth, current = 0, ""
     for letter in text:
         if letter in "([{<":
             depth += 1

@@ -184,6 +184,8 @@ class CompiledOrigin:
         """The kernel IR; the LLVM modules as they are kept; the assembly for this machine."""
         match stage:
             case "ir":
+                if not self._ir:
+                    raise StageError("ir", ("llvm", "asm"), "its code came from elsewhere")
                 return self._ir
             case "llvm":
                 return f"{self._module.wrapper}\n{self._module.body.text}"

@@ -35,6 +35,14 @@ from ferrule.language.mbarriers import (
     mbarrier_wait,
 )
 from ferrule.language.tensor_cores import ldmatrix, mma
+from ferrule.language.tensor_maps import (
+    cp_async_bulk_commit_group,
+    cp_async_bulk_tensor,
+    cp_async_bulk_wait_group,
+    make_tensor_map,
+    prefetch_tensor,
+    prefetch_tensor_map,
+)
 from ferrule.language.threads import (
     FULL_MASK,
     WARP_SIZE,
@@ -110,6 +118,9 @@ __all__ = [
     "cluster_wait",
     "cp_async",
     "cp_async_bulk",
+    "cp_async_bulk_commit_group",
+    "cp_async_bulk_tensor",
+    "cp_async_bulk_wait_group",
     "cp_async_commit_group",
     "cp_async_wait_group",
     "elect_one",
@@ -124,6 +135,7 @@ __all__ = [
     "griddepcontrol_wait",
     "lane_idx",
     "ldmatrix",
+    "make_tensor_map",
     "make_warp_uniform",
     "match_all_sync",
     "match_any_sync",
@@ -134,6 +146,8 @@ __all__ = [
     "mbarrier_init_fence",
     "mbarrier_wait",
     "mma",
+    "prefetch_tensor",
+    "prefetch_tensor_map",
     "setmaxregister_decrease",
     "setmaxregister_increase",
     "shuffle_sync",

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from ferrule.compiler.origin import CompiledOrigin
     from ferrule.language.ir.ops import Op, Program
     from ferrule.runtime import Function
-    from ferrule.runtime.links import Resolved
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,37 +227,9 @@ def _lowered(program: Program, options: Options, origins: dict[Op, object] | Non
 
 def build(job: Job) -> Function:
     """Lowers, wraps, assembles and loads one function."""
+    from ferrule.compiler.binding import load
+
     return load(compiled(job))
-
-
-def load(origin: CompiledOrigin) -> Function:
-    """The function of what was compiled, with code for this machine's CPU."""
-    from ferrule.compiler import targets
-    from ferrule.runtime import Engine, make_function
-
-    signature, host = origin.module.signature, targets.host()
-    found = _resolved(origin)
-    code = origin.emit(signature.name, host.cpu, host.triple)
-    engine = Engine.load(code, found.addresses, owners=found.owners)
-    return make_function(
-        engine.address(f"__tvm_ffi_{signature.name}"),
-        signature,
-        origin,
-        owner=engine,
-        doc=origin.doc,
-        traits=origin.traits,
-    )
-
-
-def _resolved(origin: CompiledOrigin) -> Resolved:
-    """Where the functions of other objects are that a function calls."""
-    from ferrule.runtime.errors import LinkError
-    from ferrule.runtime.links import resolve
-
-    try:
-        return resolve(origin.module.body.links, origin.sources)
-    except LinkError as error:
-        raise CompileError(f"{origin.module.signature.name}: {error}") from None
 
 
 def compiled(job: Job) -> CompiledOrigin:

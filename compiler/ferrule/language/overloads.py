@@ -63,9 +63,9 @@ def joined(name: str, origins: Sequence[CompiledOrigin], *, shown: str | None = 
 
     Raises CompileError where they cannot be one.
     """
+    from ferrule.compiler.binding import load
     from ferrule.compiler.origin import CompiledOrigin
     from ferrule.compiler.overloading import overload_module
-    from ferrule.language.compilation import load
     from ferrule.specs.overloads import Overloads
 
     modules = [each for o in origins for each in o.module.candidates or (o.module,)]

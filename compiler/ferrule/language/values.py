@@ -91,6 +91,15 @@ class PointerView(_Opaque):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class TensorMapView(_Opaque):
+    """What copies of boxes know of a tensor; in a kernel, of its parameter `value`."""
+
+    value: ops.Value
+    name: str
+    boxes: ops.Boxes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Whole(_Opaque):
     """A whole-tensor expression such as `a[:] + b[:]`: what it is at each coordinate.
 
@@ -198,6 +207,7 @@ RunTime = (
     Number
     | TensorView
     | PointerView
+    | TensorMapView
     | Whole
     | Vector
     | KernelCall
@@ -210,6 +220,7 @@ RUN_TIME: Final = (
     Number,
     TensorView,
     PointerView,
+    TensorMapView,
     Whole,
     Vector,
     KernelCall,

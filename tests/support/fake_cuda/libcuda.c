@@ -102,7 +102,8 @@ CUresult cuDeviceGet(CUdevice *device, int ordinal)
 CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
 {
     const struct { int attribute, value; } known[] = {
-        {1, 1024}, {8, 49152}, {10, 32}, {16, 132}, {97, most_shared},
+        {1, 1024}, {8, 49152}, {10, 32}, {12, 65536}, {13, 1980000}, {16, 132}, {36, 2619000},
+        {37, 5120}, {81, most_shared + 1024}, {97, most_shared},
         {75, is_device(device) ? capabilities[device] / 10 : 0},
         {76, is_device(device) ? capabilities[device] % 10 : 0},
     };

@@ -73,3 +73,16 @@ CUresult cuPointerGetAttribute(uint64_t *value, int attribute, uint64_t address)
         *value = address;
     return end(result);
 }
+
+CUresult cuCtxGetLimit(unsigned long *value, int limit)
+{
+    CUresult result = begin(__func__, 1, NUMBER(limit));
+    if (!result)
+        *value = 0;
+    return end(result);
+}
+
+CUresult cuCtxSetLimit(int limit, unsigned long value)
+{
+    return end(begin(__func__, 2, NUMBER(limit), NUMBER(value)));
+}

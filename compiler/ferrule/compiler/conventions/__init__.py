@@ -6,25 +6,46 @@ touches no other file.
 
 from __future__ import annotations
 
-from ferrule.compiler.conventions.arguments import NULL, Argument, Struct, TensorStruct, cast
+from ferrule.compiler.conventions.arguments import (
+    NULL,
+    Argument,
+    Struct,
+    TensorStruct,
+    TensorStructs,
+    cast,
+)
 from ferrule.compiler.conventions.base import Call, CallingConvention
 from ferrule.compiler.conventions.cuda import CudaLaunch
+from ferrule.compiler.conventions.dltensors import DLTensors
 from ferrule.compiler.conventions.flat import FlatCall, Narrow
+from ferrule.compiler.conventions.functions import CFunction, Reference, ReturnCode
+from ferrule.compiler.conventions.memref import Memref, Unranked
+from ferrule.compiler.conventions.safecalls import SafeCall
 from ferrule.compiler.conventions.sequences import FirstOf, Sequence
 from ferrule.compiler.conventions.tensormaps import TensorMap
+from ferrule.compiler.hostcode import HostCode
 
 __all__ = [
     "NULL",
     "Argument",
+    "CFunction",
     "Call",
     "CallingConvention",
     "CudaLaunch",
+    "DLTensors",
     "FirstOf",
     "FlatCall",
+    "HostCode",
+    "Memref",
     "Narrow",
+    "Reference",
+    "ReturnCode",
+    "SafeCall",
     "Sequence",
     "Struct",
     "TensorMap",
     "TensorStruct",
+    "TensorStructs",
+    "Unranked",
     "cast",
 ]

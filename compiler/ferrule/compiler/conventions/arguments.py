@@ -180,6 +180,18 @@ class TensorStruct(Struct):
         Struct.__init__(self, [tensor.data, Struct(inner)] if inner else [tensor.data])
 
 
+class TensorStructs(tuple[TensorStruct, ...]):
+    """A `TensorStruct` for each of some tensors, in their order.
+
+    CudaLaunch(code, "kernel", [*TensorStructs(sig["a"], sig["b"]), n], …)
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, *tensors: Tensor) -> TensorStructs:
+        return super().__new__(cls, map(TensorStruct, tensors))
+
+
 def check_argument(argument: object, what: str) -> None:
     """Raises TypeError for what no convention can hand over; `what` names it there."""
     kinds = (Data, Cast, Null, *_PARAMS)

@@ -23,7 +23,18 @@ from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.links import Link
 from ferrule.runtime.llvm.emitter import LIKELY, UNLIKELY, Emitter
 from ferrule.runtime.llvm.layouts import DLTENSOR, I8, I32, I64, PTR, TENSOR_OBJECT
-from ferrule.specs import Condition, Data, Dim, Param, Signature, Sym, Tensor, ValueOf, symbols_of
+from ferrule.specs import (
+    Condition,
+    Data,
+    Dim,
+    Param,
+    Signature,
+    Sym,
+    Tensor,
+    ValueOf,
+    compact_strides,
+    symbols_of,
+)
 from ferrule.specs.conditions import Aligned, Comparison, Junction, Negation, Present
 from ferrule.specs.params import Scalar
 
@@ -318,6 +329,11 @@ class Call:
     def allocate(self, tensor: Tensor) -> ir.Value:
         """Make a tensor, which the body owns from here on; its address is known then."""
         e, name = self.emitter, tensor.name
+        if tensor.strides != compact_strides(tensor.shape, range(len(tensor.shape))[::-1]):
+            raise ValueError(
+                f"{name}: a tensor that a call makes is compact and row-major, so it has no "
+                f"strides of its own"
+            )
         for axis, dim in enumerate(tensor.shape):
             size = self.size(dim, f"shape[{axis}] of {name}")
             fault = Fault(

@@ -53,6 +53,7 @@ class HostArgument(Protocol):
 
 
 CArgument: TypeAlias = "Argument | HostArgument"
+Returns: TypeAlias = "ReturnCode | DType | str | None"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +151,8 @@ class CFunction:
     uint16_t, except to LLVM IR, which may take `half`.
 
     `returns` is None for a function whose result nobody wants, "status" for one that returns an
-    int, 0 where all went well (any other is a RuntimeError of the call), a `ReturnCode`, a dtype, or
-    "pointer": then the function gives the value back.  Made only where `when` holds.
+    int, 0 where all went well (any other is a RuntimeError of the call), or a `ReturnCode`.  With a
+    dtype or "pointer" the call gives the value back.  Made only where `when` holds.
 
     Raises TypeError for arguments of other kinds and a struct by value; ValueError for what is no
     name of a C function, and for a value given back only sometimes.  When it is built, CompileError
@@ -169,12 +170,12 @@ class CFunction:
         function: object,
         arguments: collections.abc.Sequence[CArgument] = (),
         *,
-        returns: ReturnCode | DType | str | None = None,
+        returns: Returns = None,
         code: HostCode | None = None,
         when: Condition | None = None,
     ) -> None:
         put = object.__setattr__
-        name, found = _function(function, code)
+        name, found = chosen_function(function, code)
         put(self, "function", name)
         put(self, "code", found)
         put(self, "arguments", tuple(arguments))
@@ -231,7 +232,7 @@ class CFunction:
             for position, (each, signed) in enumerate(pairs)
             if isinstance(each, ir.IntType) and each.width < 32
         }
-        callee = _callee(call, self.code.symbol(self.function), kind)
+        callee = declared(call, self.code.symbol(self.function), kind)
         value = call.emitter.builder.call(callee, given, arg_attrs=extended)
         return _received(call, value, returned, self.returns)
 
@@ -276,7 +277,8 @@ _UNWANTED: Final = {**TYPES, **_IR_TYPES, "void": VOID}
 """Types of results that may be left alone."""
 
 
-def _function(function: object, code: HostCode | None) -> tuple[str, HostCode]:
+def chosen_function(function: object, code: HostCode | None) -> tuple[str, HostCode]:
+    """The name of a function and the code that has it, as `CFunction` documents them."""
     if code is not None and not isinstance(code, HostCode):
         raise TypeError(
             f"CFunction: expected code=HostCode.from_object(…), from_llvm(…) or from_library(…), "
@@ -294,7 +296,7 @@ def _function(function: object, code: HostCode | None) -> tuple[str, HostCode]:
     return f"the function at {found.symbol('').removeprefix('ferrule_address_')}", found
 
 
-def _returns(given: ReturnCode | DType | str | None) -> ReturnCode | DType | str | None:
+def _returns(given: Returns) -> Returns:
     if given is None or isinstance(given, ReturnCode) or given == "pointer":
         return given
     if given == "status":
@@ -337,7 +339,7 @@ def _are_signed(argument: CArgument) -> list[bool]:
     return [False] * len(_types(argument))
 
 
-def _return_type(returns: ReturnCode | DType | str | None) -> ir.Type:
+def _return_type(returns: Returns) -> ir.Type:
     match returns:
         case None:
             return VOID
@@ -362,9 +364,7 @@ def _as_ir(call: Call, value: ir.Value, wanted: str) -> ir.Value:
     return value
 
 
-def _received(
-    call: Call, value: ir.Value, wanted: ir.Type, returns: ReturnCode | DType | str | None
-) -> ir.Value:
+def _received(call: Call, value: ir.Value, wanted: ir.Type, returns: Returns) -> ir.Value:
     """What a function returned as the leaf of a result; of a flag its lowest bit."""
     build = call.emitter.builder
     if value.type == _IR_TYPES["half"]:
@@ -383,7 +383,7 @@ def _wide(call: Call, value: ir.Value, dtype: DType) -> ir.Value:
     return build.sext(value, I64) if dtype.kind == "int" else build.zext(value, I64)
 
 
-def _callee(call: Call, symbol: str, kind: ir.FunctionType) -> ir.Value:
+def declared(call: Call, symbol: str, kind: ir.FunctionType) -> ir.Value:
     """The function of this name, whatever type it was declared with."""
     known = call.emitter.module.globals.get(symbol)
     if known is None:

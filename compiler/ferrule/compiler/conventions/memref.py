@@ -11,7 +11,7 @@ argument of its own, or, lowered with bare pointers, the address of the data alo
 from __future__ import annotations
 
 import collections.abc
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from llvmlite import ir
@@ -19,16 +19,11 @@ from llvmlite import ir
 from ferrule.compiler.artefacts import DeviceCode
 from ferrule.compiler.conventions.arguments import Cast
 from ferrule.compiler.conventions.base import Call
-from ferrule.compiler.conventions.functions import (
-    CArgument,
-    CFunction,
-    ReturnCode,
-    Returns,
-)
-from ferrule.compiler.conventions.owned import Owned
+from ferrule.compiler.conventions.functions import CArgument, CFunction, ReturnCode, Returns
+from ferrule.compiler.conventions.memref_results import Results
 from ferrule.compiler.hostcode import HostCode
-from ferrule.runtime.llvm.layouts import I8, I64, PTR
-from ferrule.specs import Condition, DType, Int64, Param, Scalar, Tensor, as_dtype
+from ferrule.runtime.llvm.layouts import I64, PTR
+from ferrule.specs import Compound, Condition, DType, Int64, Param, Scalar, Sym, Tensor, as_dtype
 from ferrule.specs import params as kinds
 from ferrule.specs.expr import is_dim
 from ferrule.specs.params.numbers import check_scalar_dtype
@@ -95,6 +90,21 @@ def _stored(call: Call, members: collections.abc.Sequence[ir.Value]) -> ir.Value
     return place
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """An address that is known while the call is written."""
+
+    address: ir.Value
+
+    def types(self) -> list[ir.Type]:
+        """See `HostArgument`."""
+        return [PTR]
+
+    def values(self, call: Call, what: str) -> list[ir.Value]:
+        """See `HostArgument`."""
+        return [self.address]
+
+
 @dataclass(frozen=True, slots=True, init=False)
 class Memref:
     """Calls a function of MLIR's lowering.
@@ -115,9 +125,10 @@ class Memref:
     `CFunction`.
     """
 
-    call: CFunction
+    function: CFunction
     interface: Interface
-    results_: tuple[DType | Tensor, ...] = field()
+    given: tuple[DType | Tensor, ...]
+    tensors: tuple[Tensor, ...]
 
     def __init__(
         self,
@@ -136,22 +147,23 @@ class Memref:
             )
         if not isinstance(function, str):
             raise TypeError(f"Memref: expected the name of a function, but got {function!r}")
-        given = [_argument(each, interface, f"{function}: argument #{i}") for i, each in
-                 enumerate(arguments)]
         name = f"{_C_PREFIX}{function}" if interface == "c" else function
-        scalar, several = _results(function, interface, returns)
+        values = [
+            _argument(argument, interface, f"argument #{position} of {name}")
+            for position, argument in enumerate(arguments)
+        ]
+        single, several = _returned(name, interface, returns)
+        if several and when is not None:
+            raise ValueError(f"{name}: a call that depends on a condition can give nothing back")
+        put(self, "function", CFunction(name, values, returns=single, code=code, when=when))
         put(self, "interface", interface)
-        put(self, "results_", several)
-        if several:
-            given.insert(0, Owned(several, tuple(_tensors(arguments))))
-            if when is not None:
-                raise ValueError(f"{function}: a call that depends on a condition can give nothing back")
-        put(self, "call", CFunction(name, given, returns=scalar, code=code, when=when))
+        put(self, "given", several)
+        put(self, "tensors", tuple(_tensors(arguments)))
 
     @property
     def when(self) -> Condition | None:
         """See `CallingConvention`."""
-        return self.call.when
+        return self.function.when
 
     def codes(self) -> tuple[DeviceCode, ...]:
         """See `CallingConvention`."""
@@ -159,20 +171,22 @@ class Memref:
 
     def results(self) -> tuple[Param, ...]:
         """See `CallingConvention`."""
-        if not self.results_:
-            return self.call.results()
+        if not self.given:
+            return self.function.results()
         return tuple(
-            each if isinstance(each, Tensor) else Scalar("result", each) for each in self.results_
+            each if isinstance(each, Tensor) else Scalar("result", each) for each in self.given
         )
 
     def emit(self, call: Call) -> None:
         """See `CallingConvention`."""
-        if not self.results_:
-            self.call.emit(call)
+        if not self.given:
+            self.function.emit(call)
             return
-        owned = self.call.arguments[0]
-        assert isinstance(owned, Owned)
-        ...
+        layout = Results(self.function.function, self.given)
+        place = layout.room(call)
+        arguments = [_Place(place), *self.function.arguments]
+        CFunction(self.function.function, arguments, code=self.function.code).value(call)
+        layout.give(call, place, [call.address(tensor.data) for tensor in self.tensors])
 
 
 def _argument(argument: CArgument, interface: Interface, what: str) -> CArgument:
@@ -185,7 +199,7 @@ def _argument(argument: CArgument, interface: Interface, what: str) -> CArgument
             return Unranked(tensor, interface)
         case kinds.Optional(item=Tensor()):
             raise TypeError(f"{what}: a memref is always there, so its tensor cannot be optional")
-        case _ if is_dim(argument):
+        case int() | Sym() | Compound() if is_dim(argument):
             return Cast(argument, Int64)
     return argument
 
@@ -199,3 +213,22 @@ def _tensors(arguments: collections.abc.Sequence[CArgument]) -> collections.abc.
                 yield tensor
 
 
+def _returned(
+    name: str, interface: Interface, returns: Returns | collections.abc.Sequence[object]
+) -> tuple[Returns, tuple[DType | Tensor, ...]]:
+    """What the C function returns by value, else what it leaves in a struct of results."""
+    if returns is None or isinstance(returns, (str, DType, ReturnCode)):
+        return returns, ()
+    listed = [returns] if isinstance(returns, Tensor) else list(returns)
+    results = tuple(
+        each if isinstance(each, Tensor) else check_scalar_dtype(as_dtype(each))  # type: ignore[arg-type]
+        for each in listed
+    )
+    if len(results) == 1 and isinstance(results[0], DType):
+        return results[0], ()
+    if results and interface != "c":
+        raise ValueError(
+            f"{name}: memrefs and several results come back through interface='c' alone: give the "
+            f"function the attribute llvm.emit_c_interface"
+        )
+    return None, results

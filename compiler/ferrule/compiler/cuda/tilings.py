@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from math import prod
 from types import MappingProxyType
 from typing import Final, TypeVar
 
@@ -174,6 +175,13 @@ class Tiling:
     def steps(self) -> tuple[int, ...]:
         """The element strides of all dims."""
         return self.element_strides or (1,) * self.rank
+
+    @property
+    def bytes(self) -> int:
+        """What a copy brings: the size of a box in shared memory."""
+        first, *outer = zip(self.box, self.steps, strict=True)
+        counts = (-(-size // step) for size, step in outer)
+        return first[0] * prod(counts) * self.dtype.itemsize
 
     @property
     def alignment(self) -> int:

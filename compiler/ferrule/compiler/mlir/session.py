@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.mlir.bindings import Bindings
+from ferrule.compiler.mlir.floats import readable
 from ferrule.compiler.mlir.said import Said, Step, failure
 
 Report = Callable[[Said | Step], None]
@@ -34,12 +35,16 @@ class Session:
         """The module `ir` of the bindings."""
         return self._bindings.ir
 
-    def parse(self, text: str, name: str = "the module") -> Any:
-        """The module of a text, verified.  Raises CompileError with MLIR's lines and the place."""
-        # Upstream reads up to the first NUL and takes the rest for a comment.
-        if "\0" in text:
-            raise CompileError(f"MLIR cannot read {name}: it has a NUL at {text.index(chr(0))}")
-        with self._doing(Step(f"read {name}", text)):
+    def parse(self, text: str | bytes, name: str = "the module") -> Any:
+        """The module of a text or of bytecode, verified.
+
+        Raises CompileError with MLIR's lines and the place.
+        """
+        source = "" if isinstance(text, bytes) else text
+        # Upstream reads a text up to the first NUL and takes the rest for a comment.
+        if "\0" in source:
+            raise CompileError(f"MLIR cannot read {name}: it has a NUL at {source.index(chr(0))}")
+        with self._doing(Step(f"read {name}", source)):
             return self.ir.Module.parse(text)
 
     def run(self, module: Any, pipeline: str) -> None:
@@ -55,7 +60,7 @@ class Session:
     def translate(self, module: Any) -> str:
         """The LLVM IR of a module of the dialects `llvm`, `nvvm` and their like."""
         with self._doing(Step("translate the module to LLVM IR", self._step.source)):
-            return str(self._bindings.llvm.translate_module_to_llvmir(module.operation))
+            return readable(str(self._bindings.llvm.translate_module_to_llvmir(module.operation)))
 
     def translate_gpu(self, module: Any) -> dict[str, str]:
         """The LLVM IR of each `gpu.module` in a module, by its name; `nvvm` and `llvm` inside.

@@ -50,19 +50,36 @@ class FloatConstant:
 Expression: TypeAlias = "int | FloatConstant | ArgumentValue | SizeOf | Operation"
 
 _EXACT: Final[dict[str, Operator]] = {
-    **{f"{dialect}.add{i}": "add" for dialect, i in (("arith", "i"), ("index", ""))},
-    **{f"{dialect}.sub{i}": "sub" for dialect, i in (("arith", "i"), ("index", ""))},
-    **{f"{dialect}.mul{i}": "mul" for dialect, i in (("arith", "i"), ("index", ""))},
-    **{"arith.ceildivsi": "ceildiv", "index.ceildivs": "ceildiv"},
-    **{"arith.floordivsi": "floordiv", "index.floordivs": "floordiv"},
-    **{"arith.minsi": "min", "index.mins": "min", "arith.maxsi": "max", "index.maxs": "max"},
+    "arith.addi": "add",
+    "arith.subi": "sub",
+    "arith.muli": "mul",
+    "arith.ceildivsi": "ceildiv",
+    "arith.floordivsi": "floordiv",
+    "arith.minsi": "min",
+    "arith.maxsi": "max",
+    "index.add": "add",
+    "index.sub": "sub",
+    "index.mul": "mul",
+    "index.ceildivs": "ceildiv",
+    "index.floordivs": "floordiv",
+    "index.mins": "min",
+    "index.maxs": "max",
 }
 _OF_POSITIVE: Final[dict[str, Operator]] = {
-    **{"arith.divsi": "floordiv", "index.divs": "floordiv"},
-    **{"arith.divui": "floordiv", "index.divu": "floordiv"},
-    **{"arith.remsi": "mod", "index.rems": "mod", "arith.remui": "mod", "index.remu": "mod"},
-    **{"arith.ceildivui": "ceildiv", "index.ceildivu": "ceildiv"},
-    **{"arith.minui": "min", "index.minu": "min", "arith.maxui": "max", "index.maxu": "max"},
+    "arith.divsi": "floordiv",
+    "arith.divui": "floordiv",
+    "arith.remsi": "mod",
+    "arith.remui": "mod",
+    "arith.ceildivui": "ceildiv",
+    "arith.minui": "min",
+    "arith.maxui": "max",
+    "index.divs": "floordiv",
+    "index.divu": "floordiv",
+    "index.rems": "mod",
+    "index.remu": "mod",
+    "index.ceildivu": "ceildiv",
+    "index.minu": "min",
+    "index.maxu": "max",
 }
 """The same as Python's where no operand is negative."""
 
@@ -172,10 +189,9 @@ def _affine_value(
     ir = session.ir
     if isinstance(found, ir.AffineConstantExpr):
         return int(found.value)
-    if isinstance(found, ir.AffineDimExpr):
-        return dims[found.position]
-    if isinstance(found, ir.AffineSymbolExpr):
-        return symbols[found.position]
+    if isinstance(found, (ir.AffineDimExpr, ir.AffineSymbolExpr)):
+        operands = dims if isinstance(found, ir.AffineDimExpr) else symbols
+        return operands[int(found.position)]
     operators: dict[Any, Operator] = {
         ir.AffineAddExpr: "add",
         ir.AffineMulExpr: "mul",

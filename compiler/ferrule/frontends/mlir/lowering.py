@@ -1,4 +1,4 @@
-"""In the process of MLIR: from the text of a module to LLVM IR, kernels and the launches of them."""
+"""In the process of MLIR: from a module to LLVM IR, kernels and the launches of them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, Final
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.mlir.session import Session
 from ferrule.frontends.mlir import pipelines
+from ferrule.frontends.mlir.kinds import Buffer, FunctionType
 from ferrule.frontends.mlir.launches import Launch, launches_of, rename_kernels
 from ferrule.frontends.mlir.reading import attribute, described, find_function, walk
-from ferrule.frontends.mlir.kinds import Buffer, FunctionType
 
 _C_INTERFACE: Final = "llvm.emit_c_interface"
 _LAUNCHES: Final = ("gpu.launch", "gpu.launch_func")
@@ -35,9 +35,10 @@ class Lowered:
     launches: tuple[Launch, ...] = ()
 
 
-def lower(session: Session, text: str, request: Request) -> Lowered:
+def lower(session: Session, source: str | bytes, request: Request) -> Lowered:
     """The function of a module that is asked for, lowered."""
-    module = session.parse(text)
+    module = session.parse(source)
+    text = source if isinstance(source, str) else ""
     function = find_function(module, request.function)
     on_gpu = any(each.name in _LAUNCHES for each in walk(function))
     kind = described(session, function, text, on_gpu=on_gpu)
@@ -57,9 +58,15 @@ def _on_gpu(session: Session, module: Any, kind: FunctionType, request: Request)
     for launch in launches:
         if launch.kernel not in names:
             there = ", ".join(f"@{module}::@{kernel}" for module, kernel in names) or "none"
-            raise CompileError(f"there is no kernel @{'::@'.join(launch.kernel)}; there are: {there}")
+            raise CompileError(
+                f"there is no kernel @{'::@'.join(launch.kernel)}; there are: {there}"
+            )
     named = tuple(replace(each, kernel=("", names[each.kernel])) for each in launches)
     return Lowered(kind, "", tuple(session.translate_gpu(module).values()), named)
+
+
+def _path(kernel: tuple[str, str]) -> str:
+    return "@" + "::@".join(kernel)
 
 
 def _mark(session: Session, function: Any, kind: FunctionType) -> None:
@@ -97,7 +104,7 @@ def _host_pipeline(module: Any, kind: FunctionType) -> str:
         for each in walk(module.operation)
         for value in (*each.results, *each.operands)
     )
-    groups = [pipelines.BUFFERIZE] if has_tensors else []
+    groups: list[tuple[str, ...]] = [pipelines.BUFFERIZE] if has_tensors else []
     gives = any(isinstance(each, Buffer) for each in kind.results)
     if (has_tensors or gives) and "memref.dealloc" not in names:
         groups.append(pipelines.DEALLOCATE)

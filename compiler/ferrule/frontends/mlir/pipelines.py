@@ -24,10 +24,14 @@ _TO_LOOPS: Final = (
     *("canonicalize", "convert-vector-to-scf", "lower-affine"),
 )
 
+_BF16: Final = "arith-emulate-unsupported-floats{source-types=bf16 target-type=f32}"
+"""A CPU converts them by code of MLIR's, for LLVM would call a function that is not everywhere."""
+
 TO_LLVM: Final = (
     *_TO_LOOPS,
     *("memref-expand", "expand-strided-metadata", "lower-affine", "convert-scf-to-cf"),
-    *("arith-expand", "convert-math-to-llvm", "convert-math-to-libm"),
+    *("math-extend-to-supported-types", _BF16),
+    *("arith-expand{include-bf16=true}", "convert-math-to-llvm", "convert-math-to-libm"),
     *("convert-complex-to-llvm", "convert-vector-to-llvm"),
     *("finalize-memref-to-llvm", "convert-ub-to-llvm", "convert-index-to-llvm"),
     *("convert-arith-to-llvm", "convert-cf-to-llvm", "convert-func-to-llvm", "canonicalize", "cse"),
@@ -35,9 +39,7 @@ TO_LLVM: Final = (
 )
 """linalg, affine, scf, vector, math, complex, memref, arith, cf and func to the dialect llvm."""
 
-OUTLINE: Final = (
-    *("canonicalize", "cse", "gpu-kernel-outlining", "canonicalize", "cse"),
-)
+OUTLINE: Final = (*("canonicalize", "cse", "gpu-kernel-outlining", "canonicalize", "cse"),)
 """Each `gpu.launch` to a function of a `gpu.module`, and its launch."""
 
 _INSIDE: Final = (

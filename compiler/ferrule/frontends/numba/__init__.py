@@ -110,3 +110,35 @@ def _result(params: Sequence[Param], name: str) -> Tensor:
             expected=f"an array of the function: {', '.join(each.name for each in tensors)}",
         )
     )
+
+
+def cfunc(
+    function: Any,
+    signature: Signature,
+    arguments: Sequence[Any] | None = None,
+    *,
+    linked: bool = True,
+    results: Sequence[Tensor] = (),
+    doc: str | None = None,
+    options: str | Options | None = None,
+) -> Function:
+    """The function of a signature that calls a C function of Numba, made with `@numba.cfunc`.
+
+    `arguments` are what it is handed, expressions of the signature as `conventions.CFunction`
+    takes them, converted to the types of its own; by default the parameters as they stand, of
+    tensors the address.  `linked`: its code becomes a part of the function, which can be exported,
+    and an exception that it raises is the error of the call.  Otherwise its address is called: that
+    needs Numba and Python, cannot be exported, and an exception is printed and lost.
+
+    Raises ImportError without Numba, TypeError for what is no C function of Numba, CompileError for
+    arguments that do not fit it.
+    """
+    numba = load("numba", "numba")
+    if not isinstance(function, numba.core.ccallback.CFunc):
+        raise TypeError(
+            f"fe.frontends.numba.cfunc: expected a function with @numba.cfunc, but got {function!r}"
+        )
+    from ferrule.frontends.numba.cfuncs import cfunc_call
+
+    convention = cfunc_call(function, signature, arguments, linked)
+    return build(signature, convention, results=results, doc=doc, options=options)

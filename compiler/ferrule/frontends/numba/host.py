@@ -20,25 +20,14 @@ from ferrule.compiler.conventions.functions import CFunction, ReturnCode
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.hostcode import HostCode
 from ferrule.compiler.wrapper.leaves import leaves_of
-from ferrule.frontends.numba.memory import MEMORY
+from ferrule.frontends.numba.linking import ENTRY, alone
 from ferrule.frontends.numba.types import dtype_of, flattened, numba_type
 from ferrule.runtime.llvm.layouts import I64, PTR
 from ferrule.specs import Condition, DType, Param
 from ferrule.specs.params import Scalar
 
-_ENTRY: Final = "called"
 _EXCEPTION: Final = re.compile(r"^@\.const\.pickledata\.(\w+) = .*? c\"(.*)\"$", re.M)
 _ESCAPE: Final = re.compile(rb"\\([0-9A-Fa-f]{2})")
-_OF_PYTHON: Final = ("NRT_", "Py", "_Py", "numba_")
-
-
-@dataclass(frozen=True, slots=True)
-class Compiled:
-    """LLVM IR with the function `called`, the errors it tells by number, and its result's dtype."""
-
-    text: str
-    errors: dict[int, tuple[str, str]]
-    result: DType | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +53,7 @@ class NumbaCall:
         e = call.emitter
         place = e.alloca(I64, name="result")
         arguments = [_At(place), *self.arguments]
-        CFunction(_ENTRY, arguments, returns=self.status, code=self.code).emit(call)
+        CFunction(ENTRY, arguments, returns=self.status, code=self.code).emit(call)
         for result in self.results():
             (leaf,) = leaves_of(result)
             call.give([e.load(place, TYPES[leaf])])
@@ -89,38 +78,51 @@ def host_call(function: Any, params: Sequence[Param]) -> NumbaCall:
     """The call of a function of Numba, compiled for parameters with these specs."""
     from numba import types
 
-    compiled = compile_for_cpu(function, tuple(numba_type(types, param) for param in params))
-    arguments = tuple(argument for param in params for argument in flattened(param))
-    code = HostCode.from_llvm(compiled.text)
-    return NumbaCall(code, arguments, ReturnCode(errors=compiled.errors), compiled.result)
+    kinds = tuple(numba_type(types, param) for param in params)
+    name, found = _compiled(function, kinds)
+    text, symbol = found.library.get_llvm_str(), found.fndesc.llvm_func_name
+    arguments = [argument for param in params for argument in flattened(param)]
+    return native_call(name, text, symbol, found.signature.return_type, arguments)
 
 
-def compile_for_cpu(function: Any, kinds: tuple[Any, ...]) -> Compiled:
-    """What Numba makes of a function.
+def native_call(
+    name: str, text: str, symbol: str, returned: Any, arguments: Sequence[Argument]
+) -> NumbaCall:
+    """The call of Numba's function `symbol` of a module, which returns a type of Numba's.
 
-    Raises CompileError with Numba's words where it cannot, for code that needs Python or Numba's
-    runtime, and for a result that is no number.
+    Raises CompileError for code that needs Python, and for a result that is no number.
     """
+    result = result_of(name, returned)
+    lines, kinds = alone(text, symbol, name)
+    code = HostCode.from_llvm(lines + _caller(symbol, kinds[2:], list(_hashes(lines))))
+    errors = dict(enumerate(_exceptions(lines), 1))
+    errors[-1] = "RuntimeError", f"{name} raised an exception that it does not describe"
+    return NumbaCall(code, tuple(arguments), ReturnCode(errors=errors), result)
+
+
+def _compiled(function: Any, kinds: tuple[Any, ...]) -> tuple[str, Any]:
+    """The name of a function, and what Numba makes of it; CompileError where it cannot."""
     import numba
 
     dispatcher = function if hasattr(function, "py_func") else numba.njit(function)
     name = dispatcher.py_func.__name__
     try:
         dispatcher.compile(kinds)
-    except numba.core.errors.NumbaError as error:
+    except Exception as error:
         raise CompileError(Diagnostic(f"Numba cannot compile {name}: {error}")) from error
     found = dispatcher.overloads[kinds]
     if getattr(found, "objectmode", False):
         raise CompileError(f"Numba compiled {name} in object mode, which needs Python")
-    text = alone(found.library.get_llvm_str(), found.fndesc.llvm_func_name, name)
-    errors = dict(enumerate(_exceptions(text), 1))
-    return Compiled(text, errors, _result(numba, name, found.signature.return_type))
+    return name, found
 
 
-def _result(numba: Any, name: str, kind: Any) -> DType | None:
-    if kind in (numba.types.none, numba.types.void):
+def result_of(name: str, kind: Any) -> DType | None:
+    """The dtype of a result of Numba's; CompileError for what is no number."""
+    from numba import types
+
+    if kind in (types.none, types.void):
         return None
-    dtype = dtype_of(numba.types, kind)
+    dtype = dtype_of(types, kind)
     if dtype is None:
         raise CompileError(
             Diagnostic(
@@ -132,49 +134,11 @@ def _result(numba: Any, name: str, kind: Any) -> DType | None:
     return dtype
 
 
-def alone(text: str, symbol: str, name: str) -> str:
-    """A function of Numba's module with what it calls, and the function that calls it.
-
-    Raises CompileError where it needs Numba's runtime, which is a part of Python.
-    """
-    import llvmlite.binding as llvm
-
-    context = llvm.create_context()
-    with llvm.parse_assembly(text, context) as module:
-        kinds = [str(argument.type) for argument in module.get_function(symbol).arguments]
-        module.link_in(llvm.parse_assembly(MEMORY, context))
-        for each in (*module.functions, *module.global_variables):
-            if not each.is_declaration and each.name != symbol:
-                each.linkage = llvm.Linkage.internal
-        _drop_unused(module)
-        needed = [each.name for each in module.functions if each.is_declaration]
-        lines = str(module)
-    foreign = [each for each in needed if each.startswith(_OF_PYTHON)]
-    if foreign:
-        raise CompileError(
-            Diagnostic(
-                f"{name} needs {', '.join(foreign)} of Numba's runtime, which is a part of Python",
-                hint="use arrays and numbers alone: no lists, dicts, texts and random numbers",
-            )
-        )
-    return lines + _caller(symbol, kinds[2:], list(_hashes(lines)))
-
-
-def _drop_unused(module: Any) -> None:
-    import llvmlite.binding as llvm
-
-    machine = llvm.Target.from_triple(module.triple).create_target_machine()
-    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options())
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_global_dead_code_eliminate_pass()
-    passes.run(module, builder)
-
-
 def _caller(symbol: str, kinds: Sequence[str], hashes: Sequence[str]) -> str:
     """The function that calls Numba's: 0, the number of an exception from 1 on, or -1."""
     names = [f"{kind} %a{i}" for i, kind in enumerate(kinds)]
     lines = [
-        f"define i32 @{_ENTRY}({', '.join(['ptr %result', *names])}) {{",
+        f"define i32 @{ENTRY}({', '.join(['ptr %result', *names])}) {{",
         "  %raised = alloca ptr",
         "  store ptr null, ptr %raised",
         f'  %status = call i32 @"{symbol}"({", ".join(["ptr %result", "ptr %raised", *names])})',

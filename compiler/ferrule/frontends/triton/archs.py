@@ -131,7 +131,7 @@ def _define_capability(e: Emitter) -> None:
         asked = _asked(e, device)
         with e.if_then(kept):
             again = e.index(table, I32, e.builder.zext(device, e.const_i64(0).type))
-            e.builder.store_atomic(asked, again, "monotonic", 4)
+            e.builder.atomic_rmw("xchg", again, asked, "monotonic")
         e.ret(asked)
 
 

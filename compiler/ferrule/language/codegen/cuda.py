@@ -14,12 +14,13 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.compiler.artefacts import Body, Location
+from ferrule.compiler.artefacts import Body, Fault, Location
 from ferrule.compiler.cuda.driver import SHARED_BY_DEFAULT
 from ferrule.compiler.cuda.faults import failures
 from ferrule.compiler.cuda.images import images_of
 from ferrule.compiler.cuda.launch import Large, Launcher
 from ferrule.compiler.cuda.making import DeviceOptions
+from ferrule.compiler.cuda.tensormaps import encoding_faults
 from ferrule.language.checks.places import Places as SourcePlaces
 from ferrule.language.codegen import approximate, devicemaths
 from ferrule.language.codegen.allocation import (
@@ -36,8 +37,10 @@ from ferrule.language.codegen.device import entry_names, lower_device
 from ferrule.language.codegen.functions import Faults, FunctionLowering, HostOp
 from ferrule.language.codegen.host import SYMBOL, emit_host, finished, host_types
 from ferrule.language.codegen.launch_attributes import launch_attributes, require_attributes
+from ferrule.language.codegen.launch_maps import encoded_map
 from ferrule.language.codegen.parameters import (
     KernelParameter,
+    MapParameter,
     ScalarParameter,
     SymbolParameter,
     TensorParameter,
@@ -235,7 +238,11 @@ class _Module:
 
     def require(self, status: ir.Value, doing: str, location: Location | None) -> None:
         """Ends the function with the launcher's failure, whose values it has stored."""
-        first, *_ = [self.faults.number(fault) for fault in failures(doing, location)]
+        self.require_faults(status, failures(doing, location))
+
+    def require_faults(self, status: ir.Value, faults: Sequence[Fault]) -> None:
+        """Ends the function where the status is not 0: it is the number of one of the faults."""
+        first, *_ = [self.faults.number(fault) for fault in faults]
         failed, passed = self.emitter.block("failed"), self.emitter.block("passed")
         is_bad = self.emitter.icmp("ne", status, ir.Constant(I32, 0))
         self.emitter.cond_branch(is_bad, failed, passed, UNLIKELY)
@@ -323,6 +330,11 @@ class _Module:
                 stored = e.builder.zext(scalar, kind) if scalar.type == I1 else scalar
             case SymbolParameter(symbol, type=kind):
                 stored = self.size(lowering, symbol)
+            case MapParameter(value, boxes):
+                place, encoded = encoded_map(self.launcher, lowering, given[value], boxes)
+                where = f"in a launch of {self.program.name}"
+                self.require_faults(encoded, encoding_faults(boxes.tiling, value.hint, where, None))
+                return place
         place = e.alloca(kind, name="parameter")
         e.store(stored, place)
         return place

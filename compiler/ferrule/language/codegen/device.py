@@ -30,6 +30,7 @@ from ferrule.language.codegen.functions import Faults, FunctionLowering
 from ferrule.language.codegen.launched import Launched, launched
 from ferrule.language.codegen.parameters import (
     KernelParameter,
+    MapParameter,
     ScalarParameter,
     SymbolParameter,
     TensorParameter,
@@ -170,6 +171,11 @@ class _Kernel:
             name, VOID, types, names=names, attributes=("nounwind",)
         ) as function:
             function.calling_convention = "ptx_kernel"
+            for parameter, argument in zip(parameters, function.args, strict=True):
+                if isinstance(parameter, MapParameter):
+                    # Texts, because llvmlite's own `byval` is of typed pointers.
+                    for attribute in parameter.attributes:
+                        set.add(argument.attributes, attribute)
             for bound in self._bounds():
                 set.add(function.attributes, bound)
             if self.lowering.lines is not None:
@@ -216,6 +222,8 @@ class _Kernel:
                 )
             case SymbolParameter(symbol):
                 self._bind(symbol, argument)
+            case MapParameter(value, boxes):
+                lowering.tensor_maps[value, boxes] = argument
 
     def _bind(self, symbol: Sym, number: ir.Value) -> None:
         is_wide = number.type == I64
@@ -244,6 +252,8 @@ class _Kernel:
 def _name(parameter: KernelParameter) -> str:
     if isinstance(parameter, SymbolParameter):
         return parameter.symbol.name or "size"
+    if isinstance(parameter, MapParameter):
+        return f"{parameter.value.hint}.map"
     return parameter.value.hint
 
 

@@ -21,6 +21,9 @@ from ferrule.specs import DType, Float16, Float32
 _CONTROLS: Final[dict[asynchronous.ControlKind, tuple[str, int]]] = {
     "cp_async_commit_group": ("cp.async.commit.group", 80),
     "cp_async_wait_group": ("cp.async.wait.group", 80),
+    "cp_async_bulk_commit_group": ("cp.async.bulk.commit.group", 90),
+    "cp_async_bulk_wait_group": ("cp.async.bulk.wait.group", 90),
+    "cp_async_bulk_wait_group_read": ("cp.async.bulk.wait.group.read", 90),
     "griddepcontrol_wait": ("griddepcontrol.wait", 90),
     "griddepcontrol_launch_dependents": ("griddepcontrol.launch.dependents", 90),
     "cluster_arrive": ("barrier.cluster.arrive", 90),
@@ -45,8 +48,10 @@ _MBARRIERS: Final[dict[ops.MBarrierKind, tuple[str, ir.Type]]] = {
 """The intrinsic of each, and what it gives."""
 _MBARRIER_LLVM: Final = 22
 """The version of LLVM from which on it has all of these intrinsics."""
+_OF_NEW_LLVM: Final = ("mbarrier", "cp_async_bulk", "cp_async_bulk_tensor", "stmatrix")
 _HALVES: Final = ir.VectorType(ir.HalfType(), 2)
 _CACHES: Final[dict[asynchronous.CacheMode, str]] = {"always": "ca", "global": "cg"}
+_NO_MASK, _NO_HINT, _NO = ir.Constant(I16, 0), ir.Constant(I64, 0), ir.Constant(I1, 0)
 _GLOBAL: Final = ir.PointerType(addrspace=1)
 _OF_CLUSTER: Final = ir.PointerType(addrspace=7)
 
@@ -63,10 +68,14 @@ def require_architecture(kernel: ops.Function, arch: str) -> None:
                 name, least = "cp_async", 80
             case ops.Control(kind):
                 name, least = kind, _CONTROLS[kind][1]
-            case ops.MBarrier() | ops.MBarrierWait():
+            case ops.MBarrier() | ops.MBarrierWait() | ops.MBarrierTry():
                 name, least = "mbarrier", 90
-            case ops.BulkCopy():
+            case ops.BulkCopy() | ops.BulkStore():
                 name, least = "cp_async_bulk", 90
+            case ops.TensorCopy():
+                name, least = "cp_async_bulk_tensor", 90
+            case ops.StoreMatrix():
+                name, least = "stmatrix", 90
             case _:
                 continue
         _require(kernel, name, least, arch)
@@ -78,7 +87,7 @@ def _require(kernel: ops.Function, name: str, least: int, arch: str) -> None:
             f"{kernel.name}: arch.{name} is known to architectures with an a, from sm_90a on, but "
             f"the architecture is {arch}"
         )
-    if name in ("mbarrier", "cp_async_bulk") and llvm.llvm_version_info[0] < _MBARRIER_LLVM:
+    if name in _OF_NEW_LLVM and llvm.llvm_version_info[0] < _MBARRIER_LLVM:
         raise CodegenError(
             f"{kernel.name}: arch.{name} needs an llvmlite with LLVM {_MBARRIER_LLVM} or newer, "
             f"but this one has LLVM {llvm.llvm_version_info[0]}"
@@ -102,6 +111,8 @@ def lower(lowering: FunctionLowering, op: threads.ArchOp) -> None:
         case ops.Control(kind, amount):
             given = [ir.Constant(I32, amount)] if kind in ops.WITH_AMOUNT else []
             call(lowering, _CONTROLS[kind][0], VOID, given)
+        case ops.MBarrier("arrive", peer=ops.Value()):
+            _arrive_at_peer(lowering, op)
         case ops.MBarrier(kind, barrier, amount):
             name, result = _MBARRIERS[kind]
             given = [lowering.values[v] for v in (barrier, amount) if v is not None]
@@ -110,6 +121,16 @@ def lower(lowering: FunctionLowering, op: threads.ArchOp) -> None:
             _wait(lowering, op)
         case ops.BulkCopy():
             _bulk_copy(lowering, op)
+        case ops.BulkStore(target, source, size):
+            values = lowering.values
+            given = [_global(lowering, target), values[source], values[size], _NO_HINT, _NO]
+            call(lowering, "cp.async.bulk.shared.cta.to.global", VOID, given)
+        case ops.TensorCopy():
+            tensor_copy(lowering, op)
+        case ops.StoreMatrix():
+            _store_matrix(lowering, op)
+        case ops.BarrierArrive():
+            raise TypeError("whoever knows whether threads are aligned arrives")
 
 
 def call(lowering: FunctionLowering, name: str, result: ir.Type, given: list[ir.Value]) -> ir.Value:
@@ -150,6 +171,13 @@ def _load_matrix(lowering: FunctionLowering, op: ops.LoadMatrix) -> None:
     form = ".trans" if op.transposed else ""
     name = f"ldmatrix.sync.aligned.m8n8.x{op.count}{form}.b16.p3"
     _store(lowering, op.target, I32, name, [lowering.values[op.source]])
+
+
+def _store_matrix(lowering: FunctionLowering, op: ops.StoreMatrix) -> None:
+    form = ".trans" if op.transposed else ""
+    name = f"stmatrix.sync.aligned.m8n8.x{op.count}{form}.b16.p3"
+    given = [lowering.values[op.target], *_loaded(lowering, op.source, I32)]
+    call(lowering, name, VOID, given)
 
 
 def _loaded(lowering: FunctionLowering, fragment: ops.Value, kind: ir.Type) -> list[ir.Value]:
@@ -204,9 +232,34 @@ def _bulk_copy(lowering: FunctionLowering, op: ops.BulkCopy) -> None:
     """Of one block; shared memory is also that of its cluster."""
     target = lowering.b.addrspacecast(lowering.values[op.target], _OF_CLUSTER)
     barrier, size = lowering.values[op.barrier], lowering.values[op.size]
-    no_mask, no_hint, no = ir.Constant(I16, 0), ir.Constant(I64, 0), ir.Constant(I1, 0)
-    given = [target, barrier, _global(lowering, op.source), size, no_mask, no_hint, no, no]
+    given = [target, barrier, _global(lowering, op.source), size, _NO_MASK, _NO_HINT, _NO, _NO]
     call(lowering, "cp.async.bulk.global.to.shared.cluster", VOID, given)
+
+
+def tensor_copy(lowering: FunctionLowering, op: ops.TensorCopy) -> None:
+    """The map is a parameter of the kernel, the coordinates begin with the innermost one."""
+    values, map_ = lowering.values, lowering.tensor_maps[op.tensor, op.boxes]
+    if op.kind == "prefetch_map":
+        call(lowering, "prefetch.tensormap.p0", VOID, [map_])
+        return
+    at = [values[op.coordinates[dim]] for dim in op.boxes.order]
+    form = f"tile.{len(at)}d"
+    if op.kind == "prefetch":
+        name = f"cp.async.bulk.tensor.prefetch.{form}"
+        call(lowering, name, VOID, [map_, *at, _NO_HINT, _NO])
+        return
+    assert op.shared is not None
+    if op.kind == "store":
+        name = f"cp.async.bulk.tensor.s2g.{form}"
+        call(lowering, name, VOID, [values[op.shared], map_, *at, _NO_HINT, _NO])
+        return
+    assert op.barrier is not None
+    b = lowering.b
+    target = b.addrspacecast(values[op.shared], _OF_CLUSTER)
+    mask = _NO_MASK if op.mask is None else b.trunc(values[op.mask], I16)
+    several, no_group = ir.Constant(I1, int(op.mask is not None)), ir.Constant(I32, 0)
+    given = [target, values[op.barrier], map_, *at, mask, _NO_HINT, several, _NO, no_group]
+    call(lowering, f"cp.async.bulk.tensor.g2s.{form}", VOID, given)
 
 
 # ---- barriers in shared memory ----
@@ -218,7 +271,20 @@ def _wait(lowering: FunctionLowering, op: ops.MBarrierWait) -> None:
     again, done = e.block("mbarrier.wait"), e.block("mbarrier.passed")
     e.branch(again)
     e.at(again)
-    given = [lowering.values[op.barrier], lowering.values[op.phase]]
-    ended = call(lowering, "mbarrier.try.wait.parity.scope.cta.space.cta", I1, given)
-    e.cond_branch(ended, done, again)
+    e.cond_branch(try_wait(lowering, op), done, again)
     e.at(done)
+
+
+def try_wait(lowering: FunctionLowering, op: ops.MBarrierWait | ops.MBarrierTry) -> ir.Value:
+    """Whether the phase has ended when the hardware has waited for a while."""
+    given = [lowering.values[op.barrier], lowering.values[op.phase]]
+    return call(lowering, "mbarrier.try.wait.parity.scope.cta.space.cta", I1, given)
+
+
+def _arrive_at_peer(lowering: FunctionLowering, op: ops.MBarrier) -> None:
+    """The barrier at the same place of another block of the cluster."""
+    assert op.peer is not None
+    given = [lowering.values[op.barrier], lowering.values[op.peer]]
+    there = call(lowering, "mapa.shared.cluster", _OF_CLUSTER, given)
+    name = "mbarrier.arrive.scope.cluster.space.cluster"
+    call(lowering, name, VOID, [there, ir.Constant(I32, 1)])

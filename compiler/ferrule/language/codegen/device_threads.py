@@ -98,9 +98,14 @@ class DeviceThreads:
             case ops.MBarrier() | ops.MBarrierWait() | ops.BulkCopy():
                 device_arch.lower(lowering, op)
             case ops.TensorCopy() | ops.BulkStore() | ops.StoreMatrix() | ops.BarrierArrive():
-                device_arch.lower(lowering, op)
+                if isinstance(op, ops.BarrierArrive):
+                    self.arrive(lowering, op)
+                else:
+                    device_arch.lower(lowering, op)
             case ops.Atomic(result):
                 values[result] = device_atomics.atomic(lowering, op)
+            case ops.MBarrierTry(result):
+                values[result] = device_arch.try_wait(lowering, op)
 
     def shared(self, lowering: FunctionLowering, result: ops.Value) -> ir.Value:
         """The static memory of an op.
@@ -145,6 +150,11 @@ class DeviceThreads:
             _call(lowering, f"{form}.all", VOID, [number])
         else:
             _call(lowering, f"{form}.count", VOID, [number, values[op.count]])
+
+    def arrive(self, lowering: FunctionLowering, op: ops.BarrierArrive) -> None:
+        form = "barrier.cta.arrive.aligned" if self.aligned else "barrier.cta.arrive"
+        numbers = [lowering.values[value] for value in (op.id, op.count)]
+        device_arch.call(lowering, f"{form}.count", VOID, numbers)
 
 
 def _call(

@@ -113,6 +113,8 @@ class FunctionLowering:
     """The tensors in whose memory nobody writes while the function runs."""
     lines: LineInfo | None = None
     """The lines of the source, for a GPU."""
+    tensor_maps: dict[tuple[ops.Value, ops.Boxes], ir.Value] = field(default_factory=dict)
+    """Where the maps of tensors are, on a GPU."""
     device_output: DeviceOutput | None = None
     """How a kernel on a GPU prints and fails."""
     _sizes: Sizes | None = None

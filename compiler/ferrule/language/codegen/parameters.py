@@ -8,6 +8,9 @@ The layout is documented in `docs/kernel_parameters.md`.  In the order of the ke
 * a scalar is itself: a bool a byte, a float of 2 bytes its bits;
 * behind these, each symbol that the kernel uses and that is no size or stride of a tensor of its
   own, as a number of the symbol's width.
+
+In front of the symbols are the tensor maps, 128 bytes each, of the tensors whose boxes are copied;
+a tensor that is used for nothing else is not there itself.
 """
 
 from __future__ import annotations
@@ -17,10 +20,11 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
+from ferrule.compiler.cuda.tensormaps import ALIGN, BYTES
 from ferrule.language.codegen.scalars import memory_type
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
-from ferrule.language.ir.walk import all_ops, operands_of
+from ferrule.language.ir.walk import all_ops, operands_of, regions_of
 from ferrule.runtime.llvm.layouts import I32, I64, PTR, Field, Layout, align_of, size_of
 from ferrule.specs import Dim, DType, Sym, symbols_of
 
@@ -197,7 +201,8 @@ def _used(kernel: ops.Function) -> tuple[Sym, ...]:
     for op in all_ops(kernel.body):
         if isinstance(op, ops.Size):
             found |= dict.fromkeys(symbols_of(op.dim))
-        for operand in operands_of(op):
+        operands = operands_of(op)
+        for operand in operands[1:] if isinstance(op, ops.TensorCopy) else operands:
             if isinstance(operand.type, TensorType):
                 for dim in operand.type.strides:
                     found |= dict.fromkeys(symbols_of(dim))

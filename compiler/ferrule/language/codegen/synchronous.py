@@ -13,7 +13,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from ferrule.language.codegen import boxes
 from ferrule.language.codegen.clusters import without_clusters
+from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.rewrite import rewrite
@@ -26,7 +28,17 @@ _MISSING: Final = 1 + _BITS
 """The bit from which on there is what is missing."""
 _BYTES: Final = 1 + 2 * _BITS
 _UNBOUNDED: Final = (1 << 63) - 1
-_BACKGROUND: Final = (ops.AsyncCopy, ops.Control, ops.MBarrier, ops.BulkCopy)
+_BACKGROUND: Final = (
+    ops.AsyncCopy,
+    ops.Control,
+    ops.MBarrier,
+    ops.MBarrierTry,
+    ops.BulkCopy,
+    ops.BulkStore,
+    ops.TensorCopy,
+    ops.StoreMatrix,
+    ops.BarrierArrive,
+)
 
 
 def synchronous(program: ops.Program) -> ops.Program:
@@ -53,9 +65,22 @@ def _rule(b: Builder, op: ops.Op) -> None:
                 for position in range(op.count):
                     b.store(op.target, (b.constant(Int32, position),), zero)
             b.if_(holds, then.freeze(), otherwise.freeze(), ())
-        case ops.BulkCopy(size=size):
-            _copy_bytes(b, op)
+        case ops.BulkCopy(target, source, size):
+            _copy_bytes(b, target, source, size)
             _change(b, op.barrier, _shifted(b, size, _BYTES))
+        case ops.BulkStore(target, source, size):
+            _copy_bytes(b, target, source, size)
+        case ops.TensorCopy():
+            _tensor_copy(b, op)
+        case ops.StoreMatrix():
+            boxes.store_matrix(b, op)
+        case ops.MBarrierTry(result, barrier, phase, location):
+            b.mbarrier_wait(barrier, phase, location)
+            b.append(ops.Constant(result, value=True))
+        case ops.BarrierArrive():
+            raise CodegenError(
+                "arch.barrier_arrive is known to GPUs alone: compile it for --target cuda"
+            )
         case ops.MBarrier():
             _barrier(b, op)
         case ops.Control("cluster_wait"):
@@ -74,12 +99,29 @@ def _copy(b: Builder, op: ops.AsyncCopy) -> None:
         b.store(op.target, place, value)
 
 
-def _copy_bytes(b: Builder, op: ops.BulkCopy) -> None:
+def _tensor_copy(b: Builder, op: ops.TensorCopy) -> None:
+    """What is fetched ahead is no copy; of a multicast a cluster is one block, the first bit."""
+    if op.kind.startswith("prefetch"):
+        return
+    with b.region() as copied:
+        boxes.copy_box(b, op)
+        if op.barrier is not None:
+            size = b.constant(Int32, op.boxes.tiling.bytes)
+            _change(b, op.barrier, _shifted(b, size, _BYTES))
+    if op.mask is None:
+        b.current.ops.extend(copied.ops)
+        return
+    first = b.binary("and", op.mask, b.constant(Int32, 1))
+    is_meant = b.compare("ne", first, b.constant(Int32, 0))
+    b.if_(is_meant, copied.freeze(), ops.Region(), ())
+
+
+def _copy_bytes(b: Builder, to: ops.Value, of: ops.Value, size: ops.Value) -> None:
     index, zero, one = ops.Value(Int32, "byte"), b.constant(Int32, 0), b.constant(Int32, 1)
-    target, source = _bytes(b, op.target), _bytes(b, op.source)
+    target, source = _bytes(b, to), _bytes(b, of)
     with b.region() as body:
         b.store(target, (index,), b.load(source, (index,)))
-    b.append(ops.For((), index, zero, op.size, one, (), (), body.freeze()))
+    b.append(ops.For((), index, zero, size, one, (), (), body.freeze()))
 
 
 def _bytes(b: Builder, tensor: ops.Value) -> ops.Value:

@@ -66,14 +66,14 @@ class AsyncCopy:
 class Control:
     """Says something of the thread's work that has no operands; `amount` where it has a number.
 
-    `cp_async_commit_group`, `cp_async_wait_group`: see above; the same of `bulk` for copies from
-    shared memory, which `…_read` waits for till they have read it.  `griddepcontrol_wait`: waits until
-    the kernels before this one, whose end the launch did not wait for, have ended, and sees what
-    they wrote.  `griddepcontrol_launch_dependents`: the next kernel may begin when all blocks have
-    said so or ended.  The fences order what the thread and what copies do to memory.
-    `cluster_wait`: waits until all threads of the cluster have done `cluster_arrive`, or, without
-    letting them see its memory, `cluster_arrive_relaxed`.  `setmaxregister_…`: the warpgroup has
-    `amount` registers a thread from now on.
+    `cp_async_commit_group`, `cp_async_wait_group`: see above; those of `bulk` are the same of
+    copies from shared memory, which `…_read` waits for till they have read it.
+    `griddepcontrol_wait`: waits until the kernels before this one, whose end the launch did not
+    wait for, have ended, and sees what they wrote.  `griddepcontrol_launch_dependents`: the next
+    kernel may begin when all blocks have said so or ended.  The fences order what the thread and
+    what copies do to memory.  `cluster_wait`: waits until all threads of the cluster have done
+    `cluster_arrive`, or, without letting them see its memory, `cluster_arrive_relaxed`.
+    `setmaxregister_…`: the warpgroup has `amount` registers a thread from now on.
     """
 
     kind: ControlKind

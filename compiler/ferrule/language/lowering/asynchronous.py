@@ -89,15 +89,21 @@ def _wait_group(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: as
     """`fe.arch.cp_async_wait_group(n)`."""
     (count,) = bound(low, "n", args, kwargs, node)
     require_kernel(low, "cp_async_wait_group", node)
+    known = group_count(low, "cp_async_wait_group", count, node)
+    low.state.writes += 1
+    low.builder.control("cp_async_wait_group", known)
+
+
+def group_count(low: Lowering, name: str, count: Any, node: ast.AST) -> int:
+    """How many groups a wait leaves alone."""
     known = operators.plain(count)
     if isinstance(known, bool) or not isinstance(known, int) or not 0 <= known <= _MOST_GROUPS:
         low.fail(
             node,
-            f"cp_async_wait_group of {operators.describe(count)}",
+            f"{name} of {operators.describe(count)}",
             expected=f"an int from 0 to {_MOST_GROUPS}, known at compile time",
         )
-    low.state.writes += 1
-    low.builder.control("cp_async_wait_group", known)
+    return known
 
 
 def _registers(kind: ops.ControlKind) -> Intrinsic:

@@ -30,6 +30,7 @@ from ferrule.language.values import (
     KernelCall,
     Number,
     PointerView,
+    TensorMapView,
     TensorView,
     is_record,
     is_run_time,
@@ -129,6 +130,8 @@ def _key(value: Any) -> object:
             return (value.type, value.nested)
         case PointerView():
             return (PointerView, value.type)
+        case TensorMapView():
+            return (TensorMapView, value.value.type, value.boxes)
         case Layout():
             return value
         case tuple() | list():
@@ -163,7 +166,7 @@ def _run_time_values(arguments: dict[str, Any]) -> list[ops.Value]:
     result: list[ops.Value] = []
 
     def visit(value: Any) -> None:
-        if isinstance(value, (Number, TensorView, PointerView)):
+        if isinstance(value, (Number, TensorView, PointerView, TensorMapView)):
             result.append(value.value)
         elif isinstance(value, (tuple, list)):
             for item in value:
@@ -212,6 +215,9 @@ def lower_kernel(low: Lowering, call: KernelCall, node: ast.Call) -> ops.Functio
             case PointerView():
                 params.append(ops.Value(value.type, name))
                 return PointerView(params[-1], name)
+            case TensorMapView():
+                params.append(ops.Value(value.value.type, name))
+                return TensorMapView(params[-1], value.name, value.boxes)
             case tuple():
                 items = [parameter(f"{name}_{i}", v) for i, v in enumerate(value)]
                 return tuple.__new__(type(value), items)

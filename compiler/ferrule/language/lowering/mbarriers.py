@@ -24,7 +24,7 @@ _PROXIES: Final[dict[tuple[str, str | None], ops.ControlKind]] = {
 }
 
 
-def _barrier(low: Lowering, name: str, pointer: Any, node: ast.AST) -> ops.Value:
+def barrier_at(low: Lowering, name: str, pointer: Any, node: ast.AST) -> ops.Value:
     """The barrier that a pointer is to."""
     given = shared_pointer(low, name, pointer, node)
     if given.type.dtype is not Int64:
@@ -52,7 +52,7 @@ def _change(name: str, kind: ops.MBarrierKind, amount: str | None) -> Intrinsic:
         words = "mbar_ptr" if amount is None else f"mbar_ptr {amount}"
         pointer, *given = bound(low, words, args, kwargs, node)
         require_kernel(low, name, node)
-        barrier = _barrier(low, name, pointer, node)
+        barrier = barrier_at(low, name, pointer, node)
         number = _positive(low, f"the {amount} of {name}", given[0], node) if amount else None
         low.state.writes += 1
         low.builder.mbarrier(kind, barrier, number)
@@ -67,7 +67,7 @@ def _wait(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
     known = operators.plain(phase)
     if isinstance(known, int) and known not in (0, 1):
         low.fail(node, f"the phase of mbarrier_wait is {known}", expected="0 or 1")
-    barrier = _barrier(low, "mbarrier_wait", pointer, node)
+    barrier = barrier_at(low, "mbarrier_wait", pointer, node)
     number = integer(low, phase, Int32, "the phase of mbarrier_wait", node)
     low.state.writes += 1
     low.builder.mbarrier_wait(barrier, number, place(low, node))
@@ -89,7 +89,7 @@ def _bulk(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
     if isinstance(known, int) and known % 16:
         low.fail(node, f"cp_async_bulk of {known} bytes", expected="a multiple of 16")
     count = _positive(low, "the size of cp_async_bulk", size, node)
-    barrier = _barrier(low, "cp_async_bulk", pointer, node)
+    barrier = barrier_at(low, "cp_async_bulk", pointer, node)
     low.state.writes += 1
     low.builder.bulk_copy(to.value, source.value, count, barrier)
 

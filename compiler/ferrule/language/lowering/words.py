@@ -11,6 +11,7 @@ from ferrule.language.values import (
     OneOf,
     Parts,
     PointerView,
+    TensorMapView,
     TensorView,
     Undefined,
     Vector,
@@ -40,6 +41,8 @@ def describe(value: object, *, plain: bool = False) -> str:
             return f"the tensor {value.name}"
         case PointerView():
             return f"the pointer {value.name}"
+        case TensorMapView():
+            return f"the tensor map of {value.name}"
         case Layout():
             return f"the layout {value}"
         case Whole():

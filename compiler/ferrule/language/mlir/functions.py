@@ -17,10 +17,10 @@ from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.codegen.functions import Faults
 from ferrule.language.codegen.scalars import dtype_of
 from ferrule.language.ir import ops
+from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.types import HandleType, TensorType
 from ferrule.language.ir.walk import all_ops, regions_of
 from ferrule.language.mathlib.expand import expand_fma
-from ferrule.language.ir.builder import Builder
 from ferrule.language.mlir import arithmetic, casts, control, halves, memory
 from ferrule.language.mlir.text import Text, escaped
 from ferrule.language.mlir.types import HALVES, Spaces, value_type

@@ -1,0 +1,44 @@
+"""From what was compiled to something to call, in this process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ferrule.compiler import targets
+from ferrule.compiler.errors import CompileError
+from ferrule.runtime.abi import SYMBOL_PREFIX
+from ferrule.runtime.engine import Engine
+from ferrule.runtime.errors import LinkError
+from ferrule.runtime.function import make_function
+from ferrule.runtime.links import Resolved, resolve
+
+if TYPE_CHECKING:
+    from ferrule.compiler.origin import CompiledOrigin
+    from ferrule.runtime.function import Function
+
+
+def load(origin: CompiledOrigin) -> Function:
+    """The function of what was compiled, with code for this machine's CPU.
+
+    Raises CompileError for a symbol of another library that is nowhere.
+    """
+    signature, host = origin.module.signature, targets.host()
+    found = _resolved(origin)
+    code = origin.emit(signature.name, host.cpu, host.triple)
+    engine = Engine.load(code, found.addresses, owners=found.owners)
+    return make_function(
+        engine.address(SYMBOL_PREFIX + signature.name),
+        signature,
+        origin,
+        owner=engine,
+        doc=origin.doc,
+        traits=origin.traits,
+    )
+
+
+def _resolved(origin: CompiledOrigin) -> Resolved:
+    """Where the functions of other objects are that a function calls."""
+    try:
+        return resolve(origin.module.body.links, origin.sources)
+    except LinkError as error:
+        raise CompileError(f"{origin.module.signature.name}: {error}") from None

@@ -1,0 +1,92 @@
+"""Calls of C functions that take tensors as `DLTensor*`, lent for the time of the call.
+
+    DLTensors("scale", [sig["x"], sig["y"], sig["alpha"]], code=HostCode.from_object("scale.o"))
+
+calls `void scale(DLTensor* x, DLTensor* y, float alpha)`.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+from ferrule.compiler.artefacts import DeviceCode
+from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.conventions.functions import CArgument, CFunction, Returns
+from ferrule.compiler.hostcode import HostCode
+from ferrule.runtime.llvm.layouts import I8, PTR
+from ferrule.specs import Condition, Param, Tensor
+from ferrule.specs import params as kinds
+
+
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """A tensor as a `DLTensor*`; null where an optional one did not come."""
+
+    tensor: Tensor
+    optional: kinds.Optional | None = None
+
+    def types(self) -> list[ir.Type]:
+        """See `HostArgument`."""
+        return [PTR]
+
+    def values(self, call: Call, what: str) -> list[ir.Value]:
+        """See `HostArgument`."""
+        e = call.emitter
+        if self.optional is None:
+            return [call.dltensor(self.tensor)]
+        present, address = call.leaves(self.optional)
+        there = e.icmp("ne", present, ir.Constant(I8, 0))
+        return [e.select(there, call.dltensor(self.tensor, address), e.null())]
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class DLTensors:
+    """Calls a C function whose tensors are `DLTensor*`, with shape and strides; null for an
+    optional tensor that did not come.
+
+    All else is as for `CFunction`, which `function` is.  The callee must not keep what it was lent.
+    """
+
+    function: CFunction
+
+    def __init__(
+        self,
+        function: object,
+        arguments: collections.abc.Sequence[CArgument] = (),
+        *,
+        returns: Returns = None,
+        code: HostCode | None = None,
+        when: Condition | None = None,
+    ) -> None:
+        given = [_lent(argument) for argument in arguments]
+        made = CFunction(function, given, returns=returns, code=code, when=when)
+        object.__setattr__(self, "function", made)
+
+    @property
+    def when(self) -> Condition | None:
+        """See `CallingConvention`."""
+        return self.function.when
+
+    def codes(self) -> tuple[DeviceCode, ...]:
+        """See `CallingConvention`."""
+        return ()
+
+    def results(self) -> tuple[Param, ...]:
+        """See `CallingConvention`."""
+        return self.function.results()
+
+    def emit(self, call: Call) -> None:
+        """See `CallingConvention`."""
+        self.function.emit(call)
+
+
+def _lent(argument: CArgument) -> CArgument:
+    match argument:
+        case Tensor():
+            return Lent(argument)
+        case kinds.Optional(item=Tensor() as tensor):
+            return Lent(tensor, argument)
+    return argument

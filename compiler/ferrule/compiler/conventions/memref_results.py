@@ -1,0 +1,170 @@
+"""What a function of MLIR's C interface gives back: a struct of numbers and memref descriptors.
+
+The memrefs are copied into tensors of the caller's allocator, for who holds a tensor must be able
+to free it when the function's code is gone; then they are freed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from llvmlite import ir
+
+from ferrule.compiler.allocation import ALLOCATE, failures
+from ferrule.compiler.artefacts import Fault, literal
+from ferrule.compiler.conventions.arguments import TYPES
+from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.wrapper.leaves import leaves_of
+from ferrule.runtime.llvm.layouts import (
+    DLTENSOR,
+    I8,
+    I32,
+    I64,
+    PTR,
+    TENSOR_OBJECT,
+    align_of,
+    size_of,
+)
+from ferrule.specs import DType, Scalar, Tensor, symbols_of
+
+_ALLOCATE: Final = ir.FunctionType(I32, [PTR, PTR, PTR])
+_STATIC: Final = 0xDEADBEEF
+"""What MLIR writes as the allocation of a constant of the code."""
+
+_ALIGNED, _OFFSET, _SIZES = 1, 2, 3
+"""The words of a descriptor, behind its allocation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """The results of a function, with the layout that C gives a struct of them."""
+
+    function: str
+    given: tuple[DType | Tensor, ...]
+
+    def room(self, call: Call) -> ir.Value:
+        """A place for the struct, on the stack."""
+        *_, (end, _) = self._placed()
+        return call.emitter.alloca(I64, -(-end // 8), name="returned")
+
+    def give(self, call: Call, place: ir.Value, addresses: Sequence[ir.Value]) -> None:
+        """Give back what the function left at a place; `addresses` are those of the arguments."""
+        memrefs = [
+            (call.emitter.index(place, I8, offset), each)
+            for offset, each in self._placed()
+            if isinstance(each, Tensor)
+        ]
+
+        def free(well: bool) -> None:
+            self._free(call, [at for at, _ in memrefs], addresses)
+
+        handles = []
+        with call.undone(free):
+            for at, tensor in memrefs:
+                handles.append(_copied(call, at, tensor, self.function))
+        waiting = iter(handles)
+        for offset, each in self._placed():
+            if isinstance(each, Tensor):
+                call.give([next(waiting)])
+            elif isinstance(each, DType):
+                at = call.emitter.index(place, I8, offset)
+                call.give([call.emitter.load(at, _type(each))])
+
+    def _placed(self) -> Iterator[tuple[int, DType | Tensor | None]]:
+        """Where each result is, in bytes; at last where they end."""
+        end = 0
+        for each in self.given:
+            size, align = 8, 8
+            if isinstance(each, Tensor):
+                size = 8 * (_SIZES + 2 * len(each.shape))
+            else:
+                size, align = size_of(_type(each)), align_of(_type(each))
+            end = -(-end // align) * align
+            yield end, each
+            end += size
+        yield end, None
+
+    def _free(self, call: Call, memrefs: Sequence[ir.Value], addresses: Sequence[ir.Value]) -> None:
+        """Free each allocation once, of those that are the function's to give away."""
+        e = call.emitter
+        kept = [*addresses, e.builder.inttoptr(e.const_i64(_STATIC), PTR)]
+        for at in memrefs:
+            allocated = e.load(at, PTR, name="allocated")
+            mine = e.const_i1(True)
+            for other in kept:
+                mine = e.binary("and", mine, e.icmp("ne", allocated, other))
+            with e.if_then(mine):
+                e.call("free", [allocated])
+            kept.append(allocated)
+
+
+def _type(dtype: DType) -> ir.Type:
+    return TYPES[leaves_of(Scalar("result", dtype))[0]]
+
+
+def _copied(call: Call, at: ir.Value, tensor: Tensor, function: str) -> ir.Value:
+    """A new tensor with the elements of a memref; the body owns it."""
+    e, rank = call.emitter, len(tensor.shape)
+    sizes = [e.load(e.index(at, I64, _SIZES + axis), I64) for axis in range(rank)]
+    _check(call, tensor, sizes, function)
+    prototype = e.alloca(DLTENSOR, name=tensor.name)
+    for name, value in (
+        ("data", e.null()),
+        ("device_type", e.const_i32(call.device_type(tensor))),
+        ("device_id", e.const_i32(0)),
+        ("ndim", e.const_i32(rank)),
+        ("dtype", e.const_i32(tensor.dtype.dlpack)),
+        ("shape", e.index(at, I64, _SIZES)),
+        ("strides", e.null()),
+        ("byte_offset", e.const_i64(0)),
+    ):
+        e.store_field(prototype, DLTENSOR, name, value)
+    place = e.index(call.handles, PTR, call.owned)
+    call.owned += 1
+    made = e.call(e.symbol(ALLOCATE, _ALLOCATE), [prototype, place, call.values])
+    call.require(made, failures("cpu", None))
+    handle = e.load(place, PTR, name=tensor.name)
+    data = e.load_field(handle, TENSOR_OBJECT, "dl.data")
+    to = e.index(data, I8, e.load_field(handle, TENSOR_OBJECT, "dl.byte_offset"))
+    strides = [e.load(e.index(at, I64, _SIZES + rank + axis), I64) for axis in range(rank)]
+    start = e.load(e.index(at, PTR, _ALIGNED), PTR)
+    offset = e.load(e.index(at, I64, _OFFSET), I64)
+    element = ir.IntType(8 * tensor.dtype.itemsize)
+    _copy(call, e.index(start, element, offset), to, sizes, strides, element)
+    return handle
+
+
+def _check(call: Call, tensor: Tensor, sizes: Sequence[ir.Value], function: str) -> None:
+    """End the call where the memref has other sizes than the spec says."""
+    e = call.emitter
+    for axis, (dim, size) in enumerate(zip(tensor.shape, sizes, strict=True)):
+        what = f"shape[{axis}] of {tensor.name}"
+        if all(symbol in call.symbols for symbol in symbols_of(dim)):
+            wanted = call.size(dim, what)
+            message = f"{literal(function)} returned {what} = {{}}, expected {{}}"
+            flag = e.icmp("ne", size, wanted)
+            call.refuse(flag, Fault("RuntimeError", message), [size, wanted])
+
+
+def _copy(
+    call: Call,
+    source: ir.Value,
+    to: ir.Value,
+    sizes: Sequence[ir.Value],
+    strides: Sequence[ir.Value],
+    element: ir.Type,
+) -> None:
+    """Copy elements to a place where they lie without gaps, row by row."""
+    e = call.emitter
+    if not sizes:
+        e.store(e.load(source, element), to)
+        return
+    row: ir.Value = e.const_i64(1)
+    for size in sizes[1:]:
+        row = e.builder.mul(row, size)
+    with e.loop(sizes[0]) as i:
+        inner = e.index(source, element, e.builder.mul(i, strides[0]))
+        there = e.index(to, element, e.builder.mul(i, row))
+        _copy(call, inner, there, sizes[1:], strides[1:], element)

@@ -1,0 +1,243 @@
+"""CUDA C++: `fe.frontends.cuda.compile(source, signature, …)`.
+
+    n = specs.sym_int32()
+    sig = specs.Signature("scale", [specs.Tensor("x", (n,), "float32"), specs.Scalar("a", "float32")])
+    fn = fe.frontends.cuda.compile(
+        "template <class T> __global__ void scale(T* x, T a, int n) { … }", sig,
+        kernel="scale<float>", params=[sig["x"].data, sig["a"], n],
+        grid=specs.ceil_div(n, 256), block=256, archs="sm_90",
+    )
+
+`module` compiles a source whose kernels go to several launches.  NVRTC compiles, from the packages
+`cuda-bindings` and `nvidia-cuda-nvrtc`; without it nvcc does, of a toolkit.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from ferrule.compiler.artefacts import DeviceCode
+from ferrule.compiler.building import build
+from ferrule.compiler.conventions import CudaLaunch
+from ferrule.compiler.conventions.arguments import Argument
+from ferrule.compiler.cuda.archs import arch_of
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.options import Options, default_environment
+from ferrule.frontends.cuda.nvcc import compile_nvcc, find_nvcc
+from ferrule.frontends.cuda.nvrtc import compile_nvrtc, find_nvrtc
+from ferrule.frontends.cuda.requests import FORMS, Form, Made, Request
+from ferrule.frontends.sources import SourceLike, in_order, read_source, search_words
+from ferrule.runtime import Function
+from ferrule.runtime.devices import cuda_devices
+from ferrule.specs import Dim, Param, Signature
+from ferrule.specs.params import Tensor
+
+__all__ = ["CudaSource", "compile", "module"]
+
+Compiler = Literal["nvrtc", "nvcc"]
+_ARCH: Final = re.compile(r"sm_\d+[af]?")
+
+
+@dataclass(frozen=True, slots=True)
+class CudaSource:
+    """A compiled source: `code` has its kernels, `names` their names by the expressions for them.
+
+    `log` is what the compiler said, such as warnings.
+    """
+
+    code: DeviceCode
+    names: Mapping[str, str]
+    log: str
+
+    def kernel(self, name: str | None = None) -> str:
+        """The name in `code` of a kernel that the source calls so; None for the only one.
+
+        CompileError where there is none or are several, with those that there are.
+        """
+        if name is None and len(self.code.kernels) == 1:
+            return self.code.kernels[0]
+        if name is None:
+            raise CompileError(
+                Diagnostic(
+                    f"the source has {len(self.code.kernels)} kernels",
+                    expected=", ".join(self.names or self.code.kernels),
+                    hint="name the one to launch, kernel=…",
+                )
+            )
+        found = self.names.get(name, name)
+        self.code.parameters(found)
+        return found
+
+    def launch(
+        self,
+        kernel: str | None,
+        params: Sequence[Argument],
+        grid: Dim | Sequence[Dim],
+        block: Dim | Sequence[Dim],
+        smem: Dim = 0,
+        **more: Any,
+    ) -> CudaLaunch:
+        """The launch of a kernel that the source calls so; `more` is as for `CudaLaunch`."""
+        return CudaLaunch(self.code, self.kernel(kernel), params, grid, block, smem, **more)
+
+
+def compile(
+    source: SourceLike,
+    signature: Signature,
+    *,
+    grid: Dim | Sequence[Dim],
+    block: Dim | Sequence[Dim],
+    kernel: str | None = None,
+    params: Sequence[Argument] | None = None,
+    smem: Dim = 0,
+    cluster: Dim | Sequence[Dim] | None = None,
+    stream: Param | None = None,
+    cooperative: bool = False,
+    use_pdl: bool = False,
+    archs: str | Sequence[str] | None = None,
+    compiler: Compiler | None = None,
+    include_paths: Sequence[str | os.PathLike[str]] = (),
+    defines: Mapping[str, object] | None = None,
+    flags: Sequence[str] = (),
+    std: str = "c++17",
+    fast_math: bool = False,
+    line_info: bool = False,
+    form: Form = "cubin",
+    results: Sequence[Tensor] = (),
+    doc: str | None = None,
+    options: str | Options | None = None,
+) -> Function:
+    """A function with this signature that launches a kernel of a CUDA C++ source.
+
+    `source` is the text or the path of a file.  `kernel` is the kernel's name or a name expression,
+    `scale<float>`; the only kernel by default.  `params` are what it gets, see
+    `compiler.conventions`; by default the addresses of the signature's tensors and its numbers, in
+    their order.  `grid`, `block`, `smem`, `cluster`, `stream`, `cooperative` and `use_pdl` are as
+    for `CudaLaunch`, `results` and `options` as for `compiler.build`, the others as for `module`.
+
+    Raises ImportError where there is no compiler, CompileError with its lines where it refuses the
+    source, and for parameters that are not the kernel's.
+    """
+    named = read_source(source, f"{signature.name}.cu")
+    names = () if kernel is None else (kernel,)
+    compiled = module(
+        named.text if named.folder is None else named.name,
+        names,
+        name=named.name,
+        archs=archs,
+        compiler=compiler,
+        include_paths=include_paths,
+        defines=defines,
+        flags=flags,
+        std=std,
+        fast_math=fast_math,
+        line_info=line_info,
+        form=form,
+    )
+    launch = compiled.launch(
+        kernel,
+        in_order(signature) if params is None else params,
+        grid,
+        block,
+        smem,
+        cluster=cluster,
+        stream=stream,
+        cooperative=cooperative,
+        use_pdl=use_pdl,
+    )
+    return build(signature, launch, results=results, options=options, doc=doc)
+
+
+def module(
+    source: SourceLike,
+    kernels: Sequence[str] = (),
+    *,
+    name: str = "kernels.cu",
+    archs: str | Sequence[str] | None = None,
+    compiler: Compiler | None = None,
+    include_paths: Sequence[str | os.PathLike[str]] = (),
+    defines: Mapping[str, object] | None = None,
+    flags: Sequence[str] = (),
+    std: str = "c++17",
+    fast_math: bool = False,
+    line_info: bool = False,
+    form: Form = "cubin",
+) -> CudaSource:
+    """The kernels of a CUDA C++ source, the text or the path of a file.
+
+    `kernels` are names and name expressions, such as `ns::scale<float, 4>`; by default all
+    that are no templates.  A text is called `name` in messages.  `archs` is an architecture
+    such as "sm_90a", several, or by default that of `FERRULE_GPU_ARCH` or the first GPU: each gets
+    an image, a `form` "cubin" or "ptx".  `compiler` is "nvrtc" or "nvcc"; by default the first that
+    is there.  `defines` are macros with their values.  `fast_math` is `--use_fast_math`, `line_info`
+    `--generate-line-info`; `flags` are more words for the compiler.
+
+    Raises as `compile` does.
+    """
+    if form not in FORMS:
+        raise ValueError(f"form must be one of {', '.join(map(repr, FORMS))}, but got {form!r}")
+    names = (kernels,) if isinstance(kernels, str) else tuple(kernels)
+    read = read_source(source, name)
+    search = search_words(read, include_paths, defines or {})
+    request = Request(read, names, form, tuple(search), tuple(flags), std, fast_math, line_info)
+    made = [_made(compiler, request, arch) for arch in _archs(archs)]
+    lowered = dict(made[0].names)
+    log = "\n".join(dict.fromkeys(each.log for each in made if each.log))
+    try:
+        code = DeviceCode.from_images([each.image for each in made], list(lowered.values()) or None)
+    except ValueError as error:
+        raise _no_kernel(read.name, error) from None
+    return CudaSource(code, lowered, log)
+
+
+def _no_kernel(name: str, error: ValueError) -> CompileError:
+    return CompileError(
+        Diagnostic(
+            f"what {name} was compiled to cannot be used: {error}",
+            hint="a template is compiled where it is named, kernel='scale<float>'",
+        )
+    )
+
+
+def _made(compiler: str | None, request: Request, arch: str) -> Made:
+    if compiler not in (None, "nvrtc", "nvcc"):
+        raise ValueError(f"compiler must be 'nvrtc' or 'nvcc', but got {compiler!r}")
+    nvrtc = find_nvrtc() if compiler != "nvcc" else None
+    if nvrtc is not None:
+        return compile_nvrtc(nvrtc, request, arch)
+    program = find_nvcc() if compiler != "nvrtc" else None
+    if program is not None:
+        return compile_nvcc(program, request, arch)
+    wanted = {"nvrtc": "NVRTC", "nvcc": "nvcc", None: "NVRTC or nvcc"}[compiler]
+    raise ImportError(
+        f"fe.frontends.cuda needs {wanted}, which is not here: pip install 'ferrule[cuda]' brings "
+        "NVRTC; nvcc comes with a CUDA toolkit, on PATH or below CUDA_HOME"
+    )
+
+
+def _archs(given: str | Sequence[str] | None) -> list[str]:
+    """The architectures, each once."""
+    if given is None:
+        given = default_environment().get("FERRULE_GPU_ARCH")
+    if given is None:
+        gpus = cuda_devices()
+        if not gpus:
+            raise CompileError(
+                Diagnostic(
+                    "this machine has no GPU to take an architecture from",
+                    hint='pass archs="sm_90a", or several, or set FERRULE_GPU_ARCH',
+                )
+            )
+        return [arch_of(*gpus[0])]
+    listed = given.split(",") if isinstance(given, str) else list(given)
+    archs = list(dict.fromkeys(each.strip() for each in listed))
+    for arch in archs:
+        if _ARCH.fullmatch(arch) is None:
+            raise ValueError(f"wanted an architecture such as 'sm_90a', but got {arch!r}")
+    if not archs:
+        raise ValueError("wanted one architecture at least, but got none")
+    return archs

@@ -1,0 +1,73 @@
+"""CUDA C++ through nvcc, the compiler of a CUDA toolkit, which needs a C++ compiler itself."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from ferrule.compiler.errors import CompileError
+from ferrule.frontends.cuda.requests import Form, Made, Request
+
+_MARK: Final = "ferrule_kernel_"
+_NAMED: Final = re.compile(rf"\b{_MARK}(\d+)\s*=\s*(?:generic\()?([\w$]+)")
+
+
+def find_nvcc() -> str | None:
+    """nvcc: on the path, or below CUDA_HOME or CUDA_PATH."""
+    found = shutil.which("nvcc")
+    homes = filter(None, (os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")))
+    programs = (Path(home) / "bin" / "nvcc" for home in homes)
+    return found or next((str(path) for path in programs if os.access(path, os.X_OK)), None)
+
+
+def compile_nvcc(program: str, request: Request, arch: str) -> Made:
+    """The image for an architecture.  CompileError with nvcc's lines where it refuses.
+
+    The name of a kernel is read from PTX, in which a variable has its address: that also has a
+    template instantiated.
+    """
+    names: dict[str, str] = {}
+    if request.kernels:
+        marks = [
+            f'extern "C" __device__ const void* const {_MARK}{number} = (const void*)&{name};'
+            for number, name in enumerate(request.kernels)
+        ]
+        ptx, _ = _run(program, request, arch, "ptx", marks)
+        found = {int(number): name for number, name in _NAMED.findall(ptx.decode())}
+        names = {name: found[number] for number, name in enumerate(request.kernels)}
+    instances = [
+        f"template __global__ decltype({name}) {name};" for name in request.kernels if "<" in name
+    ]
+    image, log = _run(program, request, arch, request.form, instances)
+    return Made(image, names, log)
+
+
+def _run(
+    program: str, request: Request, arch: str, form: Form, lines: Sequence[str]
+) -> tuple[bytes, str]:
+    """The image of the source with more lines behind it, and what nvcc said."""
+    source = request.source
+    with tempfile.TemporaryDirectory() as folder:
+        file, target = Path(folder) / "source.cu", Path(folder) / f"kernels.{form}"
+        quoted = source.name.replace("\\", "\\\\").replace('"', '\\"')
+        more = ['#line 1 "the names of kernels"', *lines] if lines else []
+        text = "\n".join([f'#line 1 "{quoted}"', source.text, *more, ""])
+        file.write_text(text, encoding="utf-8")
+        command = [program, f"--{form}", f"-arch={arch}", *request.words, str(file)]
+        done = subprocess.run(
+            [*command, "-o", str(target)],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+        log = (done.stderr + done.stdout).strip()
+        if done.returncode != 0 or not target.exists():
+            raise CompileError(f"{source.name} cannot be compiled for {arch} by nvcc:\n{log}")
+        return target.read_bytes(), log

@@ -1,0 +1,85 @@
+"""CUDA C++ through NVRTC, NVIDIA's compiler as a library, by the package cuda-bindings.
+
+Nothing here needs a GPU or a driver: of cuda-bindings only `nvrtc` is imported.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Final
+
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.cuda.headers import header_paths
+from ferrule.frontends.cuda.requests import Made, Request
+
+_NO_PROGRAM: Final = "NVRTC failed with {} in {}"
+
+
+def find_nvrtc() -> Any | None:
+    """The module `cuda.bindings.nvrtc`, where it and the library are installed."""
+    try:
+        nvrtc = importlib.import_module("cuda.bindings.nvrtc")
+        nvrtc.nvrtcVersion()
+    except (ImportError, RuntimeError, OSError):
+        return None
+    return nvrtc
+
+
+def compile_nvrtc(nvrtc: Any, request: Request, arch: str) -> Made:
+    """The image for an architecture.  CompileError with NVRTC's lines where it refuses."""
+    source = request.source
+    program = _call(nvrtc, "CreateProgram", source.text.encode(), source.name.encode(), 0, [], [])
+    try:
+        for name in request.kernels:
+            _call(nvrtc, "AddNameExpression", program, name.encode())
+        words = [f"--gpu-architecture={arch}", *request.words]
+        words += [f"-I{folder}" for folder in header_paths()]
+        (result,) = nvrtc.nvrtcCompileProgram(
+            program, len(words), [each.encode() for each in words]
+        )
+        log = _text(nvrtc, program, "ProgramLog").strip()
+        if result != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            raise _refused(nvrtc, request, arch, log)
+        names = {
+            name: _call(nvrtc, "GetLoweredName", program, name.encode()).decode()
+            for name in request.kernels
+        }
+        return Made(_data(nvrtc, program, request.form.upper()), names, log)
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def _refused(nvrtc: Any, request: Request, arch: str, log: str) -> CompileError:
+    version = ".".join(map(str, _call(nvrtc, "Version")))
+    known = _call(nvrtc, "GetSupportedArchs")
+    number = int(arch.removeprefix("sm_").rstrip("af"))
+    hint = None
+    if number not in known:
+        hint = f"NVRTC {version} compiles for sm_{', sm_'.join(map(str, known))}"
+    elif "could not open source file" in log:
+        hint = (
+            "include_paths=[…] says where headers are; those of CUDA come with the packages "
+            "nvidia-cuda-runtime and nvidia-cuda-cccl, or a toolkit below CUDA_HOME"
+        )
+    name = request.source.name
+    return CompileError(
+        Diagnostic(f"{name} cannot be compiled for {arch} by NVRTC {version}:\n{log}", hint=hint)
+    )
+
+
+def _call(nvrtc: Any, name: str, *arguments: Any) -> Any:
+    """Call a function; its result, or a tuple of several."""
+    result, *found = getattr(nvrtc, f"nvrtc{name}")(*arguments)
+    if result != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        raise CompileError(_NO_PROGRAM.format(result.name, f"nvrtc{name}"))
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _data(nvrtc: Any, program: Any, what: str) -> bytes:
+    data = bytes(_call(nvrtc, f"Get{what}Size", program))
+    _call(nvrtc, f"Get{what}", program, data)
+    return data
+
+
+def _text(nvrtc: Any, program: Any, what: str) -> str:
+    return _data(nvrtc, program, what).rstrip(b"\0").decode("utf-8", "replace")

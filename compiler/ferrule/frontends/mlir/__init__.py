@@ -1,0 +1,105 @@
+"""Functions of MLIR modules: `fe.frontends.mlir.compile(module)`.
+
+    fn = fe.frontends.mlir.compile('''
+        func.func @scale(%x: memref<?xf32>, %y: memref<?xf32>, %by: f32) { … }
+    ''')
+    fn(x, y, 2.0)
+
+The module is lowered by MLIR in a process of its own, see `ferrule.compiler.mlir`; what comes out,
+LLVM IR or PTX, is called as any other code.  Nothing of MLIR is needed to call the function, or to
+load what is exported of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from ferrule.compiler.building import build
+from ferrule.compiler.errors import CompileError
+from ferrule.compiler.mlir.child import in_child
+from ferrule.compiler.options import Options, parse_options
+from ferrule.frontends.mlir.lowering import Lowered, Request, lower
+
+if TYPE_CHECKING:
+    from ferrule.runtime import Function
+    from ferrule.specs import Signature
+
+_NO_SPECS: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+def compile(
+    module: object,
+    function: str | None = None,
+    *,
+    name: str | None = None,
+    specs: Mapping[str, Any] = _NO_SPECS,
+    signature: Signature | None = None,
+    pipeline: str | None = None,
+    libraries: Sequence[str] = (),
+    asserts: bool = True,
+    doc: str | None = None,
+    options: str | Options | None = None,
+) -> Function:
+    """The function of an MLIR module that the `func.func` of this name is, the only public one by
+    default.
+
+    `module`: its text, its bytecode, the path of a file, or a module of any package's bindings.
+    Parameters follow from the function's type: a memref or tensor is a tensor, a dynamic size a
+    symbol of its own, a strided layout its strides; `index`, integers and floats are numbers.
+    `specs` refines some of them by name, with specs or fake tensors; `signature` says all of them.
+    Tensors are not written to, unless the argument is marked `bufferization.writable = true`.
+
+    `pipeline` lowers the module to the dialect `llvm`, as `builtin.module(…)`, in place of the
+    passes of `pipelines`; where kernels are launched it gets the module with its launches
+    outlined, and lowers what is in each `gpu.module`.  `libraries` have functions that the module
+    only declares.  `asserts=False` leaves `cf.assert` out, which would end the process.
+
+    Raises CompileError: with MLIR's diagnostics for a module or pipeline that is wrong, for types
+    that no argument has, and for host code between launches that is no arithmetic of sizes.
+    """
+    chosen = parse_options(options)
+    request = Request(function, pipeline, asserts)
+    lowered = in_child(lower, _source(module), request)
+    from ferrule.frontends.mlir.signatures import signature_of
+
+    wanted = signature_of(lowered.function, name, specs, signature)
+    if lowered.launches:
+        from ferrule.frontends.mlir.launching import device_code, launching
+
+        code = device_code(lowered.kernels, chosen)
+        convention = launching(lowered.launches, code, wanted)
+        return build(wanted, convention, options=chosen, doc=doc)
+    return build(wanted, _call(lowered, wanted, libraries), options=chosen, doc=doc)
+
+
+def _source(module: object) -> str | bytes:
+    """The text or bytecode of a module."""
+    match module:
+        case str() | bytes():
+            return module
+        case os.PathLike():
+            return Path(module).read_bytes()
+    if hasattr(module, "operation"):
+        return str(module)
+    raise TypeError(
+        f"expected the text of an MLIR module, its bytecode, a path or a module, got {module!r}"
+    )
+
+
+def _call(lowered: Lowered, signature: Signature, libraries: Sequence[str]) -> Any:
+    """The convention that calls the lowered function."""
+    from ferrule.compiler.conventions.memref import Memref
+    from ferrule.compiler.hostcode import HostCode
+    from ferrule.frontends.mlir.returned import returns
+    from ferrule.frontends.mlir.support import with_support
+
+    try:
+        code = HostCode.from_llvm(with_support(lowered.host), libraries=libraries)
+    except CompileError as error:
+        raise CompileError(f"@{lowered.function.symbol} as LLVM IR: {error}") from None
+    given = returns(lowered.function.results)
+    return Memref(lowered.function.symbol, signature.params, returns=given, code=code)

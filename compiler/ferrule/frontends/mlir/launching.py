@@ -1,0 +1,114 @@
+"""From the launches of a host function to the calling convention that makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ferrule.compiler import conventions
+from ferrule.compiler.artefacts import DeviceCode
+from ferrule.compiler.conventions import Argument, CallingConvention, CudaLaunch, cast
+from ferrule.compiler.cuda.archs import choose_archs
+from ferrule.compiler.cuda.assembling import with_cubin
+from ferrule.compiler.errors import CompileError
+from ferrule.compiler.mlir.ptx import to_ptx
+from ferrule.compiler.options import Options, default_environment
+from ferrule.frontends.mlir.expressions import (
+    ArgumentValue,
+    Expression,
+    FloatConstant,
+    Operation,
+    SizeOf,
+)
+from ferrule.frontends.mlir.kinds import DTYPES
+from ferrule.frontends.mlir.launches import Launch, Operand, Sizes
+from ferrule.specs import Dim, Signature, Tensor
+from ferrule.specs.expr import make
+from ferrule.specs.params import Scalar
+
+
+def device_code(kernels: Sequence[str], options: Options) -> DeviceCode:
+    """The kernels of LLVM modules, for the architectures that the options choose."""
+    from ferrule.runtime import cuda_devices
+
+    if options.target == "cpu":
+        raise CompileError("the module launches kernels, so its target cannot be the CPU")
+    assert isinstance(options.gpu_arch, str | None), "Options joins a list"
+    archs = choose_archs(options.gpu_arch, default_environment(), cuda_devices)
+    code = DeviceCode.from_ptx(list(to_ptx(kernels, archs, options.opt_level).values()))
+    if not options.cubin:
+        return code
+    words = (f"-O{options.opt_level}", *options.ptxas_options.split())
+    return replace(code, images=tuple(with_cubin(each, words) for each in code.images))
+
+
+def launching(
+    launches: Sequence[Launch], code: DeviceCode, signature: Signature
+) -> CallingConvention:
+    """The convention that makes these launches, in order."""
+    steps = [_launch(each, code, signature) for each in launches]
+    return steps[0] if len(steps) == 1 else conventions.Sequence(steps)
+
+
+def _launch(launch: Launch, code: DeviceCode, signature: Signature) -> CudaLaunch:
+    _, kernel = launch.kernel
+    bare = len(code.parameters(kernel).parameters) == len(launch.operands)
+    params = [each for one in launch.operands for each in _arguments(one, signature, bare=bare)]
+    return CudaLaunch(
+        code,
+        kernel,
+        params,
+        _sizes(launch.grid, signature),
+        _sizes(launch.block, signature),
+        size(launch.smem, signature),
+        cluster=None if launch.cluster is None else _sizes(launch.cluster, signature),
+    )
+
+
+def _sizes(sizes: Sizes, signature: Signature) -> tuple[Dim, Dim, Dim]:
+    x, y, z = (size(each, signature) for each in sizes)
+    return x, y, z
+
+
+def _arguments(operand: Operand, signature: Signature, *, bare: bool) -> Iterator[Argument]:
+    """What a kernel gets for an operand: a memref is its descriptor, member by member."""
+    if operand.rank is not None:
+        assert isinstance(operand.value, ArgumentValue)
+        tensor = signature.params[operand.value.position]
+        assert isinstance(tensor, Tensor)
+        yield tensor.data
+        if not bare:
+            yield tensor.data
+            yield from (cast(dim, "int64") for dim in (0, *tensor.shape, *tensor.strides))
+        return
+    if operand.kind not in DTYPES:
+        raise CompileError(f"a kernel gets a value of type {operand.kind}, expected a number")
+    dtype = DTYPES[operand.kind]
+    match operand.value:
+        case FloatConstant(value):
+            yield cast(value, dtype)
+        case ArgumentValue(position):
+            param = signature.params[position]
+            assert isinstance(param, Scalar)
+            yield cast(param, dtype)
+        case found:
+            yield cast(size(found, signature), dtype)
+
+
+def size(found: Expression, signature: Signature) -> Dim:
+    """A size as an expression over the parameters of a signature."""
+    match found:
+        case int():
+            return found
+        case SizeOf(position, axis):
+            tensor = signature.params[position]
+            assert isinstance(tensor, Tensor)
+            return tensor.shape[axis]
+        case ArgumentValue(position):
+            param = signature.params[position]
+            assert isinstance(param, Scalar)
+            return param.value
+        case Operation(operator, left, right):
+            return make(operator, size(left, signature), size(right, signature))
+        case FloatConstant(value):
+            raise CompileError(f"a launch has the size {value}, expected an integer")

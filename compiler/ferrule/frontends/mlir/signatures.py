@@ -1,0 +1,147 @@
+"""What a call of an MLIR function takes, from the type of the function and what is said beyond it.
+
+A dynamic size is a symbol of its own: that two of them are the same, the type does not say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.examples import spec_of
+from ferrule.frontends.mlir.kinds import DTYPES, Buffer, FunctionType, Kind, Number, Unsupported
+from ferrule.specs import DType, Param, Signature, Tensor, as_dtype, compact_strides, sym_int64
+from ferrule.specs.expr import Dim, is_name
+from ferrule.specs.params import Scalar
+
+_SIGNLESS: Final = ("i8", "i16", "i32", "i64")
+
+
+def signature_of(
+    function: FunctionType,
+    name: str | None,
+    specs: Mapping[str, Any],
+    signature: Signature | None,
+) -> Signature:
+    """The signature that the type gives, refined by specs of some parameters, or the one given.
+
+    Raises CompileError for types that no argument has, specs of parameters that there are not, and
+    specs that accept what the function cannot take.
+    """
+    rows = list(zip(function.names, function.arguments, strict=True))
+    for argument, kind in rows:
+        _require_supported(kind, f"the argument {argument!r} of @{function.symbol}")
+    for position, kind in enumerate(function.results):
+        _require_supported(kind, f"result #{position} of @{function.symbol}")
+    if signature is not None:
+        return _checked(function, signature)
+    _check_names(function, specs)
+    params = tuple(_param(argument, kind, specs) for argument, kind in rows)
+    chosen = function.symbol if name is None else name
+    if not is_name(chosen):
+        raise CompileError(f"@{chosen} is no identifier: name=… says what the function is called")
+    return Signature(chosen, params)
+
+
+def _require_supported(kind: Kind, what: str) -> None:
+    if isinstance(kind, Unsupported):
+        raise CompileError(f"{what} is {kind.text}: {kind.reason}")
+
+
+def _check_names(function: FunctionType, specs: Mapping[str, Any]) -> None:
+    for each in specs:
+        if each not in function.names:
+            there = ", ".join(function.names) or "none"
+            raise CompileError(
+                Diagnostic(
+                    f"there is a spec of {each!r}, which is no argument of @{function.symbol}",
+                    expected=there,
+                )
+            )
+
+
+def _param(name: str, kind: Kind, specs: Mapping[str, Any]) -> Param:
+    if name in specs:
+        spec = spec_of(name, specs[name])
+        require_fit(spec, kind, name)
+        return spec
+    return derived(name, kind)
+
+
+def derived(name: str, kind: Kind) -> Param:
+    """The parameter that a type stands for."""
+    if isinstance(kind, Number):
+        return Scalar(name, DTYPES[kind.kind])
+    assert isinstance(kind, Buffer)
+    shape = _dims(kind.shape)
+    strides = None if kind.strides is None else _dims(kind.strides)
+    dtype = DTYPES[kind.element]
+    return Tensor(name, shape, dtype, strides=strides, read_only=kind.is_value)
+
+
+def _dims(sizes: tuple[int | None, ...]) -> list[Dim]:
+    return [sym_int64() if size is None else size for size in sizes]
+
+
+def _checked(function: FunctionType, signature: Signature) -> Signature:
+    given, wanted = len(signature.params), len(function.arguments)
+    if given != wanted:
+        raise CompileError(
+            f"@{function.symbol} takes {wanted} arguments, but the signature has {given}: "
+            f"{signature}"
+        )
+    for param, kind in zip(signature.params, function.arguments, strict=True):
+        require_fit(param, kind, param.name)
+    return signature
+
+
+def require_fit(spec: Param, kind: Kind, name: str) -> None:
+    """Raises CompileError for a spec that accepts what an argument of this type cannot be."""
+    problems = list(_problems(spec, kind))
+    if problems:
+        text = kind.text if isinstance(kind, Buffer) else getattr(kind, "kind", "")
+        raise CompileError(
+            Diagnostic(
+                f"the spec of {name!r} does not fit {text}: {problems[0]}",
+                notes=tuple(problems[1:]),
+            )
+        )
+
+
+def _problems(spec: Param, kind: Kind) -> Iterator[str]:
+    match kind, spec:
+        case Number(), Scalar():
+            yield from _dtype_problems(kind.kind, spec.dtype)
+        case Number(), _:
+            yield f"expected a number, but got a {type(spec).__name__}"
+        case Buffer(), Tensor(packed=False):
+            yield from _dtype_problems(kind.element, spec.dtype)
+            yield from _layout_problems(kind, spec)
+        case _:
+            yield f"expected a tensor, but got a {type(spec).__name__}"
+
+
+def _dtype_problems(element: str, dtype: DType) -> Iterator[str]:
+    wanted = as_dtype(DTYPES[element])
+    same = dtype is wanted
+    if element in _SIGNLESS:
+        same = same or (dtype.kind == "uint" and dtype.bits == wanted.bits)
+    if not same:
+        yield f"expected {wanted.name}, but got {dtype.name}"
+
+
+def _layout_problems(kind: Buffer, spec: Tensor) -> Iterator[str]:
+    if len(spec.shape) != len(kind.shape):
+        yield f"expected {len(kind.shape)} dims, but got {len(spec.shape)}"
+        return
+    for axis, (size, given) in enumerate(zip(kind.shape, spec.shape, strict=True)):
+        if size is not None and given != size:
+            yield f"expected shape[{axis}] to be {size}, but got {given}"
+    if kind.strides is None:
+        if spec.strides != compact_strides(spec.shape, tuple(reversed(range(len(spec.shape))))):
+            yield "expected a compact row-major tensor: it has no strides of its own"
+        return
+    for axis, (stride, given) in enumerate(zip(kind.strides, spec.strides, strict=True)):
+        if stride is not None and given != stride:
+            yield f"expected strides[{axis}] to be {stride}, but got {given}"

@@ -1,0 +1,24 @@
+"""The tensor maps that a launch hands over."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from ferrule.compiler.cuda.launch import Launcher
+from ferrule.language.codegen.functions import FunctionLowering
+from ferrule.language.ir import ops
+
+
+def encoded_map(
+    launcher: Launcher, lowering: FunctionLowering, tensor: ops.Value, boxes: ops.Boxes
+) -> tuple[ir.Value, ir.Value]:
+    """Where the map of a tensor is, and how its encoding ended: see `Launcher`."""
+    e, type_, order = lowering.emitter, tensor.tensor, boxes.order
+    assert lowering.fault_values is not None, "the host function has room for faults"
+    itemsize = e.const_i64(type_.dtype.itemsize)
+    sizes = [lowering.dim(type_.shape[dim]) for dim in order]
+    steps = [lowering.dim(type_.strides[dim]) for dim in order[1:]]
+    strides = [e.binary("mul", step, itemsize) for step in steps]
+    place, address = launcher.tensor_map(), lowering.values[tensor]
+    given = (boxes.tiling, place, address, sizes, strides, lowering.fault_values)
+    return place, launcher.encode_tensor_map(*given)
