@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,6 +10,7 @@ import pytest
 import tvm_ffi
 from cuda_device import FakeCuda, forged
 from cuda_device import fake_cuda as fake_cuda
+from host_memory import use_memory
 
 import ferrule as fe
 
@@ -21,23 +20,6 @@ NAME = "ferrule.test.calls.cuda"
 
 def vector(symbol: str = "n") -> Any:
     return fe.make_fake_compact_tensor(fe.Float32, (fe.sym_int(symbol=symbol),))
-
-
-@contextmanager
-def use_memory() -> Iterator[None]:
-    """Host memory in the place of a GPU's."""
-    buffers: dict[int, Any] = {}
-
-    def allocate(size: int, align: int, kind: int, index: int) -> int:
-        buffer = ctypes.create_string_buffer(size + align)
-        address = -(-ctypes.addressof(buffer) // align) * align
-        buffers[address] = buffer
-        return address
-
-    fe.runtime.use_allocator(allocate, lambda address, kind, index: buffers.pop(address))
-    yield
-    fe.runtime.use_allocator(None, None)
-    assert not buffers
 
 
 @fe.kernel

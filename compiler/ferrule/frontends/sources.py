@@ -1,4 +1,4 @@
-"""Source text of another language: from a string or a file, with a name for the compiler's lines."""
+"""Source text of another language, from a string or a file, with a name for messages."""
 
 from __future__ import annotations
 

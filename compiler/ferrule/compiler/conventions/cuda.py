@@ -105,6 +105,8 @@ class CudaLaunch:
         for name, value in (("smem", smem), ("priority", priority)):
             if value is not None and not is_dim(value):
                 raise TypeError(f"CudaLaunch: {name} must be a size, but got {value!r}")
+        if isinstance(smem, int) and not 0 <= smem <= SMEM_LIMIT:
+            raise ValueError(f"CudaLaunch: smem must be in [0, {SMEM_LIMIT}], but got {smem}")
         put(self, "code", code)
         put(self, "kernel", kernel)
         put(self, "params", tuple(params))

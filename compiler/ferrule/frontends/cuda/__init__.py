@@ -1,7 +1,7 @@
 """CUDA C++: `fe.frontends.cuda.compile(source, signature, …)`.
 
     n = specs.sym_int32()
-    sig = specs.Signature("scale", [specs.Tensor("x", (n,), "float32"), specs.Scalar("a", "float32")])
+    sig = specs.Signature("scale", (specs.Tensor("x", (n,), "f32"), specs.Scalar("a", Float32)))
     fn = fe.frontends.cuda.compile(
         "template <class T> __global__ void scale(T* x, T a, int n) { … }", sig,
         kernel="scale<float>", params=[sig["x"].data, sig["a"], n],
@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, Literal
 
 from ferrule.compiler.artefacts import DeviceCode
@@ -25,6 +26,7 @@ from ferrule.compiler.building import build
 from ferrule.compiler.conventions import CudaLaunch
 from ferrule.compiler.conventions.arguments import Argument
 from ferrule.compiler.cuda.archs import arch_of
+from ferrule.compiler.cuda.cubins import read_cubin
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.options import Options, default_environment
 from ferrule.frontends.cuda.nvcc import compile_nvcc, find_nvcc
@@ -173,8 +175,8 @@ def module(
     that are no templates.  A text is called `name` in messages.  `archs` is an architecture
     such as "sm_90a", several, or by default that of `FERRULE_GPU_ARCH` or the first GPU: each gets
     an image, a `form` "cubin" or "ptx".  `compiler` is "nvrtc" or "nvcc"; by default the first that
-    is there.  `defines` are macros with their values.  `fast_math` is `--use_fast_math`, `line_info`
-    `--generate-line-info`; `flags` are more words for the compiler.
+    is there.  `defines` are macros with their values.  `fast_math` is `--use_fast_math`,
+    `line_info` is `--generate-line-info`; `flags` are more words for the compiler.
 
     Raises as `compile` does.
     """
@@ -184,7 +186,8 @@ def module(
     read = read_source(source, name)
     search = search_words(read, include_paths, defines or {})
     request = Request(read, names, form, tuple(search), tuple(flags), std, fast_math, line_info)
-    made = [_made(compiler, request, arch) for arch in _archs(archs)]
+    chosen = _chosen(compiler)
+    made = [_made(chosen, request, arch) for arch in _archs(archs)]
     lowered = dict(made[0].names)
     log = "\n".join(dict.fromkeys(each.log for each in made if each.log))
     try:
@@ -203,20 +206,46 @@ def _no_kernel(name: str, error: ValueError) -> CompileError:
     )
 
 
-def _made(compiler: str | None, request: Request, arch: str) -> Made:
+Compiles = Callable[[Request, str], Made]
+
+
+def _chosen(compiler: str | None) -> Compiles:
+    """What compiles a request for an architecture."""
     if compiler not in (None, "nvrtc", "nvcc"):
         raise ValueError(f"compiler must be 'nvrtc' or 'nvcc', but got {compiler!r}")
     nvrtc = find_nvrtc() if compiler != "nvcc" else None
     if nvrtc is not None:
-        return compile_nvrtc(nvrtc, request, arch)
+        return partial(compile_nvrtc, nvrtc)
     program = find_nvcc() if compiler != "nvrtc" else None
     if program is not None:
-        return compile_nvcc(program, request, arch)
+        return partial(compile_nvcc, program)
     wanted = {"nvrtc": "NVRTC", "nvcc": "nvcc", None: "NVRTC or nvcc"}[compiler]
     raise ImportError(
         f"fe.frontends.cuda needs {wanted}, which is not here: pip install 'ferrule[cuda]' brings "
         "NVRTC; nvcc comes with a CUDA toolkit, on PATH or below CUDA_HOME"
     )
+
+
+def _made(compiles: Compiles, request: Request, arch: str) -> Made:
+    try:
+        return compiles(request, arch)
+    except CompileError as error:
+        if not request.kernels:
+            raise
+        refused = error
+    try:
+        plain = compiles(replace(request, kernels=(), form="cubin"), arch)
+    except CompileError:
+        raise refused from None
+    # Only the names are wrong: the source itself compiles.
+    known = ", ".join(each.kernel for each in read_cubin(plain.image).kernels)
+    raise CompileError(
+        Diagnostic(
+            str(refused),
+            expected=f"of the kernels that are no templates: {known}" if known else None,
+            hint="an instance of a template is named as in C++, kernel='scale<float>'",
+        )
+    ) from None
 
 
 def _archs(given: str | Sequence[str] | None) -> list[str]:

@@ -67,7 +67,7 @@ def _run(
             errors="replace",
             check=False,
         )
-        log = (done.stderr + done.stdout).strip()
+        log = (done.stderr + done.stdout).strip().replace(str(file), source.name)
         if done.returncode != 0 or not target.exists():
             raise CompileError(f"{source.name} cannot be compiled for {arch} by nvcc:\n{log}")
         return target.read_bytes(), log

@@ -29,7 +29,7 @@ from ferrule.specs.params import Scalar
 
 def device_code(kernels: Sequence[str], options: Options) -> DeviceCode:
     """The kernels of LLVM modules, for the architectures that the options choose."""
-    from ferrule.runtime import cuda_devices
+    from ferrule.runtime.devices import cuda_devices
 
     if options.target == "cpu":
         raise CompileError("the module launches kernels, so its target cannot be the CPU")

@@ -109,9 +109,7 @@ def _job(
     return Job(given, {**chosen_options, **_checked_options(kernel, options)})
 
 
-def _merge(
-    kernel: Kernel, given: dict[str, Any], values: Mapping[str, Any], where: str
-) -> None:
+def _merge(kernel: Kernel, given: dict[str, Any], values: Mapping[str, Any], where: str) -> None:
     for key, value in values.items():
         if key not in kernel.names:
             raise CompileError(
@@ -157,6 +155,7 @@ def _archs(target: str | Sequence[str] | None) -> tuple[int, ...]:
     if named:
         return architectures(named)
     from ferrule.runtime.gpus import compute_capabilities
+
     gpus = cuda_devices()
     if not gpus:
         raise CompileError(

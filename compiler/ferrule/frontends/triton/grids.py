@@ -150,7 +150,11 @@ def trace_grid(grid: Any, arguments: Mapping[str, Any], where: str) -> Grid:
     found = trace(grid, arguments, f"{where}: the grid") if callable(grid) else grid
     found = untraced(found)
     sizes = (found,) if is_dim(found) else found
-    if isinstance(sizes, str | bytes) or not isinstance(sizes, Sequence) or not 1 <= len(sizes) <= 3:
+    if (
+        isinstance(sizes, str | bytes)
+        or not isinstance(sizes, Sequence)
+        or not 1 <= len(sizes) <= 3
+    ):
         raise CompileError(
             Diagnostic(
                 f"{where}: the grid is {found!r}",
@@ -188,9 +192,7 @@ def trace(
             )
         ) from None
     except Exception as error:
-        raise CompileError(
-            f"{what} cannot be traced: {type(error).__name__}: {error}"
-        ) from error
+        raise CompileError(f"{what} cannot be traced: {type(error).__name__}: {error}") from error
 
 
 def _size(size: Any, where: str) -> Dim:

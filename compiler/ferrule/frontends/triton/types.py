@@ -53,7 +53,9 @@ _NAMES: Final[Mapping[DType, str]] = MappingProxyType(
 
 INTEGERS: Final = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 
-_TEXT: Final = re.compile(r"(?P<pointer>\*k?)?(?P<type>\w+)(?:\[(?P<dims>[^\]]*)\])?(?::(?P<hint>\w+))?")
+_TEXT: Final = re.compile(
+    r"(?P<pointer>\*k?)?(?P<type>\w+)(?:\[(?P<dims>[^\]]*)\])?(?::(?P<hint>\w+))?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +114,7 @@ def read_type(text: str, what: str) -> TypeText:
     return TypeText(dtype, True, shape, strides, found["hint"])
 
 
-def _dims(
-    dims: str | None, text: str, what: str
-) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+def _dims(dims: str | None, text: str, what: str) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
     """Sizes and strides; without brackets the tensor is a vector of any size."""
     if dims is None:
         return ("",), None

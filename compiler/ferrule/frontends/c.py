@@ -1,0 +1,128 @@
+"""C: `fe.frontends.c.compile(source, signature, …)`, through a compiler that the machine has.
+
+    sig = specs.Signature("axpy", …)
+    fn = fe.frontends.c.compile("void axpy(const float* x, float* y, long n, float a) { … }", sig,
+                                arguments=[sig["x"].data, sig["y"].data, n, sig["a"]])
+
+The compiler runs once, when the function is made: what it made is a part of the function and of all
+that is exported of it.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from ferrule.compiler.building import build
+from ferrule.compiler.conventions.functions import CArgument, CFunction, ReturnCode
+from ferrule.compiler.errors import CompileError
+from ferrule.compiler.hostcode import HostCode
+from ferrule.compiler.options import Options
+from ferrule.frontends.sources import Source, SourceLike, in_order, read_source, search_words
+from ferrule.runtime import Function
+from ferrule.specs import DType, Signature
+from ferrule.specs.params import Tensor
+
+__all__ = ["compile", "module"]
+
+_COMPILERS: Final = ("clang", "gcc", "cc")
+_ALWAYS: Final = ("-c", "-fPIC")
+_USUAL: Final = ("-O2",)
+
+
+def compile(
+    source: SourceLike,
+    signature: Signature,
+    *,
+    function: str | None = None,
+    arguments: Sequence[CArgument] | None = None,
+    returns: ReturnCode | DType | str | None = None,
+    cc: str | None = None,
+    include_paths: Sequence[str | os.PathLike[str]] = (),
+    defines: Mapping[str, object] | None = None,
+    flags: Sequence[str] = _USUAL,
+    libraries: Sequence[str] = (),
+    results: Sequence[Tensor] = (),
+    doc: str | None = None,
+    options: str | Options | None = None,
+) -> Function:
+    """A function with this signature that calls a function of a C source.
+
+    `source` is the text or the path of a file.  `function` is the name of the C function, by
+    default that of the signature.  `arguments` and `returns` are as for `conventions.CFunction`;
+    by default it gets the addresses of the signature's tensors and its numbers, in their order, and
+    returns nothing.  `results`, `doc` and `options` are as for `compiler.build`, the others as for
+    `module`.
+
+    Raises CompileError where there is no compiler, and with its lines where it refuses the source.
+    """
+    read = read_source(source, f"{signature.name}.c")
+    search = search_words(read, include_paths, defines or {})
+    code = HostCode.from_object(_object(read, cc, search, flags), libraries=libraries)
+    given = in_order(signature) if arguments is None else arguments
+    called = CFunction(function or signature.name, given, returns=returns, code=code)
+    return build(signature, called, results=results, options=options, doc=doc)
+
+
+def module(
+    source: SourceLike,
+    *,
+    name: str = "source.c",
+    cc: str | None = None,
+    include_paths: Sequence[str | os.PathLike[str]] = (),
+    defines: Mapping[str, object] | None = None,
+    flags: Sequence[str] = _USUAL,
+    libraries: Sequence[str] = (),
+) -> HostCode:
+    """The functions of a C source, for `conventions.CFunction` and what builds on it.
+
+    A text is called `name` in messages.  `cc` is the compiler: its command, by default that of the
+    environment variable CC, else clang, gcc or cc.  `defines` are macros with their values, `flags`
+    more words for the compiler: code for the machine's own CPU, `-march=native`, must not be
+    exported to others.  `libraries` are those that have what the code calls, as "libz.so.1".
+
+    Raises as `compile` does, and CompileError as `HostCode.from_object`.
+    """
+    read = read_source(source, name)
+    search = search_words(read, include_paths, defines or {})
+    return HostCode.from_object(_object(read, cc, search, flags), libraries=libraries)
+
+
+def _object(source: Source, cc: str | None, search: Sequence[str], flags: Sequence[str]) -> bytes:
+    """The object file."""
+    compiler = _compiler(cc)
+    with tempfile.TemporaryDirectory() as folder:
+        file, target = Path(folder) / "source.c", Path(folder) / "source.o"
+        quoted = source.name.replace("\\", "\\\\").replace('"', '\\"')
+        file.write_text(f'#line 1 "{quoted}"\n{source.text}', encoding="utf-8")
+        command = [*compiler, *_ALWAYS, *flags, *search, str(file), "-o", str(target)]
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", check=False
+        )
+        if done.returncode == 0 and target.exists():
+            return target.read_bytes()
+    said = (done.stderr + done.stdout).strip().replace(str(file), source.name)
+    raise CompileError(f"{source.name} cannot be compiled by {shlex.join(compiler)}:\n{said}")
+
+
+def _compiler(named: str | None) -> list[str]:
+    """The words of the compiler's command."""
+    chosen = shlex.split(named if named is not None else os.environ.get("CC", ""))
+    if chosen:
+        if shutil.which(chosen[0]) is None:
+            who = "cc" if named is not None else "the environment variable CC"
+            raise CompileError(f"there is no C compiler {chosen[0]!r}, which {who} names")
+        return chosen
+    found = next((each for each in _COMPILERS if shutil.which(each)), None)
+    if found is None:
+        raise CompileError(
+            "there is no C compiler: install clang or gcc, or name one with cc=… or CC; code that "
+            "was compiled elsewhere is for compiler.HostCode.from_object"
+        )
+    return [found]

@@ -1,0 +1,100 @@
+"""Kernels of cuTile: `fe.frontends.cutile.compile(kernel, parameters, grid=…, target="sm_100")`.
+
+cuTile compiles a kernel under constraints, and assumes that a call keeps them.  Here they are
+checked: they become the function's specs, and what specs cannot say is checked beside them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ferrule.compiler.building import build
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.packages import load
+from ferrule.specs import Dim, Signature
+from ferrule.specs.params import Tensor
+
+if TYPE_CHECKING:
+    from ferrule.compiler.options import Options
+    from ferrule.frontends.cutile.constraints import Parameter
+    from ferrule.runtime import Function
+
+Sizes: TypeAlias = "Dim | Sequence[Dim]"
+
+
+def compile(
+    kernel: Any,
+    parameters: Any,
+    *,
+    grid: Sizes | Callable[[Signature], Sizes],
+    target: str | Sequence[str],
+    results: Sequence[str] = (),
+    name: str | None = None,
+    doc: str | None = None,
+    options: str | Options | None = None,
+) -> Function:
+    """The function that launches a kernel of cuTile, `ct.launch(stream, grid, kernel, …)`.
+
+    `parameters` say what the kernel is compiled for: a `KernelSignature` of cuTile, or for each
+    parameter of the kernel a constraint, an example or spec, the dtype of a number, or the value of
+    a constant.  An example becomes a constraint with all that it says: sizes and strides that are
+    constant or divisible, alignment; sizes of 32 bits, no negative strides, and no memory in common
+    with others.  Constants are no parameters of the function, but inside of a tuple they are
+    arguments that must equal them.  The arrays named by `results` are allocated and returned.
+
+    `grid` is one to three sizes, or a function that gets the signature and says them; `target` is
+    an architecture such as "sm_100", or several.  `options` are those of `compiler.build`.
+
+    Raises ImportError without cuTile, TypeError for what is no kernel of it, CompileError with
+    cuTile's words for what it cannot compile.  A call that breaks a constraint is a ValueError or
+    TypeError.
+    """
+    cutile = load("cuda.tile", "cutile")
+    load("cuda.tile.compilation", "cutile")
+    if not isinstance(kernel, cutile.kernel):
+        raise TypeError(
+            f"fe.frontends.cutile.compile: expected a kernel, a function with @cuda.tile.kernel, "
+            f"but got {kernel!r}"
+        )
+    from ferrule.frontends.cutile.calling import launch
+
+    function = kernel._pyfunc
+    found = _parameters(cutile, function, parameters)
+    specs = [each.spec for each in found if each.spec is not None]
+    made = [_result(specs, each) for each in results]
+    given = tuple(spec for spec in specs if spec.name not in results)
+    signature = Signature(name or function.__name__, given)
+    sizes = grid(signature) if callable(grid) else grid
+    archs = (target,) if isinstance(target, str) else tuple(target)
+    convention = launch(cutile, kernel, function.__name__, found, sizes, archs)
+    return build(signature, convention, results=made, doc=doc or function.__doc__, options=options)
+
+
+def _parameters(cutile: Any, function: Callable[..., Any], given: Any) -> list[Parameter]:
+    from ferrule.frontends.cutile.constraints import parameter
+
+    rows = getattr(given, "parameters", given)
+    names = list(inspect.signature(function).parameters)
+    if len(rows) != len(names):
+        raise CompileError(
+            Diagnostic(
+                f"{function.__name__} has {len(names)} parameters, but there are {len(rows)}",
+                expected=f"one for each of {', '.join(names)}",
+            )
+        )
+    return [parameter(cutile, name, row) for name, row in zip(names, rows, strict=True)]
+
+
+def _result(specs: Sequence[Any], name: str) -> Tensor:
+    tensors = [spec for spec in specs if isinstance(spec, Tensor)]
+    for tensor in tensors:
+        if tensor.name == name:
+            return tensor
+    raise CompileError(
+        Diagnostic(
+            f"results names {name!r}",
+            expected=f"an array of the kernel: {', '.join(each.name for each in tensors)}",
+        )
+    )

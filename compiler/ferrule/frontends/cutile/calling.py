@@ -1,0 +1,71 @@
+"""Cubins of cuTile, and their launch.
+
+A tile kernel is launched with blocks of one thread, whatever number its cubin requires: the driver
+makes of it what the code was compiled for.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ferrule.compiler import conventions
+from ferrule.compiler.artefacts import DeviceCode
+from ferrule.compiler.conventions.base import CallingConvention
+from ferrule.compiler.conventions.cuda import CudaLaunch
+from ferrule.compiler.cuda.parameters import check_parameters
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.cutile.checks import Checks
+from ferrule.frontends.cutile.constraints import Parameter, arrays, handed
+from ferrule.specs import Dim
+
+
+@dataclass(frozen=True, slots=True)
+class TileCode(DeviceCode):
+    """Kernels of tiles, whose blocks are not those of a launch."""
+
+    def check_launch(
+        self,
+        kernel: str,
+        packed: Sequence[tuple[int, str]],
+        block: Sequence[Dim] | None = None,
+        cluster: Sequence[Dim] | None = None,
+    ) -> None:
+        """CompileError where a launch does not give what the kernel takes."""
+        check_parameters(self, kernel, packed)
+
+
+def launch(
+    cutile: Any,
+    kernel: Any,
+    name: str,
+    parameters: Sequence[Parameter],
+    grid: Any,
+    archs: Sequence[str],
+) -> CallingConvention:
+    """The launch of a kernel behind the checks of its constraints."""
+    symbol = f"{name}_kernel"
+    c = cutile.compilation
+    version = c.CallingConvention.cutile_python_v2()
+    signature = c.KernelSignature([each.constraint for each in parameters], version, symbol)
+    cubins = [_cubin(c, kernel, name, signature, arch) for arch in archs]
+    found = DeviceCode.from_cubin(cubins, [symbol])
+    code = TileCode(found.images, found.kernels, found.ptxas_options)
+    arguments = [a for each in parameters for a in handed(cutile, each.spec, each.constraint)]
+    given = [array for each in parameters for array in arrays(each.spec, each.constraint)]
+    launched = CudaLaunch(code, symbol, arguments, grid=grid, block=1)
+    return conventions.Sequence([Checks(tuple(given)), launched])
+
+
+def _cubin(c: Any, kernel: Any, name: str, signature: Any, arch: str) -> bytes:
+    """The kernel for one architecture.  Raises CompileError with cuTile's words."""
+    output = io.BytesIO()
+    try:
+        c.export_kernel(kernel, [signature], output, gpu_code=arch, output_format="cubin")
+    except Exception as error:
+        raise CompileError(
+            Diagnostic(f"cuTile cannot compile {name} for {arch}: {error}")
+        ) from error
+    return output.getvalue()

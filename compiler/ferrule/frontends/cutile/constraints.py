@@ -1,0 +1,183 @@
+"""cuTile's constraints as specs, and what kernels take for them.
+
+Of the calling conventions `cutile_python_v1` and `_v2`, as cuTile's documentation has them: a
+number is one parameter; an array is its address, then its sizes and strides, in elements and of the
+constraint's index dtype, constants among them; a constant is nothing, a tuple its items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ferrule.compiler.conventions.arguments import Argument, cast
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.examples import spec_of
+from ferrule.specs import Dim, DType, Param, as_dtype, divisibility_of, sym_int
+from ferrule.specs.params import Constant, Scalar, Tensor, Tuple
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a kernel: cuTile's constraint, and the spec; None for a constant."""
+
+    constraint: Any
+    spec: Param | None
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """An array among the parameters, wherever in tuples it stands."""
+
+    tensor: Tensor
+    constraint: Any
+
+
+def parameter(cutile: Any, name: str, given: Any) -> Parameter:
+    """What a constraint of cuTile means, or an example, or the value of a constant.
+
+    Raises CompileError for what cuTile has no constraint for, or the call no argument.
+    """
+    c = cutile.compilation
+    known = (c.ScalarConstraint, c.ArrayConstraint, c.ListConstraint, c.TupleConstraint)
+    if isinstance(given, (*known, c.ConstantConstraint)):
+        return Parameter(given, spec_of_constraint(cutile, name, given))
+    if isinstance(given, (bool, int, float)):
+        return Parameter(c.ConstantConstraint(given), None)
+    spec = spec_of(name, given)
+    return Parameter(_constraint(cutile, spec), spec)
+
+
+def spec_of_constraint(cutile: Any, name: str, constraint: Any) -> Param | None:
+    """The spec of what a constraint allows; None for a constant."""
+    c = cutile.compilation
+    match constraint:
+        case c.ConstantConstraint():
+            return None
+        case c.ScalarConstraint(dtype=dtype):
+            return Scalar(name, _dtype(name, dtype))
+        case c.ArrayConstraint():
+            return _tensor(cutile, name, constraint)
+        case c.TupleConstraint(items=items):
+            return Tuple(name, tuple(_item(cutile, i, each) for i, each in enumerate(items)))
+    raise CompileError(
+        Diagnostic(
+            f"the parameter {name!r} has a {type(constraint).__name__}",
+            expected="arrays, numbers, constants and tuples of these",
+        )
+    )
+
+
+def _item(cutile: Any, position: int, constraint: Any) -> Param:
+    """An item of a tuple; a constant is one that the argument must equal."""
+    found = spec_of_constraint(cutile, str(position), constraint)
+    return Constant(str(position), constraint.value) if found is None else found
+
+
+def _tensor(cutile: Any, name: str, array: Any) -> Tensor:
+    width = 64 if array.index_dtype == cutile.int64 else 32
+    if array.index_dtype not in (cutile.int32, cutile.int64):
+        raise CompileError(
+            f"the array {name!r} has sizes of {array.index_dtype}, not int32 or int64"
+        )
+    shape = _dims(width, array.shape_constant, array.shape_divisible_by)
+    strides = _dims(width, array.stride_constant, array.stride_divisible_by)
+    dtype, align = _dtype(name, array.dtype), array.base_addr_divisible_by
+    if align & (align - 1):
+        raise CompileError(
+            Diagnostic(
+                f"the address of {name!r} is to be divisible by {align}",
+                expected="base_addr_divisible_by that is a power of two",
+            )
+        )
+    return Tensor(name, shape, dtype, strides=strides, align=max(align, dtype.itemsize))
+
+
+def _dims(width: int, constants: Sequence[int | None], divisors: Sequence[int]) -> list[Dim]:
+    return [
+        sym_int(width, divisibility=divisor) if constant is None else constant
+        for constant, divisor in zip(constants, divisors, strict=True)
+    ]
+
+
+def _dtype(name: str, dtype: Any) -> DType:
+    try:
+        return as_dtype(str(dtype.name).removesuffix("_"))
+    except (TypeError, ValueError):
+        raise CompileError(
+            f"the parameter {name!r} is of {dtype.name}, which no tensor of a call has"
+        ) from None
+
+
+def _constraint(cutile: Any, spec: Param) -> Any:
+    """The constraint that says what a spec does."""
+    c = cutile.compilation
+    match spec:
+        case Scalar(name=name, dtype=dtype):
+            return c.ScalarConstraint(_cutile_dtype(cutile, name, dtype))
+        case Tensor():
+            return _array_constraint(cutile, spec)
+        case Tuple(items=items):
+            return c.TupleConstraint(tuple(_constraint(cutile, item) for item in items))
+        case Constant(value=value):
+            return c.ConstantConstraint(value)
+    raise CompileError(
+        Diagnostic(
+            f"the parameter {spec.name!r} is a {type(spec).__name__}, which cuTile does not have",
+            expected="tensors, numbers, constants and tuples of these",
+        )
+    )
+
+
+def _array_constraint(cutile: Any, tensor: Tensor) -> Any:
+    """An array without aliases, whose sizes fit 32 bits and whose strides are not negative."""
+    return cutile.compilation.ArrayConstraint(
+        _cutile_dtype(cutile, tensor.name, tensor.dtype),
+        len(tensor.shape),
+        index_dtype=cutile.int32,
+        stride_lower_bound_incl=0,
+        alias_groups=(),
+        may_alias_internally=False,
+        stride_constant=[_constant(stride) for stride in tensor.strides],
+        shape_constant=[_constant(size) for size in tensor.shape],
+        stride_divisible_by=[max(1, divisibility_of(each)) for each in tensor.strides],
+        shape_divisible_by=[max(1, divisibility_of(each)) for each in tensor.shape],
+        base_addr_divisible_by=tensor.align,
+    )
+
+
+def _constant(dim: Dim) -> int | None:
+    return dim if isinstance(dim, int) else None
+
+
+def _cutile_dtype(cutile: Any, name: str, dtype: DType) -> Any:
+    found = getattr(cutile, "bool_" if dtype.kind == "bool" else dtype.name, None)
+    if found is None:
+        raise CompileError(f"the parameter {name!r} is of {dtype.name}, which cuTile does not have")
+    return found
+
+
+def handed(cutile: Any, spec: Param | None, constraint: Any) -> Iterator[Argument]:
+    """What a kernel takes for a parameter."""
+    match spec:
+        case Tensor():
+            index = "int64" if constraint.index_dtype == cutile.int64 else "int32"
+            yield spec.data
+            for dim in (*spec.shape, *spec.strides):
+                yield cast(dim, index)
+        case Tuple(items=items):
+            for item, inner in zip(items, constraint.items, strict=True):
+                yield from handed(cutile, item, inner)
+        case Scalar():
+            yield spec
+
+
+def arrays(spec: Param | None, constraint: Any) -> Iterator[Array]:
+    """The arrays that a parameter has."""
+    match spec:
+        case Tensor():
+            yield Array(spec, constraint)
+        case Tuple(items=items):
+            for item, inner in zip(items, constraint.items, strict=True):
+                yield from arrays(item, inner)
