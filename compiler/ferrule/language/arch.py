@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ferrule.language.arch_numbers import fmax, fmin, rcp_approx
 from ferrule.language.asynchronous import (
     cluster_arrive,
     cluster_arrive_relaxed,
@@ -32,9 +33,10 @@ from ferrule.language.mbarriers import (
     mbarrier_expect_tx,
     mbarrier_init,
     mbarrier_init_fence,
+    mbarrier_try_wait,
     mbarrier_wait,
 )
-from ferrule.language.tensor_cores import ldmatrix, mma
+from ferrule.language.tensor_cores import ldmatrix, mma, stmatrix
 from ferrule.language.tensor_maps import (
     cp_async_bulk_commit_group,
     cp_async_bulk_tensor,
@@ -58,6 +60,7 @@ from ferrule.language.threads import (
     atomic_or,
     atomic_xor,
     barrier,
+    barrier_arrive,
     block_dim,
     block_idx,
     block_in_cluster_dim,
@@ -104,6 +107,7 @@ __all__ = [
     "atomic_or",
     "atomic_xor",
     "barrier",
+    "barrier_arrive",
     "block_dim",
     "block_idx",
     "block_in_cluster_dim",
@@ -129,6 +133,8 @@ __all__ = [
     "fence_acq_rel_gpu",
     "fence_acq_rel_sys",
     "fence_proxy",
+    "fmax",
+    "fmin",
     "get_dyn_smem",
     "grid_dim",
     "griddepcontrol_launch_dependents",
@@ -144,10 +150,12 @@ __all__ = [
     "mbarrier_expect_tx",
     "mbarrier_init",
     "mbarrier_init_fence",
+    "mbarrier_try_wait",
     "mbarrier_wait",
     "mma",
     "prefetch_tensor",
     "prefetch_tensor_map",
+    "rcp_approx",
     "setmaxregister_decrease",
     "setmaxregister_increase",
     "shuffle_sync",

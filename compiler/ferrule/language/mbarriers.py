@@ -23,8 +23,8 @@ def mbarrier_init_fence() -> None:
     outside("arch.mbarrier_init_fence")
 
 
-def mbarrier_arrive(mbar_ptr: Any) -> None:
-    """Arrives at a barrier."""
+def mbarrier_arrive(mbar_ptr: Any, peer_cta_rank_in_cluster: Any = None) -> None:
+    """Arrives at a barrier, or at the one at the same place of another block of the cluster."""
     outside("arch.mbarrier_arrive")
 
 
@@ -43,10 +43,20 @@ def mbarrier_wait(mbar_ptr: Any, phase: Any) -> None:
     outside("arch.mbarrier_wait")
 
 
-def cp_async_bulk(dst: Any, src: Any, bytes: Any, mbar_ptr: Any) -> None:
+def mbarrier_try_wait(mbar_ptr: Any, phase: Any) -> Any:
+    """Whether the phase with this number has ended, when the thread has waited for a while.
+
+    On a CPU it waits until it has.
+    """
+    outside("arch.mbarrier_try_wait")
+
+
+def cp_async_bulk(dst: Any, src: Any, bytes: Any, mbar_ptr: Any = None) -> None:
     """Begins to copy so many bytes from global to shared memory; they arrive at a barrier.
 
-    One thread asks for all of it.  The size and both addresses are multiples of 16 bytes.
+    From shared to global memory without a barrier: `cp_async_bulk_commit_group` makes a group of
+    such copies.  One thread asks for all of it.  The size and both addresses are multiples of 16
+    bytes.
     """
     outside("arch.cp_async_bulk")
 

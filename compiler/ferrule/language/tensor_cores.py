@@ -27,6 +27,15 @@ def mma(a: Any, b: Any, c: Any) -> Any:
     outside("arch.mma")
 
 
+def stmatrix(ptr: Any, matrices: Any, transpose: Any = False) -> None:
+    """Stores 1, 2 or 4 matrices of 8 rows of 16 bytes to shared memory: `ldmatrix` the other way.
+
+    `matrices` is a vector as `ldmatrix` gives it from these pointers, of as many words of 32 bits
+    as there are matrices.  All 32 lanes of the warp run it together.  From sm_90 on.
+    """
+    outside("arch.stmatrix")
+
+
 def ldmatrix(ptr: Any, num_matrices: Any = 4, transpose: Any = False) -> Any:
     """Loads 1, 2 or 4 matrices of 8 rows of 16 bytes from shared memory, as a vector.
 

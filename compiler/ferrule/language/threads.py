@@ -98,6 +98,12 @@ def barrier(*, barrier_id: Any = None, number_of_threads: Any = None) -> None:
     outside("arch.barrier")
 
 
+def barrier_arrive(barrier_id: Any, number_of_threads: Any) -> None:
+    """Arrives at a barrier, for so many threads together with those that wait there in `barrier`,
+    and goes on.  Of GPUs alone."""
+    outside("arch.barrier_arrive")
+
+
 def sync_warp(mask: Any = FULL_MASK) -> None:
     """Waits for the lanes of the mask; what they wrote before is seen after it."""
     outside("arch.sync_warp")

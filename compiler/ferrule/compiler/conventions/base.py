@@ -337,7 +337,7 @@ class Call:
         for axis, dim in enumerate(tensor.shape):
             size = self.size(dim, f"shape[{axis}] of {name}")
             fault = Fault(
-                "ValueError", f"Invalid shape[{axis}] of {name}, expected at least 0, got {{}}"
+                "ValueError", f"Invalid shape[{axis}] of {name}, expected at least 0, but got {{}}"
             )
             self.refuse(e.icmp("slt", size, e.const_i64(0)), fault, [size])
         prototype = self.dltensor(tensor, e.null())

@@ -51,7 +51,9 @@ def _cp_async(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.
     low.builder.async_copy(target.value, source.value, number_of, mode, condition)
 
 
-def global_pointer(low: Lowering, name: str, source: Any, node: ast.AST) -> DType:
+def global_pointer(
+    low: Lowering, name: str, source: Any, node: ast.AST, what: str = "src"
+) -> DType:
     """The dtype of what a pointer into global memory is to.  A CompileError for anything else."""
     is_global = isinstance(source, PointerView) and not (
         source.type.is_shared or source.type.is_own
@@ -60,7 +62,7 @@ def global_pointer(low: Lowering, name: str, source: Any, node: ast.AST) -> DTyp
         of = source.name if isinstance(source, TensorView) else "a"
         low.fail(
             node,
-            f"the src of {name} is {operators.describe(source)}",
+            f"the {what} of {name} is {operators.describe(source)}",
             expected="a pointer into global memory",
             hint=f"{of}.iterator + i",
         )

@@ -13,6 +13,7 @@ from ferrule.language.lowering.asynchronous import global_pointer
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.tensor_cores import shared_pointer
 from ferrule.language.lowering.threads import Intrinsic, integer, place, require_kernel
+from ferrule.language.values import Number, PointerView
 from ferrule.specs import Int32, Int64
 
 _PROXIES: Final[dict[tuple[str, str | None], ops.ControlKind]] = {
@@ -45,53 +46,89 @@ def _positive(low: Lowering, what: str, value: Any, node: ast.AST) -> ops.Value:
     return integer(low, value, Int32, what, node)
 
 
-def _change(name: str, kind: ops.MBarrierKind, amount: str | None) -> Intrinsic:
+def _change(name: str, kind: ops.MBarrierKind, amount: str) -> Intrinsic:
     """A change of a barrier, with an amount of this name."""
 
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> None:
-        words = "mbar_ptr" if amount is None else f"mbar_ptr {amount}"
-        pointer, *given = bound(low, words, args, kwargs, node)
+        pointer, given = bound(low, f"mbar_ptr {amount}", args, kwargs, node)
         require_kernel(low, name, node)
         barrier = barrier_at(low, name, pointer, node)
-        number = _positive(low, f"the {amount} of {name}", given[0], node) if amount else None
+        number = _positive(low, f"the {amount} of {name}", given, node)
         low.state.writes += 1
         low.builder.mbarrier(kind, barrier, number)
 
     return emit
 
 
-def _wait(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> None:
-    """`fe.arch.mbarrier_wait(mbar_ptr, phase)`."""
+def _arrive(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> None:
+    """`fe.arch.mbarrier_arrive(mbar_ptr, peer_cta_rank_in_cluster=None)`."""
+    pointer, peer = bound(low, "mbar_ptr peer_cta_rank_in_cluster=", args, kwargs, node)
+    require_kernel(low, "mbarrier_arrive", node)
+    barrier = barrier_at(low, "mbarrier_arrive", pointer, node)
+    what = "the peer_cta_rank_in_cluster of mbarrier_arrive"
+    block = None if peer is None else integer(low, peer, Int32, what, node)
+    low.state.writes += 1
+    low.builder.mbarrier("arrive", barrier, peer=block)
+
+
+def _phase(
+    low: Lowering, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> tuple[ops.Value, ops.Value]:
+    """The barrier and the phase of a wait."""
     pointer, phase = bound(low, "mbar_ptr phase", args, kwargs, node)
-    require_kernel(low, "mbarrier_wait", node)
+    require_kernel(low, name, node)
     known = operators.plain(phase)
     if isinstance(known, int) and known not in (0, 1):
-        low.fail(node, f"the phase of mbarrier_wait is {known}", expected="0 or 1")
-    barrier = barrier_at(low, "mbarrier_wait", pointer, node)
-    number = integer(low, phase, Int32, "the phase of mbarrier_wait", node)
+        low.fail(node, f"the phase of {name} is {known}", expected="0 or 1")
+    barrier = barrier_at(low, name, pointer, node)
     low.state.writes += 1
-    low.builder.mbarrier_wait(barrier, number, place(low, node))
+    return barrier, integer(low, phase, Int32, f"the phase of {name}", node)
+
+
+def _try_wait(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Number:
+    """`fe.arch.mbarrier_try_wait(mbar_ptr, phase)`."""
+    barrier, phase = _phase(low, "mbarrier_try_wait", args, kwargs, node)
+    return Number(low.builder.mbarrier_try(barrier, phase, place(low, node)))
+
+
+def _wait(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> None:
+    """`fe.arch.mbarrier_wait(mbar_ptr, phase)`."""
+    barrier, phase = _phase(low, "mbarrier_wait", args, kwargs, node)
+    low.builder.mbarrier_wait(barrier, phase, place(low, node))
 
 
 def _bulk(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> None:
-    """`fe.arch.cp_async_bulk(dst, src, bytes, mbar_ptr)`."""
-    target, source, size, pointer = bound(low, "dst src bytes mbar_ptr", args, kwargs, node)
+    """`fe.arch.cp_async_bulk(dst, src, bytes, mbar_ptr=None)`."""
+    target, source, size, pointer = bound(low, "dst src bytes mbar_ptr=", args, kwargs, node)
     require_kernel(low, "cp_async_bulk", node)
-    to = shared_pointer(low, "the dst of cp_async_bulk", target, node)
-    dtype = global_pointer(low, "cp_async_bulk", source, node)
-    if to.type.dtype is not dtype:
+    stores = pointer is None and isinstance(source, PointerView) and source.type.is_shared
+    inside, outside = (source, target) if stores else (target, source)
+    shared = shared_pointer(low, "the dst of cp_async_bulk", inside, node)
+    dtype = global_pointer(low, "cp_async_bulk", outside, node, "dst" if stores else "src")
+    if shared.type.dtype is not dtype:
+        of, to = (shared.type.dtype, dtype) if stores else (dtype, shared.type.dtype)
         low.fail(
             node,
-            f"cp_async_bulk copies {dtype.name} to {to.type.dtype.name}",
+            f"cp_async_bulk copies {of.name} to {to.name}",
             expected="pointers to one dtype",
         )
     known = operators.plain(size)
     if isinstance(known, int) and known % 16:
         low.fail(node, f"cp_async_bulk of {known} bytes", expected="a multiple of 16")
     count = _positive(low, "the size of cp_async_bulk", size, node)
+    if stores:
+        low.state.writes += 1
+        low.builder.append(ops.BulkStore(target.value, source.value, count))
+        return
+    if pointer is None:
+        low.fail(
+            node,
+            "cp_async_bulk to shared memory without an mbar_ptr",
+            expected="the barrier at which the bytes arrive",
+        )
     barrier = barrier_at(low, "cp_async_bulk", pointer, node)
     low.state.writes += 1
-    low.builder.bulk_copy(to.value, source.value, count, barrier)
+    low.builder.bulk_copy(target.value, source.value, count, barrier)
 
 
 def _init_fence(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> None:
@@ -119,12 +156,13 @@ def _fence_proxy(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: a
 TABLE: Final[dict[Any, Intrinsic]] = {
     faces.mbarrier_init: _change("mbarrier_init", "init", "cnt"),
     faces.mbarrier_init_fence: _init_fence,
-    faces.mbarrier_arrive: _change("mbarrier_arrive", "arrive", None),
+    faces.mbarrier_arrive: _arrive,
     faces.mbarrier_expect_tx: _change("mbarrier_expect_tx", "expect_tx", "bytes"),
     faces.mbarrier_arrive_and_expect_tx: _change(
         "mbarrier_arrive_and_expect_tx", "arrive_and_expect_tx", "bytes"
     ),
     faces.mbarrier_wait: _wait,
+    faces.mbarrier_try_wait: _try_wait,
     faces.cp_async_bulk: _bulk,
     faces.fence_proxy: _fence_proxy,
 }

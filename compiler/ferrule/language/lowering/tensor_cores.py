@@ -90,26 +90,60 @@ def _ldmatrix(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.
     number = 4 if count is None else operators.plain(count)
     if isinstance(number, bool) or number not in MATRIX_COUNTS:
         low.fail(node, f"num_matrices is {operators.describe(count)}", expected="1, 2 or 4")
+    _require_flag(low, transposed, node)
+    dtype = shared_pointer(low, "ldmatrix", pointer, node).type.dtype
+    _require_itemsize(low, "ldmatrix", dtype, node, transposed=bool(transposed))
+    size = number * 4 // dtype.itemsize
+    target = low.builder.fragment(_type(dtype, size), "matrices")
+    mask, where = mask_of(low, None, node), place(low, node)
+    low.builder.load_matrix(target, pointer.value, mask, where, transposed=bool(transposed))
+    return _elements(low, target, size)
+
+
+def _stmatrix(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> None:
+    """`fe.arch.stmatrix(ptr, matrices, transpose=False)`."""
+    pointer, matrices, transposed = bound(low, "ptr matrices transpose=", args, kwargs, node)
+    require_kernel(low, "stmatrix", node)
+    vector = _vector(low, "the matrices of stmatrix", matrices, node)
+    _require_flag(low, transposed, node)
+    dtype = shared_pointer(low, "stmatrix", pointer, node).type.dtype
+    _require_itemsize(low, "stmatrix", dtype, node, transposed=bool(transposed))
+    words = len(vector.items) * dtype.itemsize // 4
+    if vector.dtype is not dtype or words not in MATRIX_COUNTS or len(vector.items) % words:
+        low.fail(
+            node,
+            f"stmatrix of {len(vector.items)} elements of {vector.dtype.name} to {dtype.name}",
+            expected=f"{', '.join(str(n * 4 // dtype.itemsize) for n in MATRIX_COUNTS)} of "
+            f"{dtype.name}: 1, 2 or 4 words of 32 bits",
+        )
+    source = _filled(low, vector, "matrices")
+    mask, where = mask_of(low, None, node), place(low, node)
+    low.state.writes += 1
+    low.builder.append(
+        ops.StoreMatrix(pointer.value, source, bool(transposed), mask, where)
+    )
+
+
+def _require_flag(low: Lowering, transposed: Any, node: ast.AST) -> None:
     if transposed not in (None, True, False):
         low.fail(
             node,
             f"transpose is {operators.describe(transposed)}",
             expected="True or False, known at compile time",
         )
-    dtype = shared_pointer(low, "ldmatrix", pointer, node).type.dtype
+
+
+def _require_itemsize(
+    low: Lowering, name: str, dtype: DType, node: ast.AST, *, transposed: bool
+) -> None:
     access.require_element(low, dtype, node)
     sizes = (2,) if transposed else (1, 2, 4)
     if dtype.itemsize not in sizes:
         low.fail(
             node,
-            f"ldmatrix of {dtype.name}" + (", transposed" if transposed else ""),
+            f"{name} of {dtype.name}" + (", transposed" if transposed else ""),
             expected="elements of " + " or ".join(map(str, sizes)) + " bytes",
         )
-    size = number * 4 // dtype.itemsize
-    target = low.builder.fragment(_type(dtype, size), "matrices")
-    mask, where = mask_of(low, None, node), place(low, node)
-    low.builder.load_matrix(target, pointer.value, mask, where, transposed=bool(transposed))
-    return _elements(low, target, size)
 
 
 def shared_pointer(low: Lowering, name: str, pointer: Any, node: ast.AST) -> PointerView:
@@ -146,5 +180,6 @@ def _elements(low: Lowering, fragment: ops.Value, count: int) -> Vector:
 TABLE: Final[dict[Any, Intrinsic]] = {
     faces.mma: _mma,
     faces.ldmatrix: _ldmatrix,
+    faces.stmatrix: _stmatrix,
 }
 """What these functions emit."""

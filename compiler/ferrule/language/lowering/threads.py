@@ -122,9 +122,20 @@ def _sync_threads(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: 
     low.builder.barrier(location=place(low, node))
 
 
-def _barrier(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> None:
-    number, count = bound(low, "barrier_id= number_of_threads=", args, kwargs, node)
-    require_kernel(low, "barrier", node)
+def _barrier_arrive(
+    low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> None:
+    number, count = bound(low, "barrier_id number_of_threads", args, kwargs, node)
+    require_kernel(low, "barrier_arrive", node)
+    _require_barrier(low, number, count, node)
+    id_ = integer(low, number, Int32, "barrier_id", node)
+    threads = integer(low, count, Int32, "number_of_threads", node)
+    low.state.writes += 1
+    low.builder.append(ops.BarrierArrive(id_, threads, place(low, node)))
+
+
+def _require_barrier(low: Lowering, number: Any, count: Any, node: ast.AST) -> None:
+    """The number and the count of a named barrier, where they are known."""
     if isinstance(number, int) and not 0 <= number < ops.MAX_BARRIERS:
         low.fail(node, f"barrier_id is {number}", expected="a number from 0 to 15")
     if isinstance(count, int) and (count % 32 or not 0 < count <= 1024):
@@ -133,6 +144,12 @@ def _barrier(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.C
             f"number_of_threads is {count}",
             expected="a multiple of 32, up to 1024: whole warps wait at a barrier",
         )
+
+
+def _barrier(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> None:
+    number, count = bound(low, "barrier_id= number_of_threads=", args, kwargs, node)
+    require_kernel(low, "barrier", node)
+    _require_barrier(low, number, count, node)
     low.state.writes += 1
     id_ = None if number is None else integer(low, number, Int32, "barrier_id", node)
     threads = None if count is None else integer(low, count, Int32, "number_of_threads", node)
@@ -221,6 +238,7 @@ TABLE: Final[dict[Any, Intrinsic]] = {
     faces.make_warp_uniform: _uniform,
     faces.sync_threads: _sync_threads,
     faces.barrier: _barrier,
+    faces.barrier_arrive: _barrier_arrive,
     faces.sync_warp: _sync_warp,
     faces.fence_acq_rel_cta: _fence("fence_acq_rel_cta", "block"),
     faces.fence_acq_rel_cluster: _fence("fence_acq_rel_cluster", "device"),
