@@ -21,7 +21,6 @@ import numpy as np
 import ferrule as fe
 from ferrule import compiler, specs
 from ferrule.compiler import conventions
-from ferrule.compiler.hostcode import HostCode
 
 BLOCK = 256
 KINDS = {float: "number", "float": "number"}  # what else a parameter may be: a vector
@@ -134,7 +133,7 @@ def build(function: Callable[..., Value], target: str = "cpu") -> fe.Function:
         grid, code = (specs.ceil_div(n, BLOCK), 1, 1), fe.DeviceCode.from_ptx(text)
         call = conventions.CudaLaunch(code, "tiny", given, grid=grid, block=(BLOCK, 1, 1))
     else:
-        call = conventions.CFunction("tiny", given, code=HostCode.from_llvm(text))
+        call = conventions.CFunction("tiny", given, code=conventions.HostCode.from_llvm(text))
     return compiler.build(sig, call, results=[out], doc=function.__doc__)
 
 

@@ -1,6 +1,6 @@
 """Triton: dropout whose mask is made of a seed, so that nobody keeps it.
 
-    python examples/triton/dropout.py
+python examples/triton/dropout.py
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def compiled(
 
     def strided() -> object:
         # With strides that 16 divides, rows are read 16 bytes at a time.
-        steps = [fe.sym_int64(divisibility=16) for _ in range(3)]
+        steps = [fe.sym_int32(divisibility=16) for _ in range(3)]
         return fe.make_fake_tensor(fe.Float16, shape, (*steps, 1), assumed_align=16)
 
     strides = {

@@ -136,6 +136,7 @@ def gather(target: str | list[str] = "sm_90a") -> fe.Function:
         constexprs={"ROWS": 32, "WIDE": 128},
         grid=lambda meta: (triton.cdiv(meta["columns"], meta["WIDE"]),),
         name="layer_norm_gather",
+        specialize="dispatch",
         target=target,
     )
 

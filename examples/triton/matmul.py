@@ -1,6 +1,6 @@
 """Triton: c = a @ b in float16, tiles in groups for the cache, loads ahead of their use.
 
-    python examples/triton/matmul.py
+python examples/triton/matmul.py
 """
 
 from __future__ import annotations

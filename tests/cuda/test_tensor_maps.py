@@ -82,8 +82,8 @@ REFUSED = {
     ),
     "long stride": (
         (256, 64, 8, 1 << 40),
-        "a has a stride of 1099511627776 bytes {}, in dim 1 from the innermost on, but a tensor "
-        "map needs multiples of 16 less than 2**40",
+        "a has a stride of 1099511627776 bytes {}, in dim 1 from the innermost on, but its tensor "
+        f"map, {SHOWN}, needs multiples of 16 less than 2**40",
     ),
     "negative stride": (
         (256, 64, 8, -16),
@@ -237,6 +237,6 @@ except RuntimeError as error:
     )
     assert done.stdout.strip() == (
         "the CUDA driver has no cuTensorMapEncodeTiled, which the tensor map of a, box (16,) of "
-        f"uint8, needs {WHERE}: wanted the driver of CUDA 12.0 or later, but this is that of CUDA 12.4; update "
-        "the NVIDIA driver (libcuda.so.1)"
+        f"uint8, needs {WHERE}: wanted the driver of CUDA 12.0 or later, but this is that of CUDA "
+        "12.4; update the NVIDIA driver (libcuda.so.1)"
     )

@@ -117,3 +117,16 @@ def test_it_runs_as_a_program(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().out.splitlines()
     assert said[0].startswith("axpy(alpha: float32, x: Tensor([n0], float32)")
     assert said[1:] == ["[0. 1. 3. 5.]"]
+
+
+def test_the_guide_shows_it_whole() -> None:
+    """But for its first and last lines; what is shown runs with the other snippets."""
+    text = (EXAMPLE.parents[1] / "docs" / "embedding.md").read_text(encoding="utf-8")
+    section = text.partition("## A language, step by step")[2].partition("\n## ")[0]
+    shown = [part.partition("```")[0].strip() for part in section.split("```python\n")[1:]]
+    left = EXAMPLE.read_text(encoding="utf-8")
+    for part in shown:
+        code = part.partition("\n\n\nfunction = ")[0]
+        left = left.replace(code, "") if code in left else left
+    lines = [line for line in left.partition("annotations")[2].splitlines() if line]
+    assert lines[0] == 'if __name__ == "__main__":'

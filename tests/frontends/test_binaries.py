@@ -27,7 +27,7 @@ PTX = """\
 .version 8.3
 .target sm_90a, debug
 .address_size 64
-.file 1 "https://example.org/{.cu"
+.file 1 "folder//other/{.cu"
 .extern .shared .align 16 .b8 dynamic[];
 .shared .align 16 .b8 common[100];
 .extern .func (.param .b32 r) helper(.param .b64 h_0);
@@ -158,7 +158,7 @@ def test_what_is_no_cubin_is_refused(data: bytes, message: str) -> None:
     [
         ("", "wanted PTX text, with .version and .target, got no text"),
         ("int main() {\n}\n", "got text that begins with 'int main() {'"),
-        (PTX[:-4], "the PTX is cut off: it opens 4 braces and closes 3"),
+        (PTX[:-4], "the PTX is cut off: 4 braces open, 3 close"),
         (forge_cubin("sm_90", [ADD]), "got an ELF file: is it a cubin?"),
         (b"BC\xc0\xde\0\x01", "wanted PTX text, got LLVM bitcode"),
         (PTX.replace(".u8 all_kinds_2", ".what all_kinds_2"), "cannot be read: '.param .what"),

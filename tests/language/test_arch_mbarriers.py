@@ -269,3 +269,78 @@ def test_newer_architectures_take_all_of_them(gpu: str, tmp_path: Path) -> None:
     ptxas.assemble(ptx(pipelined, gpu, vector(), vector(symbol="m")), gpu, tmp_path)
     if gpu.endswith("a"):
         ptxas.assemble(ptx(registers, gpu, vector()), gpu, tmp_path)
+
+
+def test_who_tries_to_wait_goes_on_when_the_phase_has_ended() -> None:
+    @fe.kernel
+    def kernel(a, out):
+        t = arch.thread_idx()[0]
+        arrived, row = arch.alloc_smem(fe.Int64, 1), arch.alloc_smem(fe.Int32, 64)
+        if t == 0:
+            arch.mbarrier_init(arrived, 64)
+        arch.sync_threads()
+        row[t] = a[t]
+        arch.mbarrier_arrive(arrived, 0)
+        ended = arch.mbarrier_try_wait(arrived, 0)
+        while not ended:
+            ended = arch.mbarrier_try_wait(arrived, 0)
+        out[t] = row[63 - t]
+
+    a = np.arange(64, dtype=np.int32)
+    np.testing.assert_array_equal(launched(kernel, a, np.zeros_like(a)), a[::-1])
+
+
+@pytest.mark.needs_ptxas
+def test_a_peers_barrier_is_found_in_its_block(tmp_path: Path) -> None:
+    @fe.kernel
+    def kernel(a):
+        arrived = arch.alloc_smem(fe.Int64, 1)
+        if arch.thread_idx()[0] == 0:
+            arch.mbarrier_init(arrived, 1)
+            arch.mbarrier_arrive(arrived, arch.block_in_cluster_idx()[0] ^ 1)
+        if arch.mbarrier_try_wait(arrived, 1):
+            arch.barrier_arrive(1, 64)
+        a[0] = arch.rcp_approx(a[1])
+        a[2] = arch.fmax(a[1], a[2]) + arch.fmin(a[1], a[2])
+
+    def host(a):
+        kernel(a).launch(grid=2, block=64, cluster=(2, 1, 1))
+
+    options = "--target cuda --gpu-arch sm_90a"
+    ptx = fe.compile(fe.jit(host), vector(fe.Float32), options=options).inspect_ptx()
+    for wanted in (
+        "mapa.shared::cluster",
+        "mbarrier.arrive.release.cluster.shared::cluster.b64",
+        "rcp.approx",
+        "bar.arrive",
+    ):
+        assert wanted in ptx or (wanted == "bar.arrive" and "barrier.arrive" in ptx), wanted
+    ptxas.assemble(ptx, "sm_90a", tmp_path)
+
+
+def test_named_arrivals_are_of_gpus_alone() -> None:
+    @fe.kernel
+    def kernel(a):
+        arch.barrier_arrive(1, 64)
+
+    def host(a):
+        kernel(a).launch(grid=1, block=64)
+
+    with pytest.raises(fe.CompileError, match="arch.barrier_arrive is known to GPUs alone"):
+        fe.compile(fe.jit(host), vector(fe.Float32), options="--target cpu")
+
+
+def test_of_two_numbers_the_one_that_is_none_does_not_count() -> None:
+    @fe.kernel
+    def kernel(a, b, out):
+        t = arch.thread_idx()[0]
+        out[t] = arch.fmax(a[t], b[t])
+        out[t + 64] = arch.fmin(a[t], b[t])
+        out[t + 128] = arch.rcp_approx(b[t])
+
+    a, b = (np.resize(np.array(x, np.float32), 64) for x in ([1, 2, np.nan, 5, np.nan], [3, -2, 7]))
+    b[3] = np.nan
+    found = launched(kernel, a, b, np.zeros(192, np.float32))
+    np.testing.assert_array_equal(found[:64], np.fmax(a, b))
+    np.testing.assert_array_equal(found[64:128], np.fmin(a, b))
+    np.testing.assert_array_equal(found[128:], 1 / b)

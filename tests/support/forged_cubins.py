@@ -38,6 +38,7 @@ class _Section:
     info: int = 0
     size: int | None = None
     entry: int = 0
+    name: str = ""
 
 
 def forge_cubin(
@@ -51,10 +52,12 @@ def forge_cubin(
     symbols, at = bytes(_SYMBOL.size), 1
     for index, kernel in enumerate(kernels, start=1):
         code = len(sections)
-        sections.append(_Section(1, b"\x90" * 16))
-        sections.append(_Section(_INFO, _facts(kernel), info=code))
+        sections.append(_Section(1, b"\x90" * 16, name=f".text.{kernel.name}"))
+        info = f".nv.info.{kernel.name}"
+        sections.append(_Section(_INFO, _facts(kernel), info=code, name=info))
         if kernel.shared:
-            sections.append(_Section(8, b"", info=code, size=kernel.shared))
+            name = f".nv.shared.{kernel.name}"
+            sections.append(_Section(8, b"", info=code, size=kernel.shared, name=name))
         sections.append(_Section(_INFO, _entry(0x2F, struct.pack("<II", index, 24))))
         symbols += _SYMBOL.pack(at, 0x12, 0x10, code, 0, 16)
         at += len(kernel.name) + 1
@@ -63,24 +66,29 @@ def forge_cubin(
         words = b"\0ptxas\0-arch " + arch.encode() + b" -m 64 \0"
         said = struct.pack("<III", 12, len(words), 2000) + b"NVIDIA Corp\0" + words
         sections.append(_Section(7, said))
+    sections.append(_Section(3, b""))
     return _written(sections, abi, kind, flags)
 
 
 def _written(sections: Sequence[_Section], abi: int, kind: int, flags: int) -> bytes:
+    """The file; the last section gets the names of sections."""
     body, headers = b"", b""
+    sections[-1].data = b"\0" + b"".join(each.name.encode() + b"\0" for each in sections)
+    at = 1
     for section in sections:
         body += bytes(-len(body) % 8)
         size = len(section.data) if section.size is None else section.size
         place = _HEADER.size + len(body)
         rest = section.link, section.info, 4, section.entry
-        headers += _SECTION.pack(0, section.kind, 0, 0, place, size, *rest)
+        headers += _SECTION.pack(at, section.kind, 0, 0, place, size, *rest)
+        at += len(section.name) + 1
         body += section.data
     body += bytes(-len(body) % 8)
     table = _HEADER.size + len(body)
     count = len(sections)
     head = _HEADER.pack(
         *(b"\x7fELF", 2, 1, 1, abi, 8, kind, 190, 1, 0, 0, table, flags),
-        *(_HEADER.size, 56, 0, _SECTION.size, count, 0),
+        *(_HEADER.size, 56, 0, _SECTION.size, count, count - 1),
     )
     return head + body + headers
 

@@ -6,14 +6,28 @@ stand-in, and needs a device: a driver object of five methods says that there is
 
 from __future__ import annotations
 
+import importlib
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import cuda_device
-from cuda_device import FakeCuda, Launch
+import numpy as np
+from cuda_device import FakeCuda, Launch, forged
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "triton"
+
+
+def example(name: str) -> ModuleType:
+    """A module of the examples."""
+    if str(EXAMPLES) not in sys.path:
+        sys.path.insert(0, str(EXAMPLES))
+    return importlib.import_module(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +40,17 @@ class Address:
     def data_ptr(self) -> int:
         """As PyTorch's tensors say it."""
         return self.address
+
+
+def tensor(*shape: int, dtype: Any = np.float32, shift: int = 0) -> tuple[Any, Address]:
+    """A tensor on the stand-in's GPU, `shift` bytes past a multiple of 64, and as Triton takes
+    it."""
+    itemsize = np.dtype(dtype).itemsize
+    memory = np.zeros(int(np.prod(shape)) * itemsize + 128, np.uint8)
+    start = -memory.ctypes.data % 64 + shift
+    array = memory[start : start + int(np.prod(shape)) * itemsize].view(dtype).reshape(shape)
+    name = {"f": "fp", "i": "i"}[array.dtype.kind] + str(8 * itemsize)
+    return forged(array), Address(name, array.ctypes.data)
 
 
 def on_stand_in(arch: int) -> Any:

@@ -7,13 +7,10 @@ from typing import Any
 import pytest
 import tvm_ffi
 
-from ferrule.compiler import targets
-from ferrule.compiler.artefacts import Body
-from ferrule.compiler.conventions import FlatCall
-from ferrule.compiler.origin import CompiledOrigin, host_module
+from ferrule import compiler
+from ferrule.compiler.conventions import CFunction
 from ferrule.runtime import Function
 from ferrule.runtime.foreign import has_big_ints
-from ferrule.runtime.function import load_function
 from ferrule.specs import Signature, sym_int
 from ferrule.specs.params import (
     Array,
@@ -60,11 +57,8 @@ CASES: list[tuple[Param, Any, str]] = [
 
 
 def build(param: Param) -> Function:
-    """A function of one parameter that does nothing."""
-    signature, here = Signature("f", (param,)), targets.host()
-    body = Body("define void @nothing() {\n  ret void\n}\n", "nothing", ())
-    origin = CompiledOrigin(host_module(signature, body, convention=FlatCall("nothing", ())), "")
-    return load_function(origin.emit("f", here.cpu, here.triple), signature, origin)
+    """A function of one parameter that does nothing with it."""
+    return compiler.build(Signature("f", (param,)), CFunction("getpid"))
 
 
 @pytest.mark.skipif(not has_big_ints(), reason="this tvm-ffi passes ints of 64 bits alone")

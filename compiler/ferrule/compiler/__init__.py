@@ -12,13 +12,15 @@ if TYPE_CHECKING:
     from ferrule.compiler import conventions as conventions
     from ferrule.compiler.artefacts import DeviceCode as DeviceCode
     from ferrule.compiler.building import build as build
+    from ferrule.compiler.emitting import emit_wrapper as emit_wrapper
 
 _ATTRIBUTES = {
     "DeviceCode": "ferrule.compiler.artefacts",
     "build": "ferrule.compiler.building",
+    "emit_wrapper": "ferrule.compiler.emitting",
 }
 
-__all__ = ["DeviceCode", "build", "conventions"]
+__all__ = ["DeviceCode", "build", "conventions", "emit_wrapper"]
 
 
 def __getattr__(name: str) -> Any:

@@ -82,7 +82,7 @@ class KernelImage:
     """
 
     arch: str
-    modules: tuple[str, ...]
+    modules: tuple[str, ...] = field(repr=False)
     cubins: tuple[bytes, ...] = field(default=(), repr=False)
 
     @property

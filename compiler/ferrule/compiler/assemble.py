@@ -48,6 +48,9 @@ _VISIBLE: Final = (SYMBOL_PREFIX, "llvm.")
 """What symbols begin with that keep their linkage: tvm-ffi's, and what means something to LLVM."""
 
 
+_HIDDEN: Final = (llvm.Linkage.internal, llvm.Linkage.private)
+
+
 def assemble(module: HostModule, name: str, cpu: str, triple: str) -> ObjectCode:
     """The object of a module for a CPU; `name` is the name that its wrapper exports."""
     module, machine = _for_target(module, targets.target(cpu, triple))
@@ -87,6 +90,24 @@ def export(
                 assert_never(form)
 
 
+def wrapper_text(module: HostModule, target: HostTarget, description: str) -> str:
+    """The LLVM IR of all, nothing of it assembly: the support code too, as far as it is reached.
+
+    What is internal has names that begin with that of the function, so that wrappers of several
+    can be put into one module.
+    """
+    module, machine = _for_target(module, target)
+    with _linked(module, target.triple, machine, None, description) as linked:
+        builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options())
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_global_dead_code_eliminate_pass()
+        passes.run(linked, builder)
+        for symbol in (*linked.functions, *linked.global_variables):
+            if symbol.linkage in _HIDDEN:
+                symbol.name = f"{module.signature.name}.{symbol.name}"
+        return str(linked)
+
+
 def _for_target(module: HostModule, target: HostTarget) -> tuple[HostModule, Any]:
     """The module with the instructions that the CPU has, and LLVM's machine."""
     part = _with_instructions(module.body.part, target)
@@ -104,10 +125,10 @@ def _linked(
     module: HostModule,
     triple: str,
     machine: Any,
-    form: _Form,
+    form: _Form | None,
     description: str = "",
 ) -> Iterator[Any]:
-    """The module of all; `form` says as what the support code goes there.
+    """The module of all; `form` says as what the support code goes there, None as LLVM IR.
 
     Modules are closed here: left to the garbage collector, one that an error kept alive could go
     after its context, which ends the process.
@@ -121,12 +142,14 @@ def _linked(
         body = _whole(module.body.part, parsed)
         needs = _support_of(module, body)
         embedded = _embedded(module.body.part, triple)
-        if targets.has_assembler(triple):
+        if form is not None and targets.has_assembler(triple):
             wrapper = parsed(_NAMELESS + module.wrapper + form(needs, triple) + embedded)
         else:
             wrapper = parsed(_NAMELESS + module.wrapper)
             for need in needs:
                 wrapper.link_in(parsed(support_text(need.support)))
+            if embedded:
+                wrapper.link_in(parsed(embedded))
         _optimise(body, machine, module.opt_level)
         wrapper.link_in(body)
         if description:
@@ -151,11 +174,10 @@ def _whole(part: Part, parsed: Callable[[str], Any]) -> Any:
 
 def _defined(module: Any) -> list[str]:
     """The names of what a module shows to others."""
-    hidden = (llvm.Linkage.internal, llvm.Linkage.private)
     return [
         symbol.name
         for symbol in (*module.functions, *module.global_variables)
-        if not (symbol.is_declaration or symbol.linkage in hidden or _is_known(symbol.name))
+        if not (symbol.is_declaration or symbol.linkage in _HIDDEN or _is_known(symbol.name))
     ]
 
 
@@ -201,7 +223,7 @@ def _internal(module: Any) -> Any:
             continue
         if symbol.is_function:
             symbol.add_function_attribute("nounwind")
-        is_local = symbol.linkage in (llvm.Linkage.internal, llvm.Linkage.private)
+        is_local = symbol.linkage in _HIDDEN
         name = symbol.name
         if not (is_local or name.startswith(_VISIBLE)):
             symbol.linkage = llvm.Linkage.internal

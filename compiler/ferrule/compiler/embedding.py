@@ -47,6 +47,7 @@ _KINDS: Final = MappingProxyType(
         (62, 25): "R_X86_64_GOTOFF64",
         (62, 27): "R_X86_64_GOT64",
         (62, 29): "R_X86_64_GOTPC64",
+        (62, 31): "R_X86_64_PLTOFF64",
         (62, 41): "R_X86_64_GOTPCRELX",
         (62, 42): "R_X86_64_REX_GOTPCRELX",
         (183, 257): "R_AARCH64_ABS64",
@@ -70,6 +71,7 @@ _KINDS: Final = MappingProxyType(
 
 _BY_SLOT: Final = MappingProxyType(
     {
+        "R_X86_64_GOT64": "R_X86_64_GOTOFF64",
         "R_X86_64_GOTPCREL": "R_X86_64_PC32",
         "R_X86_64_GOTPCRELX": "R_X86_64_PC32",
         "R_X86_64_REX_GOTPCRELX": "R_X86_64_PC32",
@@ -79,8 +81,17 @@ _BY_SLOT: Final = MappingProxyType(
 )
 """Places that refer to where an address stands, and what refers to a word that we fill in."""
 
+_BY_JUMP: Final = MappingProxyType({"R_X86_64_PLTOFF64": "R_X86_64_GOTOFF64"})
+"""Places that refer to a jump that a linker makes, and what refers to the function or our jump."""
+
+_RESOLVED: Final = frozenset({31})
+_JUMP: Final = "\\377\\045"
+"""x86-64's jump to the address that stands where the next four bytes say, counted from their end."""
+
 _ADDRESS: Final = MappingProxyType({62: "R_X86_64_64", 183: "R_AARCH64_ABS64"})
-_DIRECT: Final = frozenset({"R_X86_64_PC32", "R_X86_64_PC64", "R_AARCH64_ADR_PREL_PG_HI21"})
+_DIRECT: Final = frozenset(
+    {"R_X86_64_PC32", "R_X86_64_PC64", "R_X86_64_GOTOFF64", "R_AARCH64_ADR_PREL_PG_HI21"}
+)
 """What cannot reach a symbol of another library."""
 
 
@@ -91,7 +102,7 @@ def embed(data: bytes, what: str) -> Embedded:
     needs what only a linker or a loader does.
     """
     try:
-        header = read_object(data)
+        header = read_object(data, _RESOLVED)
         return _Reader(data, header.machine, what).embedded(header.undefined)
     except ObjectFileError as error:
         raise CompileError(Diagnostic(f"{what} cannot be embedded: {error}", hint=_HINT)) from None
@@ -134,10 +145,12 @@ class _Reader:
         self._sections: Final = list(self._read_sections())
         self._symbols: Final = list(self._read_symbols())
         self._slots: Final[dict[str, str]] = {}
+        self._stubs: Final[dict[str, str]] = {}
 
     def embedded(self, undefined: tuple[str, ...]) -> Embedded:
         self._check()
-        lines = [*self._contents(), *self._relocations(), *self._words(), *self._names(), ".text"]
+        lines = [*self._contents(), *self._relocations(), *self._jumps(), *self._words()]
+        lines += [*self._names(), ".text"]
         return Embedded(
             self._digest,
             self._machine.name.lower(),
@@ -226,14 +239,30 @@ class _Reader:
                 raise ObjectFileError(
                     f"wanted position-independent code, got a {kind} to {symbol.name}"
                 )
+            if kind in _BY_JUMP:
+                number = len(self._stubs)
+                jump = self._stubs.setdefault(symbol.name, f"{self._label(0)}_jump_{number}")
+                return _BY_JUMP[kind], f"{jump}{addend:+d}"
             return kind, f"{symbol.name}{addend:+d}"
         if not self._is_carried(symbol.section):
             raise ObjectFileError(f"it refers to {symbol.name or 'a place'} in no section of code")
         target = f"{self._label(symbol.section)}{symbol.value:+d}"
         if kind in _BY_SLOT:
-            word = self._slots.setdefault(target, f"{self._label(0)}_{len(self._slots)}")
-            return _BY_SLOT[kind], f"{word}{addend:+d}"
-        return kind, f"{target}{addend:+d}"
+            return _BY_SLOT[kind], f"{self._word(target)}{addend:+d}"
+        return _BY_JUMP.get(kind, kind), f"{target}{addend:+d}"
+
+    def _word(self, target: str) -> str:
+        """Where the address of a target stands."""
+        return self._slots.setdefault(target, f"{self._label(0)}_{len(self._slots)}")
+
+    def _jumps(self) -> Iterator[str]:
+        """Jumps to functions of other libraries, for code that counts their distance."""
+        for symbol, label in self._stubs.items():
+            yield '.section .text,"ax",@progbits'
+            yield f"{label}:"
+            yield f'.ascii "{_JUMP}"'
+            yield ".zero 4"
+            yield f".reloc {label}+2, R_X86_64_PC32, {self._word(symbol)}-4"
 
     def _words(self) -> Iterator[str]:
         """Where the addresses stand that code reads of a table which a linker makes."""

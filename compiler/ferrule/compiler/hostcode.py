@@ -62,6 +62,11 @@ class Library:
 
 
 @dataclass(frozen=True, slots=True)
+class Undefined:
+    """What another module defines that a wrapper is put into, see `emitting.emit_wrapper`."""
+
+
+@dataclass(frozen=True, slots=True)
 class LlvmModule:
     """A module of LLVM IR: its text, the types of its functions, and its name."""
 
@@ -77,7 +82,7 @@ class HostCode:
     `links` are the symbols that it needs of others.
     """
 
-    source: Address | Library | LlvmModule | Embedded
+    source: Address | Library | Undefined | LlvmModule | Embedded
     links: tuple[Link, ...] = ()
 
     @classmethod
@@ -133,19 +138,28 @@ class HostCode:
         _open(name)
         return cls(Library(name))
 
+    @classmethod
+    def undefined(cls) -> HostCode:
+        """Functions that nobody has yet: symbols of the wrapper that `emit_wrapper` gives, for the
+        module that it is put into.  A function with such code cannot be loaded."""
+        return cls(Undefined())
+
     def require(self, symbol: str, kind: ir.FunctionType, what: str) -> None:
         """Raises CompileError where there is no such function, or one of another type."""
         match self.source:
             case Address():
                 return
+            case Undefined():
+                _check_name(symbol)
             case Library(path):
                 _check_name(symbol)
                 if not _has(_open(path), symbol):
                     where = "this process" if path is None else f"the library {path}"
                     raise CompileError(f"{what}: {where} has no symbol {symbol}")
-            case LlvmModule(functions=functions):
+            case LlvmModule(functions=functions, text=text):
                 _require_known(symbol, functions, what)
                 irtext.require_type(symbol, functions[symbol], kind, what)
+                irtext.require_c(self.symbol(symbol), text, f"{what}: the function {symbol}")
             case Embedded(functions=names):
                 _require_known(symbol, names, what)
             case _:
@@ -156,7 +170,7 @@ class HostCode:
         match self.source:
             case Address(value):
                 return f"ferrule_address_{value:x}"
-            case Library():
+            case Library() | Undefined():
                 return symbol
             case LlvmModule(digest=digest) | Embedded(digest=digest):
                 return f"{PREFIX}{digest}.{symbol}"
@@ -199,7 +213,7 @@ def _read(code: Code, kind: str) -> tuple[bytes, str]:
     """The bytes, and what to call them in errors."""
     if isinstance(code, bytes | bytearray | memoryview):
         return bytes(code), kind
-    if isinstance(code, str) and ("\n" in code or "define " in code):
+    if isinstance(code, str) and (not code or "\n" in code or "define " in code):
         return code.encode(), kind
     if not isinstance(code, str | os.PathLike):
         raise TypeError(f"expected the bytes or the path of {kind}, but got {type(code).__name__}")

@@ -95,6 +95,34 @@ def require_type(symbol: str, found: str, wanted: ir.FunctionType, what: str) ->
     )
 
 
+def require_c(name: str, text: str, what: str) -> None:
+    """Raises CompileError where a function of some IR is not called as plain C functions are: LLVM
+    would drop the call, or pass something else, without a word."""
+    head = re.search(rf'^define ([^@\n]*)@"?{re.escape(name)}"?(\(.*)$', text, re.M)
+    if head is None:
+        return
+    convention, passed = _CONVENTION.search(head[1]), _PASSED.search(head[2])
+    if convention is not None:
+        said = f"is called by {convention[0]}"
+    elif passed is not None:
+        said = f"has a parameter with {passed[0]}"
+    else:
+        return
+    hint = "call it from a function of the code that has C's convention and plain parameters"
+    raise CompileError(Diagnostic(f"{what} {said}, which is not how it would be called", hint=hint))
+
+
+_CONVENTION: Final = re.compile(
+    r"(?<![\w%.\"])(?:\w+cc|cc ?\d+|\w+_cc\(\d+\)|\w+_pcs|(?:ptx|amdgpu|spir)_\w+)(?![\w.\"])"
+)
+"""What LLVM IR calls a calling convention other than C's (LLVM language reference)."""
+
+_PASSED: Final = re.compile(
+    r'(?<![\w%.$"])(?:byval|sret|inalloca|preallocated|inreg|nest|swiftself|swifterror|swiftasync)'
+    r'(?![\w.$"])'
+)
+"""Attributes of parameters that change how they are passed."""
+
 _FITTED: Final = {"i1": "i8", "half": "i16"}
 """Types of LLVM IR, and those of a call that become them."""
 

@@ -150,24 +150,34 @@ class CompiledOrigin:
         self._check_exportable()
         chosen = export_target() if self._target is None else self._target
         module, target = self._named(name), chosen.target
-        links = module.body.links
-        code = module.body.device_code
-        images = () if code is None else tuple(dict.fromkeys(_device_images(code)))
-        metadata = Metadata(
-            module.signature,
-            target.triple,
-            target.cpu,
-            chosen.needs,
-            images,
-            traits=self._traits,
-            links=links,
-        )
+        metadata = self._metadata(module, chosen)
         said, more = (name, metadata.text(), self._doc, target.triple), None
         if form == ".o" and system_lib is None and targets.has_assembler(target.triple):
             more = described_data(*said)
         if more is not None:
             return assemble.export(module, target, "", form, more)
         return assemble.export(module, target, describe(*said, system_lib), form)
+
+    def _metadata(self, module: HostModule, chosen: ExportTarget) -> Metadata:
+        code = module.body.device_code
+        images = () if code is None else tuple(dict.fromkeys(_device_images(code)))
+        return Metadata(
+            module.signature,
+            chosen.target.triple,
+            chosen.target.cpu,
+            chosen.needs,
+            images,
+            traits=self._traits,
+            links=module.body.links,
+        )
+
+    def wrapper_text(self) -> str:
+        """Wrapper, body and support code as one LLVM module, with what describes the function."""
+        self._check_exportable()
+        chosen = export_target() if self._target is None else self._target
+        name, metadata = self._module.signature.name, self._metadata(self._module, chosen)
+        description = describe(name, metadata.text(), self._doc, chosen.target.triple)
+        return assemble.wrapper_text(self._module, chosen.target, description)
 
     def _check_exportable(self) -> None:
         """StageError for code that calls an address of this process."""

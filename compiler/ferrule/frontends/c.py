@@ -98,16 +98,17 @@ def _object(source: Source, cc: str | None, search: Sequence[str], flags: Sequen
     """The object file."""
     compiler = _compiler(cc)
     with tempfile.TemporaryDirectory() as folder:
-        file, target = Path(folder) / "source.c", Path(folder) / "source.o"
-        quoted = source.name.replace("\\", "\\\\").replace('"', '\\"')
-        file.write_text(f'#line 1 "{quoted}"\n{source.text}', encoding="utf-8")
+        file, target = Path(source.name), Path(folder) / "source.o"
+        if source.folder is None:
+            file = Path(folder) / f"{Path(source.name).stem}.c"
+            file.write_text(source.text, encoding="utf-8")
         command = [*compiler, *_ALWAYS, *flags, *search, str(file), "-o", str(target)]
         done = subprocess.run(
             command, capture_output=True, text=True, errors="replace", check=False
         )
         if done.returncode == 0 and target.exists():
             return target.read_bytes()
-    said = (done.stderr + done.stdout).strip().replace(str(file), source.name)
+    said = (done.stderr + done.stdout).strip().replace(f"{folder}/", "")
     raise CompileError(f"{source.name} cannot be compiled by {shlex.join(compiler)}:\n{said}")
 
 

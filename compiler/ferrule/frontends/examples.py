@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, get_args
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.specs import Param, SupportsSpec, as_dtype
-from ferrule.specs.params import Scalar
+from ferrule.specs.params import Scalar, Tensor
 
 _KINDS = get_args(Param)
+
+
+def tensor_named(specs: Iterable[Param], name: str) -> Tensor:
+    """The tensor of this name, which a call makes and returns; CompileError where there is none."""
+    tensors = [spec for spec in specs if isinstance(spec, Tensor)]
+    for tensor in tensors:
+        if tensor.name == name:
+            return tensor
+    raise CompileError(
+        Diagnostic(
+            f"results names {name!r}",
+            expected=f"an array: {', '.join(each.name for each in tensors) or 'there is none'}",
+        )
+    )
 
 
 def spec_of(name: str, example: Any) -> Param:

@@ -27,10 +27,10 @@ _LLVM: Final = re.compile(
     re.MULTILINE,
 )
 _SOURCES: Final = {
-    ".cu": "CUDA C++: fe.frontends.cuda.compile",
-    ".c": "C: fe.frontends.c.compile",
-    ".mlir": "MLIR: fe.frontends.mlir.compile",
-    ".py": "Python: fe.compile",
+    ".cu": ("CUDA C++", "fe.frontends.cuda.compile"),
+    ".c": ("C", "fe.frontends.c.compile"),
+    ".mlir": ("MLIR", "fe.frontends.mlir.compile"),
+    ".py": ("Python", "fe.compile"),
 }
 
 
@@ -81,7 +81,7 @@ def _load_elf(
 def _what(data: bytes, name: str) -> str:
     instead = _SOURCES.get(Path(name).suffix)
     if instead is not None:
-        return f"a source of {instead} compiles it"
+        return f"a source of {instead[0]}: {instead[1]} compiles it"
     if data.startswith(b"!<arch>\n"):
         return "an archive: take the object out of it with ar x"
     try:

@@ -162,6 +162,7 @@ __all__ = [
     "shuffle_sync_bfly",
     "shuffle_sync_down",
     "shuffle_sync_up",
+    "stmatrix",
     "sync_threads",
     "sync_warp",
     "thread_idx",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ferrule.language import maths
-from ferrule.language.faces import outside, where
+from ferrule.language.faces import outside
+from ferrule.language.vectors import where
 
 
 def fmax(a: Any, b: Any) -> Any:

@@ -36,8 +36,11 @@ class ObjectFile:
     notes: tuple[Note, ...]
 
 
-def read_object(data: bytes) -> ObjectFile:
-    """Read the headers of an object; ObjectFileError where it is none or is damaged."""
+def read_object(data: bytes, resolved: frozenset[int] = frozenset()) -> ObjectFile:
+    """Read the headers of an object; ObjectFileError where it is none or is damaged.
+
+    `resolved` are relocations of x86-64 that LLVM need not know.
+    """
     header = elf.read_header(data, elf.FileType.OBJECT)
     if not header.sections:
         raise ObjectFileError(f"wanted section headers of {elf.SECTION.size} bytes, got 0")
@@ -49,7 +52,7 @@ def read_object(data: bytes) -> ObjectFile:
         raise ObjectFileError(f"wanted an object with one symbol table, got {len(tables)}")
     for section in sections:
         if section.kind in (elf.SHT_RELA, elf.SHT_REL):
-            _check_relocations(data, header.machine, sections, section)
+            _check_relocations(data, header.machine, sections, section, _KNOWN | resolved)
     symbols = [symbol for table in tables for symbol in elf.read_symbols(data, sections, table)]
     kept = [section for section in sections if section.kind == elf.SHT_NOTE]
     return ObjectFile(
@@ -78,7 +81,11 @@ def _check_extent(data: bytes, section: Section) -> None:
 
 
 def _check_relocations(
-    data: bytes, machine: Machine, sections: list[Section], section: Section
+    data: bytes,
+    machine: Machine,
+    sections: list[Section],
+    section: Section,
+    known: frozenset[int],
 ) -> None:
     if section.kind == elf.SHT_REL or section.entry_size != elf.RELOCATION.size:
         raise ObjectFileError("wanted relocations with addends of 24 bytes, got another form")
@@ -94,18 +101,18 @@ def _check_relocations(
         if at >= limit:
             raise ObjectFileError(f"a relocation is at {at} of a section of {limit} bytes")
         if machine is Machine.X86_64 and target.flags & elf.SHF_ALLOC:
-            _check_kind(info & 0xFFFFFFFF)
+            _check_kind(info & 0xFFFFFFFF, known)
             if not -_REACH <= addend < _REACH:
                 raise ObjectFileError(f"a relocation is to a place {addend} bytes off a symbol")
 
 
-def _check_kind(kind: int) -> None:
+def _check_kind(kind: int, known: frozenset[int]) -> None:
     if kind in _SHORT:
         raise ObjectFileError(
             f"wanted position-independent code, got a relocation {_SHORT[kind]}: "
             f"compile it with -fPIC, or link it into a shared library"
         )
-    if kind not in _KNOWN:
+    if kind not in known:
         raise ObjectFileError(
             f"a relocation is of kind {kind}, which LLVM cannot resolve: "
             f"link the object into a shared library"

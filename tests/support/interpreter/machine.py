@@ -19,7 +19,8 @@ from ferrule.compiler.artefacts import Fault
 from ferrule.language.ir import divergence, ops
 from ferrule.language.ir.walk import all_ops
 from ferrule.specs import DEVICE_CODES, Dim, DType, Sym, evaluate, symbols_of
-from interpreter import atomics, scalars
+from interpreter import atomics, boxes, scalars
+from interpreter.mbarriers import copy_bytes
 from interpreter.memory import Memory, OutOfBounds
 from interpreter.scalars import Scalar
 from interpreter.stops import Endless, Stopped, Undefined
@@ -133,7 +134,14 @@ class Machine:
                 values[op.result] = self.room(op, thread.block)
             case ops.Special(result, register, axis):
                 values[result] = thread.registers[register][axis]
-            case ops.Atomic() | ops.AsyncCopy() | ops.MBarrier() | ops.BulkCopy():
+            case (
+                ops.Atomic()
+                | ops.AsyncCopy()
+                | ops.MBarrier()
+                | ops.BulkCopy()
+                | ops.BulkStore()
+                | ops.TensorCopy()
+            ):
                 self.shared(op, values, thread)
             case ops.Fence() | ops.Control():
                 thread.copies.run(op, values)
@@ -154,7 +162,12 @@ class Machine:
 
     def shared(
         self,
-        op: ops.Atomic | ops.AsyncCopy | ops.MBarrier | ops.BulkCopy,
+        op: ops.Atomic
+        | ops.AsyncCopy
+        | ops.MBarrier
+        | ops.BulkCopy
+        | ops.BulkStore
+        | ops.TensorCopy,
         values: Values,
         thread: Thread,
     ) -> None:
@@ -166,6 +179,12 @@ class Machine:
                 thread.copies.run(op, values)
             case ops.MBarrier() | ops.BulkCopy():
                 thread.block.barriers.run(op, values)
+            case ops.BulkStore(target, source, size):
+                copy_bytes(values[source], values[target], values[size])
+            case ops.TensorCopy(tensor=tensor):
+                dims = (tensor.tensor.shape, tensor.tensor.strides)
+                shape, strides = ([self.dim(dim) for dim in each] for each in dims)
+                boxes.run(op, values, shape, strides, thread.block.barriers)
 
     def room(self, op: ops.Fragment | ops.Shared | ops.DynamicShared, block: Block) -> Memory:
         """The memory of a tensor of the thread or of its block."""
@@ -330,6 +349,15 @@ class Machine:
                     for position, value in enumerate(found):
                         offset = position * target.tensor.dtype.itemsize
                         values[target].write(target.tensor.dtype, offset, value)
+                case ops.StoreMatrix(target=target):
+                    found = yield waits_for(op, values, thread.number % ops.WARP_SIZE)
+                    for position, value in enumerate(found):
+                        offset = position * target.tensor.dtype.itemsize
+                        values[target].write(target.tensor.dtype, offset, value)
+                case ops.MBarrierTry(result, barrier, phase, location):
+                    wait = ops.MBarrierWait(barrier, phase, location)
+                    yield wait, (thread.block.barriers.at(values[barrier]), values[phase])
+                    values[result] = True
                 case ops.MBarrierWait(barrier, phase):
                     yield op, (thread.block.barriers.at(values[barrier]), values[phase])
                 case ops.If() if self.waits(op.then) or self.waits(op.otherwise):
@@ -371,7 +399,7 @@ class Machine:
 def _waits(op: ops.Op) -> bool:
     """Whether an op waits for other threads; a cluster is one block."""
     in_cluster = isinstance(op, ops.Control) and op.kind == "cluster_wait"
-    return in_cluster or isinstance(op, ops.Synchronising)
+    return in_cluster or isinstance(op, ops.Synchronising | ops.MBarrierTry)
 
 
 def dtype_of(value: ops.Value) -> DType:

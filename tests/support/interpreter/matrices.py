@@ -17,7 +17,7 @@ from interpreter import scalars
 from interpreter.memory import Memory
 from interpreter.stops import Undefined
 
-MatrixOp = ops.Mma | ops.LoadMatrix
+MatrixOp = ops.Mma | ops.LoadMatrix | ops.StoreMatrix
 Matrix = np.ndarray[Any, np.dtype[Any]]
 
 
@@ -30,6 +30,9 @@ def brought(op: MatrixOp, lane: int, values: Mapping[ops.Value, Any]) -> tuple[A
             if lane >= 8 * op.count:
                 return ()
             count = tensor_cores.ROW_BYTES // source.tensor.dtype.itemsize
+            return tuple(_elements(source, values[source], count))
+        case ops.StoreMatrix(_, source):
+            count = tensor_cores.fragment_size(source)
             return tuple(_elements(source, values[source], count))
 
 
@@ -48,6 +51,8 @@ def given(op: MatrixOp, lane: int, parts: Mapping[int, tuple[Any, ...]]) -> list
             a, b, c = _whole(op, parts)
             places = [(group + 8 * (i // 2), 2 * rest + i % 2) for i in range(4)]
             return [_sum(op, c[place], a[place[0]], b[:, place[1]]) for place in places]
+        case ops.StoreMatrix():
+            return _stored(op, lane, parts)
         case ops.LoadMatrix():
             w = tensor_cores.words(op.target)
             found = []
@@ -56,6 +61,19 @@ def given(op: MatrixOp, lane: int, parts: Mapping[int, tuple[Any, ...]]) -> list
                 for at in range(rest * w, rest * w + w):
                     found.append(rows[at][group] if op.transposed else rows[group][at])
             return found
+
+
+def _stored(op: ops.StoreMatrix, lane: int, parts: Mapping[int, tuple[Any, ...]]) -> list[Any]:
+    """The row that a lane points to."""
+    matrix, row = divmod(lane, 8)
+    if matrix >= op.count:
+        return []
+    w = tensor_cores.words(op.source)
+    found = []
+    for column in range(tensor_cores.ROW_BYTES // op.source.tensor.dtype.itemsize):
+        first, second = (column, row) if op.transposed else (row, column)
+        found.append(parts[4 * first + second // w][matrix * w + second % w])
+    return found
 
 
 def _whole(op: ops.Mma, parts: Mapping[int, tuple[Any, ...]]) -> tuple[Matrix, Matrix, Matrix]:

@@ -203,7 +203,7 @@ def given(wait: Wait, lane: int, values: Mapping[int, Any]) -> Any:
             if name == "all":
                 return operands[-1] if len(alike) == len(words) else 0
             return sum(1 << each for each in alike)
-        case ops.Mma() | ops.LoadMatrix():
+        case ops.Mma() | ops.LoadMatrix() | ops.StoreMatrix():
             return matrices.given(op, lane, values)
     raise NotImplementedError(type(op).__name__)
 
@@ -244,7 +244,7 @@ def waits_for(op: ops.Synchronising, values: Mapping[ops.Value, Any], lane: int 
             return op, tuple(values[v] for v in (number, count) if v is not None)
         case ops.WarpBarrier(mask):
             return op, (None, values[mask])
-        case ops.Mma(mask=mask) | ops.LoadMatrix(mask=mask):
+        case ops.Mma(mask=mask) | ops.LoadMatrix(mask=mask) | ops.StoreMatrix(mask=mask):
             return op, (matrices.brought(op, lane, values), values[mask])
         case ops.Shuffle(_, _, value, by, mask, clamp):
             return op, (values[value], values[by], values[clamp], values[mask])

@@ -17,7 +17,6 @@ from ferrule.compiler.conventions.arguments import (
 from ferrule.compiler.conventions.base import Call, CallingConvention
 from ferrule.compiler.conventions.cuda import CudaLaunch
 from ferrule.compiler.conventions.dltensors import DLTensors
-from ferrule.compiler.conventions.flat import FlatCall, Narrow
 from ferrule.compiler.conventions.functions import CFunction, Reference, ReturnCode
 from ferrule.compiler.conventions.memref import Memref, Unranked
 from ferrule.compiler.conventions.safecalls import SafeCall
@@ -34,10 +33,8 @@ __all__ = [
     "CudaLaunch",
     "DLTensors",
     "FirstOf",
-    "FlatCall",
     "HostCode",
     "Memref",
-    "Narrow",
     "Reference",
     "ReturnCode",
     "SafeCall",

@@ -68,10 +68,11 @@ class CallingConvention(Protocol):
 
 def check_convention(convention: object, what: str) -> None:
     """Raises TypeError for what is no calling convention; `what` names it."""
-    if not (hasattr(convention, "emit") and hasattr(convention, "codes")):
+    lacks = [name for name in ("when", "codes", "results", "emit") if not hasattr(convention, name)]
+    if lacks:
         raise TypeError(
             f"{what} must be a calling convention, such as conventions.CudaLaunch(…), "
-            f"but got {type(convention).__name__}"
+            f"but got {type(convention).__name__}, which lacks {', '.join(lacks)}"
         )
 
 

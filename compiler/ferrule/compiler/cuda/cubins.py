@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final
@@ -87,11 +88,12 @@ def read_cubin(data: bytes) -> Cubin:
     ]
     registers = _registers(data, sections)
     reserved = _RESERVED if any(each.name.startswith(_RESERVING) for each in symbols) else 0
+    about = _by_code(sections)
     kernels = (
         _described(
             KernelParameters(symbol.name, arch, (), registers=registers.get(symbol.index)),
-            _facts(data, sections, symbol.section),
-            max(0, _shared(sections, symbol.section) - reserved),
+            _facts(data, about[symbol.section]),
+            max(0, _shared(about[symbol.section]) - reserved),
         )
         for symbol in symbols
         if symbol.is_kernel
@@ -189,14 +191,18 @@ def _entries(data: bytes, section: Section) -> Iterator[tuple[int, bytes]]:
         at += size
 
 
-def _facts(data: bytes, sections: Sequence[Section], code: int) -> list[tuple[int, bytes]]:
-    """What is known of the function whose code is in this section."""
-    return [
-        entry
-        for section in sections
-        if section.kind == _INFO and section.info == code
-        for entry in _entries(data, section)
-    ]
+def _by_code(sections: Sequence[Section]) -> Mapping[int, list[Section]]:
+    """The sections that are about the code in another, by its number."""
+    found: defaultdict[int, list[Section]] = defaultdict(list)
+    for section in sections:
+        if section.kind in (_INFO, elf.SHT_NOBITS):
+            found[section.info].append(section)
+    return found
+
+
+def _facts(data: bytes, about: Sequence[Section]) -> list[tuple[int, bytes]]:
+    """What is known of a function."""
+    return [entry for each in about if each.kind == _INFO for entry in _entries(data, each)]
 
 
 def _registers(data: bytes, sections: Sequence[Section]) -> dict[int, int]:
@@ -211,13 +217,9 @@ def _registers(data: bytes, sections: Sequence[Section]) -> dict[int, int]:
     return {value[0]: value[1] for value in found}
 
 
-def _shared(sections: Sequence[Section], code: int) -> int:
-    """The bytes of static shared memory of the function whose code is in this section."""
-    return sum(
-        section.size
-        for section in sections
-        if section.kind == elf.SHT_NOBITS and section.info == code
-    )
+def _shared(about: Sequence[Section]) -> int:
+    """The bytes of static shared memory of a function."""
+    return sum(each.size for each in about if each.kind == elf.SHT_NOBITS)
 
 
 def _described(

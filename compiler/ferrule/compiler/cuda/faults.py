@@ -45,8 +45,8 @@ def _messages(where: str) -> dict[Status, str]:
         Status.TOO_MANY_THREADS: f"a block has {{}} threads {where}, but of this kernel the "
         "registers of cuda:{} are enough for {}",
         Status.NO_IMAGE: "the GPU cuda:{} has compute capability {}.{}, but the kernels were "
-        f"compiled for {{text}}, which it does not run, {where}: compile them for it with "
-        "--gpu-arch",
+        f"compiled for {{text}}, which it does not run, {where}: compile them for it too, with "
+        "--gpu-arch or as another image of their DeviceCode",
         Status.TOO_MUCH_SHARED: f"smem is {{}} bytes {where}, but cuda:{{}} has {{}} for a block "
         "of this kernel",
     }

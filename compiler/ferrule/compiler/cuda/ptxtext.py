@@ -53,7 +53,7 @@ def read_ptx(text: str) -> Ptx:
     plain = re.sub(r'"(?:\\.|[^"\\\n])*"', '""', text)
     if plain.count("{") != plain.count("}"):
         raise ObjectFileError(
-            f"the PTX is cut off: it opens {plain.count('{')} braces and closes {plain.count('}')}"
+            f"the PTX is cut off: {plain.count('{')} braces open, {plain.count('}')} close"
         )
     arch = target[1]
     return Ptx(

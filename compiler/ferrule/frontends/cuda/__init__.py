@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from ferrule.compiler.artefacts import DeviceCode
 from ferrule.compiler.building import build
@@ -40,7 +40,6 @@ from ferrule.specs.params import Tensor
 
 __all__ = ["CudaSource", "compile", "module"]
 
-Compiler = Literal["nvrtc", "nvcc"]
 _ARCH: Final = re.compile(r"sm_\d+[af]?")
 
 
@@ -101,7 +100,7 @@ def compile(
     cooperative: bool = False,
     use_pdl: bool = False,
     archs: str | Sequence[str] | None = None,
-    compiler: Compiler | None = None,
+    compiler: str | None = None,
     include_paths: Sequence[str | os.PathLike[str]] = (),
     defines: Mapping[str, object] | None = None,
     flags: Sequence[str] = (),
@@ -160,7 +159,7 @@ def module(
     *,
     name: str = "kernels.cu",
     archs: str | Sequence[str] | None = None,
-    compiler: Compiler | None = None,
+    compiler: str | None = None,
     include_paths: Sequence[str | os.PathLike[str]] = (),
     defines: Mapping[str, object] | None = None,
     flags: Sequence[str] = (),

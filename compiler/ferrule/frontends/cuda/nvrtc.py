@@ -56,7 +56,7 @@ def _refused(nvrtc: Any, request: Request, arch: str, log: str) -> CompileError:
     hint = None
     if number not in known:
         hint = f"NVRTC {version} compiles for sm_{', sm_'.join(map(str, known))}"
-    elif "could not open source file" in log:
+    elif "open source file" in log:
         hint = (
             "include_paths=[…] says where headers are; those of CUDA come with the packages "
             "nvidia-cuda-runtime and nvidia-cuda-cccl, or a toolkit below CUDA_HOME"

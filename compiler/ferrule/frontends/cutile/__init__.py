@@ -10,11 +10,10 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ferrule.compiler.building import build
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.examples import tensor_named
 from ferrule.frontends.packages import load
 from ferrule.specs import Dim, Signature
-from ferrule.specs.params import Tensor
 
 if TYPE_CHECKING:
     from ferrule.compiler.options import Options
@@ -63,12 +62,14 @@ def compile(
     function = kernel._pyfunc
     found = _parameters(cutile, function, parameters)
     specs = [each.spec for each in found if each.spec is not None]
-    made = [_result(specs, each) for each in results]
+    made = [tensor_named(specs, each) for each in results]
     given = tuple(spec for spec in specs if spec.name not in results)
     signature = Signature(name or function.__name__, given)
     sizes = grid(signature) if callable(grid) else grid
     archs = (target,) if isinstance(target, str) else tuple(target)
     convention = launch(cutile, kernel, function.__name__, found, sizes, archs)
+    from ferrule.compiler.building import build
+
     return build(signature, convention, results=made, doc=doc or function.__doc__, options=options)
 
 
@@ -85,16 +86,3 @@ def _parameters(cutile: Any, function: Callable[..., Any], given: Any) -> list[P
             )
         )
     return [parameter(cutile, name, row) for name, row in zip(names, rows, strict=True)]
-
-
-def _result(specs: Sequence[Any], name: str) -> Tensor:
-    tensors = [spec for spec in specs if isinstance(spec, Tensor)]
-    for tensor in tensors:
-        if tensor.name == name:
-            return tensor
-    raise CompileError(
-        Diagnostic(
-            f"results names {name!r}",
-            expected=f"an array of the kernel: {', '.join(each.name for each in tensors)}",
-        )
-    )

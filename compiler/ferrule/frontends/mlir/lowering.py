@@ -8,7 +8,7 @@ from typing import Any, Final
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.mlir.session import Session
 from ferrule.frontends.mlir import pipelines
-from ferrule.frontends.mlir.kinds import Buffer, FunctionType
+from ferrule.frontends.mlir.kinds import Buffer, FunctionType, Unsupported
 from ferrule.frontends.mlir.launches import Launch, launches_of, rename_kernels
 from ferrule.frontends.mlir.reading import attribute, described, find_function, walk
 
@@ -42,12 +42,24 @@ def lower(session: Session, source: str | bytes, request: Request) -> Lowered:
     function = find_function(module, request.function)
     on_gpu = any(each.name in _LAUNCHES for each in walk(function))
     kind = described(session, function, text, on_gpu=on_gpu)
+    _require_supported(kind)
     _settle_asserts(module, keep=request.asserts)
     if on_gpu:
         return _on_gpu(session, module, kind, request)
     _mark(session, function, kind)
     session.run(module, request.pipeline or _host_pipeline(module, kind))
     return Lowered(kind, session.translate(module))
+
+
+def _require_supported(function: FunctionType) -> None:
+    """Raises CompileError for types that no argument and no result of a call has."""
+    rows = [
+        (f"the argument {n!r}", k) for n, k in zip(function.names, function.arguments, strict=True)
+    ]
+    rows += [(f"result #{position}", kind) for position, kind in enumerate(function.results)]
+    for what, kind in rows:
+        if isinstance(kind, Unsupported):
+            raise CompileError(f"{what} of @{function.symbol} is {kind.text}: {kind.reason}")
 
 
 def _on_gpu(session: Session, module: Any, kind: FunctionType, request: Request) -> Lowered:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.examples import spec_of
-from ferrule.frontends.mlir.kinds import DTYPES, Buffer, FunctionType, Kind, Number, Unsupported
+from ferrule.frontends.mlir.kinds import DTYPES, Buffer, FunctionType, Kind, Number
 from ferrule.specs import DType, Param, Signature, Tensor, as_dtype, compact_strides, sym_int64
 from ferrule.specs.expr import Dim, is_name
 from ferrule.specs.params import Scalar
@@ -26,14 +26,10 @@ def signature_of(
 ) -> Signature:
     """The signature that the type gives, refined by specs of some parameters, or the one given.
 
-    Raises CompileError for types that no argument has, specs of parameters that there are not, and
-    specs that accept what the function cannot take.
+    Raises CompileError for specs of parameters that there are not, and for specs that accept what
+    the function cannot take.
     """
     rows = list(zip(function.names, function.arguments, strict=True))
-    for argument, kind in rows:
-        _require_supported(kind, f"the argument {argument!r} of @{function.symbol}")
-    for position, kind in enumerate(function.results):
-        _require_supported(kind, f"result #{position} of @{function.symbol}")
     if signature is not None:
         return _checked(function, signature)
     _check_names(function, specs)
@@ -42,11 +38,6 @@ def signature_of(
     if not is_name(chosen):
         raise CompileError(f"@{chosen} is no identifier: name=… says what the function is called")
     return Signature(chosen, params)
-
-
-def _require_supported(kind: Kind, what: str) -> None:
-    if isinstance(kind, Unsupported):
-        raise CompileError(f"{what} is {kind.text}: {kind.reason}")
 
 
 def _check_names(function: FunctionType, specs: Mapping[str, Any]) -> None:

@@ -10,9 +10,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ferrule.compiler.building import build
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.frontends.examples import spec_of
+from ferrule.frontends.examples import spec_of, tensor_named
 from ferrule.frontends.packages import load
 from ferrule.specs import Dim, Param, Signature
 from ferrule.specs.params import Tensor
@@ -62,14 +61,16 @@ def compile(
         )
     params = _params(plain, examples)
     given = [param for param in params if param.name not in results]
-    made = [_result(params, each) for each in results]
+    made = [tensor_named(params, each) for each in results]
     signature = Signature(name or _name(plain), tuple(given))
     convention: Any
     if cuda:
         from ferrule.frontends.numba.device import device_call
 
         archs = (target,) if isinstance(target, str) else tuple(target)
-        sizes = [each(signature) if callable(each) else each for each in (grid, block, smem)]
+        sizes: list[Any] = [
+            each(signature) if callable(each) else each for each in (grid, block, smem)
+        ]
         convention = device_call(function, params, archs, *sizes)
     else:
         from ferrule.frontends.numba.host import host_call
@@ -77,6 +78,8 @@ def compile(
         if grid is not None or block is not None:
             raise CompileError("grid and block are for kernels: target is 'cpu'")
         convention = host_call(function, params)
+    from ferrule.compiler.building import build
+
     return build(signature, convention, results=made, doc=doc or plain.__doc__, options=options)
 
 
@@ -96,20 +99,6 @@ def _params(function: Callable[..., Any], examples: Sequence[Any]) -> list[Param
 def _name(function: Callable[..., Any]) -> str:
     name = function.__name__
     return name if name.isidentifier() else "function"
-
-
-def _result(params: Sequence[Param], name: str) -> Tensor:
-    """The array that a call makes and returns."""
-    tensors = [param for param in params if isinstance(param, Tensor)]
-    for tensor in tensors:
-        if tensor.name == name:
-            return tensor
-    raise CompileError(
-        Diagnostic(
-            f"results names {name!r}",
-            expected=f"an array of the function: {', '.join(each.name for each in tensors)}",
-        )
-    )
 
 
 def cfunc(
@@ -141,4 +130,6 @@ def cfunc(
     from ferrule.frontends.numba.cfuncs import cfunc_call
 
     convention = cfunc_call(function, signature, arguments, linked)
+    from ferrule.compiler.building import build
+
     return build(signature, convention, results=results, doc=doc, options=options)

@@ -11,6 +11,7 @@ from ferrule.compiler.conventions.functions import CFunction
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.numba.host import native_call, result_of
 from ferrule.frontends.numba.types import dtype_of
+from ferrule.frontends.packages import load
 from ferrule.specs import Data, DType, Param, Signature
 from ferrule.specs.expr import is_dim
 from ferrule.specs.params import Pointer, Scalar, Tensor
@@ -25,7 +26,7 @@ def cfunc_call(
 
     Its address is that of a function which calls Numba's own, and loses its exceptions.
     """
-    from numba import types
+    types = load("numba", "numba").types
 
     name, kinds = function.__name__, function._sig.args
     given = _handed(signature.params) if arguments is None else list(arguments)
@@ -69,8 +70,9 @@ def _converted(types: Any, names: Signature, given: Argument, kind: Any, what: s
         )
     if isinstance(given, Scalar) and given.dtype is dtype or isinstance(given, Cast):
         return given
+    number: Any = given
     if isinstance(given, (float, Scalar)) or is_dim(given):
-        return cast(given, dtype)
+        return cast(number, dtype)
     raise CompileError(
         Diagnostic(f"{what} is {describe(names, given)}", expected=f"a number, {kind}")
     )

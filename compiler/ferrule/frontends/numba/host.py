@@ -22,6 +22,7 @@ from ferrule.compiler.hostcode import HostCode
 from ferrule.compiler.wrapper.leaves import leaves_of
 from ferrule.frontends.numba.linking import ENTRY, alone
 from ferrule.frontends.numba.types import dtype_of, flattened, numba_type
+from ferrule.frontends.packages import load
 from ferrule.runtime.llvm.layouts import I64, PTR
 from ferrule.specs import Condition, DType, Param
 from ferrule.specs.params import Scalar
@@ -76,7 +77,7 @@ class _At:
 
 def host_call(function: Any, params: Sequence[Param]) -> NumbaCall:
     """The call of a function of Numba, compiled for parameters with these specs."""
-    from numba import types
+    types = load("numba", "numba").types
 
     kinds = tuple(numba_type(types, param) for param in params)
     name, found = _compiled(function, kinds)
@@ -102,7 +103,7 @@ def native_call(
 
 def _compiled(function: Any, kinds: tuple[Any, ...]) -> tuple[str, Any]:
     """The name of a function, and what Numba makes of it; CompileError where it cannot."""
-    import numba
+    numba = load("numba", "numba")
 
     dispatcher = function if hasattr(function, "py_func") else numba.njit(function)
     name = dispatcher.py_func.__name__
@@ -118,7 +119,7 @@ def _compiled(function: Any, kinds: tuple[Any, ...]) -> tuple[str, Any]:
 
 def result_of(name: str, kind: Any) -> DType | None:
     """The dtype of a result of Numba's; CompileError for what is no number."""
-    from numba import types
+    types = load("numba", "numba").types
 
     if kind in (types.none, types.void):
         return None

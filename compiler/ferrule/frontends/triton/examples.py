@@ -324,10 +324,8 @@ class _Reader:
 
     def _integer(self, name: str, value: int) -> Argument:
         """An example of an integer: Triton takes 32 bits where it fits."""
-        if -(1 << 31) <= value < 1 << 31:
-            dtype = specs.Int32
-        else:
-            dtype = specs.Int64 if value < 1 << 63 else specs.Uint64
+        wide = specs.Int64 if value < 1 << 63 else specs.Uint64
+        dtype: DType = specs.Int32 if -(1 << 31) <= value < 1 << 31 else wide
         hint: Hint | None = 1 if value == 1 else 16 if value % 16 == 0 else None
         return self._scalar(Scalar(name, dtype), hint)
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, Final
+from typing import Any, ClassVar, Final
+
+from llvmlite import ir
 
 from ferrule import specs
 from ferrule.compiler import conventions
@@ -24,6 +26,7 @@ from ferrule.frontends.triton.arguments import DescriptorArgument
 from ferrule.frontends.triton.grids import Grid
 from ferrule.frontends.triton.offline import Compiled, DescriptorLayout, Scratch
 from ferrule.frontends.triton.specialise import Assumption, Specialisation
+from ferrule.runtime.llvm.layouts import I64
 from ferrule.specs import Condition, Dim, Param, Tensor
 
 HIDDEN: Final = ("global_scratch", "profile_scratch")
@@ -122,12 +125,12 @@ def _launch(each: Candidate, compiled: Compiled, when: Condition | None) -> Call
     hidden = _hidden_count(compiled, visible)
     scratch = (facts.global_scratch, facts.profile_scratch)[:hidden]
     blocks = reduce(lambda left, right: left * right, (*each.grid, facts.ctas))
-    temporaries = [
-        None if wanted.size == 0 else _temporary(name, blocks, wanted)
-        for name, wanted in zip(HIDDEN, scratch, strict=False)
+    wanted = list(zip(HIDDEN, scratch, strict=False))
+    made = {name: _temporary(name, blocks, each) for name, each in wanted if each.size}
+    last = [
+        _Aligned(made[name], each.align) if name in made else conventions.NULL
+        for name, each in wanted
     ]
-    last = [conventions.NULL if each is None else each.data for each in temporaries]
-    made = [tensor for tensor in temporaries if tensor is not None]
     x, y, z = each.grid
     launch = conventions.CudaLaunch(
         compiled.code,
@@ -143,51 +146,30 @@ def _launch(each: Candidate, compiled: Compiled, when: Condition | None) -> Call
     )
     if not made:
         return launch
-    return conventions.Sequence(
-        [_Aligned(facts.kernel, tuple(_alignments(made, scratch)), (launch,))],
-        temporaries=made,
-        when=when,
-    )
+    return conventions.Sequence([launch], temporaries=list(made.values()), when=when)
 
 
 @dataclass(frozen=True, slots=True)
 class _Aligned:
-    """Makes a call for which tensors must be aligned so, which were allocated for it."""
+    """The first address in a tensor that is a multiple of so many bytes."""
 
-    kernel: str
-    tensors: tuple[tuple[Tensor, int], ...]
-    steps: tuple[CallingConvention, ...]
-    when: Condition | None = None
+    tensor: Tensor
+    to: int
+    size: ClassVar[int] = 8
+    align: ClassVar[int] = 8
 
-    def codes(self) -> Sequence[DeviceCode]:
-        """See `CallingConvention`."""
-        return [code for step in self.steps for code in step.codes()]
-
-    def results(self) -> Sequence[Param]:
-        """See `CallingConvention`."""
-        return ()
-
-    def emit(self, call: Call) -> None:
-        """See `CallingConvention`."""
-        for tensor, align in self.tensors:
-            holds = call.condition(specs.aligned(tensor.data, align))
-            message = (
-                f"the allocator gave {tensor.name} of {self.kernel} no memory that is aligned to "
-                f"{align} bytes"
-            )
-            call.refuse(call.emitter.not_(holds), Fault("RuntimeError", literal(message)))
-        for step in self.steps:
-            step.emit(call)
-
-
-def _alignments(made: Sequence[Tensor], scratch: Sequence[Scratch]) -> Iterator[tuple[Tensor, int]]:
-    wanted = [each for each in scratch if each.size]
-    for tensor, each in zip(made, wanted, strict=True):
-        yield tensor, each.align
+    def store(self, call: Call, place: ir.Value, what: str) -> None:
+        """See `InMemory`."""
+        b, e = call.emitter.builder, call.emitter
+        address = b.ptrtoint(call.address(self.tensor.data), I64)
+        e.store(
+            e.binary("and", b.add(address, e.const_i64(self.to - 1)), e.const_i64(-self.to)), place
+        )
 
 
 def _temporary(name: str, blocks: Dim, wanted: Scratch) -> Tensor:
-    return Tensor(name, (blocks * wanted.size,), specs.Uint8, device="cuda")
+    """Memory for all blocks, with room to align it."""
+    return Tensor(name, (blocks * wanted.size + wanted.align,), specs.Uint8, device="cuda")
 
 
 def _hidden_count(compiled: Compiled, visible: Sequence[Argument]) -> int:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from ferrule.compiler.artefacts import DeviceCode
 from ferrule.compiler.cuda.images import Serves, images_of
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends import packages
 from ferrule.frontends.triton.installed import Kernel, triton
 from ferrule.frontends.triton.specialise import Specialisation
 
@@ -124,15 +125,14 @@ def _compile(
 ) -> tuple[list[bytes], LaunchFacts]:
     """Cubin and PTX for one architecture, and the facts."""
     package = triton()
-    from triton.backends.compiler import GPUTarget
-
     source = _source(kernel)(
         fn=kernel.function,
         signature=dict(specialisation.types),
         constexprs=dict(specialisation.constants),
         attrs=dict(specialisation.attributes),
     )
-    target = GPUTarget("cuda", arch, _WARP)
+    backends = packages.load("triton.backends.compiler", "triton")
+    target = backends.GPUTarget("cuda", arch, _WARP)
     with _failures(kernel, arch):
         compiled = package.compile(source, target=target, options=dict(options))
         images = [bytes(compiled.asm["cubin"]), str(compiled.asm["ptx"]).encode()]
@@ -141,12 +141,8 @@ def _compile(
 
 def _source(kernel: Kernel) -> Any:
     if kernel.is_gluon:
-        from triton.experimental.gluon._runtime import GluonASTSource
-
-        return GluonASTSource
-    from triton.compiler import ASTSource
-
-    return ASTSource
+        return packages.load("triton.experimental.gluon._runtime", "triton").GluonASTSource
+    return packages.load("triton.compiler", "triton").ASTSource
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ from ferrule.frontends.triton.arguments import (
 )
 from ferrule.frontends.triton.installed import Kernel, KernelParameter
 from ferrule.frontends.triton.types import DTYPES, INTEGERS, number_type, pointer_type
-from ferrule.specs import Condition, Dim, DType, divisibility_of, symbols_of
+from ferrule.specs import Condition, Dim, DType, Tensor, divisibility_of, symbols_of
 from ferrule.specs.expr import Compound, Sym, ValueOf
 
 INT32_MIN: Final = -(1 << 31)
@@ -63,8 +63,8 @@ class Specialisation:
     """One way to compile a kernel.
 
     `types` by parameter, `constants` and `attributes` by position are what Triton's compiler takes;
-    `conditions` must hold at a call; `packed` is what the compiled kernel takes, without what Triton
-    adds.
+    `conditions` must hold at a call; `packed` is what the compiled kernel takes, without what
+    Triton adds.
     """
 
     types: Mapping[str, str]
@@ -106,10 +106,11 @@ def _as_examples_say(kernel: Kernel, arguments: Arguments) -> Assumed:
 
 
 def _levels(kernel: Kernel, arguments: Arguments) -> list[Assumed]:
-    """Everything; what addresses allow; nothing."""
+    """Everything; what addresses allow; nothing.  The stride of a last dim is mostly 1."""
     integers = [a for a in arguments.each if isinstance(a, IntegerArgument)]
     pointers = frozenset(a.name for a in arguments.each if isinstance(a, PointerArgument))
-    one = frozenset(a.name for a in integers if a.hint == 1)
+    last = {tensor.strides[-1] for tensor in _tensors(arguments) if tensor.strides}
+    one = frozenset(a.name for a in integers if a.hint == 1 or a.size in last)
     narrow = frozenset(a.name for a in integers if a.scalar is None)
     divisible = frozenset(a.name for a in integers) - one
     return [
@@ -117,6 +118,11 @@ def _levels(kernel: Kernel, arguments: Arguments) -> list[Assumed]:
         Assumed(pointers, frozenset(), narrow),
         Assumed(),
     ]
+
+
+def _tensors(arguments: Arguments) -> list[Tensor]:
+    kinds = PointerArgument | DescriptorArgument
+    return [a.tensor for a in arguments.each if isinstance(a, kinds)]
 
 
 def _hinted(arguments: Arguments) -> list[PointerArgument | IntegerArgument]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ferrule.compiler.building import build
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.examples import tensor_named
 from ferrule.frontends.packages import load
 from ferrule.specs import Dim, Param, Signature
 from ferrule.specs.params import Tensor
@@ -63,7 +63,7 @@ def compile(
     types = Types(warp)
     params = _params(types, kernel, dict(specs or {}))
     given = [param for param in params if param.name not in results]
-    made = [_result(params, each) for each in results]
+    made = [tensor_named(params, each) for each in results]
     signature = Signature(name or kernel.func.__name__, tuple(given))
     dims = _dims(types, kernel, params, dim(signature) if callable(dim) else dim)
     rows = [(each.label, each.type) for each in kernel.adj.args]
@@ -73,6 +73,8 @@ def compile(
     else:
         archs = (target,) if isinstance(target, str) else tuple(target)
         convention = cuda_call(warp, kernel, dims, packed, archs, block_dim, max_blocks)
+    from ferrule.compiler.building import build
+
     return build(
         signature, convention, results=made, doc=doc or kernel.func.__doc__, options=options
     )
@@ -112,24 +114,11 @@ def _params(types: Types, kernel: Any, given: dict[str, Any]) -> list[Param]:
     return found
 
 
-def _result(params: Sequence[Param], name: str) -> Tensor:
-    for param in params:
-        if param.name == name and isinstance(param, Tensor):
-            return param
-    raise CompileError(
-        Diagnostic(
-            f"results names {name!r}",
-            expected="an array of the kernel: "
-            + ", ".join(param.name for param in params if isinstance(param, Tensor)),
-        )
-    )
-
-
 def _dims(types: Types, kernel: Any, params: Sequence[Param], dim: Extents) -> tuple[Dim, ...]:
     """The sizes of a launch."""
     kinds = {argument.label: argument.type for argument in kernel.adj.args}
     arrays = {param.name: param for param in params if isinstance(param, Tensor)}
-    extents = list(dim) if isinstance(dim, (tuple, list)) else [dim]
+    extents: list[Any] = list(dim) if isinstance(dim, (tuple, list)) else [dim]
     found: list[Dim] = []
     for extent in extents:
         if not isinstance(extent, str):

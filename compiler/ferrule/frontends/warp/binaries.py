@@ -45,7 +45,7 @@ class CudaKernel:
 
 def cpu_kernel(warp: Any, kernel: Any, flags: str | None) -> CpuKernel:
     """A kernel for the CPU.  `flags` are Warp's `cpu_compiler_flags`, None for its own choice."""
-    options = {"block_dim": 1, "enable_backward": False}
+    options: dict[str, Any] = {"block_dim": 1, "enable_backward": False}
     if flags is not None:
         options["cpu_compiler_flags"] = flags
     with _changed(warp, kernel, options), TemporaryDirectory() as folder:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any, Final
 
 from llvmlite import ir
@@ -120,4 +119,7 @@ def cuda_call(
 
 
 def _product(dims: Sequence[Dim]) -> Dim:
-    return reduce(lambda left, right: make("mul", left, right), dims, 1)
+    found: Dim = 1
+    for dim in dims:
+        found = make("mul", found, dim)
+    return found

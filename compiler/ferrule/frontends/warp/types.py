@@ -95,11 +95,11 @@ class Types:
 
     def shape(self, kind: Any) -> tuple[int, ...] | None:
         """The shape of a vector, matrix, quaternion or transform; None for what is none."""
-        if isinstance(kind, type) and issubclass(kind, ctypes.Array):
-            shape = getattr(kind, "_shape_", None)
-            if shape is not None and kind._wp_scalar_type_ in self._scalars:
-                return tuple(shape)
-        return None
+        if not (isinstance(kind, type) and issubclass(kind, ctypes.Array)):
+            return None
+        shape = getattr(kind, "_shape_", None)
+        scalar = getattr(kind, "_wp_scalar_type_", None)
+        return tuple(shape) if shape is not None and scalar in self._scalars else None
 
     def _tensor(self, name: str, kind: Any) -> Tensor:
         shape = self.shape(kind.dtype)

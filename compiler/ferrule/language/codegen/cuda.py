@@ -7,14 +7,14 @@ parameters, which stand on the stack as `parameters` lays them out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 from llvmlite import ir
 
-from ferrule.compiler.artefacts import Body, Fault, Location
+from ferrule.compiler.artefacts import Body, DeviceCode, Fault, Location
 from ferrule.compiler.cuda.driver import SHARED_BY_DEFAULT
 from ferrule.compiler.cuda.faults import failures
 from ferrule.compiler.cuda.images import images_of
@@ -64,23 +64,33 @@ _STRAIGHT: Final = ("noinline", "optnone")
 selection takes a third of a compilation for it, to save a nanosecond."""
 
 
+LowerDevice: TypeAlias = Callable[[ops.Program, DeviceOptions, SourcePlaces | None], DeviceCode]
+"""Makes the kernels of a program, as `lower_device` does."""
+
+
 def lower_cuda(
-    program: ops.Program, options: DeviceOptions, places: SourcePlaces | None = None
+    program: ops.Program,
+    options: DeviceOptions,
+    places: SourcePlaces | None = None,
+    *,
+    kernels: LowerDevice = lower_device,
+    keeps: Callable[[DeviceOptions], Keep] | None = None,
 ) -> Body:
     """The body of a program, with its maths, for GPUs of these architectures, on a host CPU.
 
-    With `places` the kernels have the lines of the source.
+    With `places` the kernels have the lines of the source.  `kernels` makes them, of the functions
+    that `keeps` says and simpler ops.
 
     Raises CodegenError for what the target cannot do.
     """
     program = outline(program)
     if options.fast_math:
         program = relaxed(program)
-    program = expand_maths(program, _keeps(options))
+    program = expand_maths(program, (keeps or _keeps)(options))
     if not program.kernels:
         return _without_kernels(program)
     require_attributes(program, options.archs)
-    code = lower_device(program, options, places)
+    code = kernels(program, options, places)
     emitter = Emitter(program.name)
     launcher = Launcher(emitter, images_of(code), code.kernels, options.jit)
     module = _Module(program, emitter, launcher)

@@ -93,3 +93,5 @@ def called(op: threads.Synchronising) -> str:
             return "mma()"
         case tensor_cores.LoadMatrix():
             return "ldmatrix()"
+        case tensor_cores.StoreMatrix():
+            return "stmatrix()"

@@ -189,5 +189,7 @@ ArchOp = Mma | LoadMatrix | AsyncCopy | Control | MBarrier | MBarrierWait | Bulk
 CooperationEffect = Barrier | WarpBarrier | Fence | ArchOp
 """Those without a result."""
 
-Synchronising = Barrier | WarpBarrier | Shuffle | Vote | Match | Mma | LoadMatrix | MBarrierWait
+Synchronising = (
+    Barrier | WarpBarrier | Shuffle | Vote | Match | Mma | LoadMatrix | StoreMatrix | MBarrierWait
+)
 """Those that wait for other threads."""

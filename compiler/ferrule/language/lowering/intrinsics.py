@@ -21,6 +21,7 @@ from ferrule.language.ir import ops
 from ferrule.language.lowering import (
     allocation,
     anyvalues,
+    arch_numbers,
     assertions,
     asynchronous,
     atomics,
@@ -212,6 +213,7 @@ _TABLE: Final[dict[Any, Intrinsic]] = {
     **asynchronous.TABLE,
     **mbarriers.TABLE,
     **tensor_maps.TABLE,
+    **arch_numbers.TABLE,
     **_PYTHON_OPERATORS,
     **mathematics.TABLE,
     maths.max: _extremum("max", max),

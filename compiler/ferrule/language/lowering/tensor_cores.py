@@ -108,20 +108,17 @@ def _stmatrix(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.
     _require_flag(low, transposed, node)
     dtype = shared_pointer(low, "stmatrix", pointer, node).type.dtype
     _require_itemsize(low, "stmatrix", dtype, node, transposed=bool(transposed))
-    words = len(vector.items) * dtype.itemsize // 4
-    if vector.dtype is not dtype or words not in MATRIX_COUNTS or len(vector.items) % words:
+    counts = [number * 4 // dtype.itemsize for number in MATRIX_COUNTS]
+    if vector.dtype is not dtype or len(vector.items) not in counts:
         low.fail(
             node,
             f"stmatrix of {len(vector.items)} elements of {vector.dtype.name} to {dtype.name}",
-            expected=f"{', '.join(str(n * 4 // dtype.itemsize) for n in MATRIX_COUNTS)} of "
-            f"{dtype.name}: 1, 2 or 4 words of 32 bits",
+            expected=f"{', '.join(map(str, counts))} of {dtype.name}: 1, 2 or 4 words of 32 bits",
         )
     source = _filled(low, vector, "matrices")
     mask, where = mask_of(low, None, node), place(low, node)
     low.state.writes += 1
-    low.builder.append(
-        ops.StoreMatrix(pointer.value, source, bool(transposed), mask, where)
-    )
+    low.builder.append(ops.StoreMatrix(pointer.value, source, bool(transposed), mask, where))
 
 
 def _require_flag(low: Lowering, transposed: Any, node: ast.AST) -> None:

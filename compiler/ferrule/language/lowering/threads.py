@@ -122,9 +122,7 @@ def _sync_threads(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: 
     low.builder.barrier(location=place(low, node))
 
 
-def _barrier_arrive(
-    low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
-) -> None:
+def _barrier_arrive(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> None:
     number, count = bound(low, "barrier_id number_of_threads", args, kwargs, node)
     require_kernel(low, "barrier_arrive", node)
     _require_barrier(low, number, count, node)

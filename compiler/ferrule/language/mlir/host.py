@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final
 
 from ferrule.compiler.artefacts import Fault
+from ferrule.language.codegen.allocation import keeps
 from ferrule.language.codegen.functions import Faults
 from ferrule.language.codegen.host import SYMBOL
 from ferrule.language.ir import ops
@@ -26,7 +27,7 @@ FOREIGN: Final = (ops.Alloc, ops.Outgoing, ops.ObjectOp)
 
 def is_plain(program: ops.Program) -> bool:
     """Whether the host function has its text in MLIR, too, and not only its kernels."""
-    return not any(isinstance(op, FOREIGN) for op in all_ops(program.host.body))
+    return not keeps(program) and not any(isinstance(op, FOREIGN) for op in all_ops(program.host.body))
 
 
 @dataclass(slots=True)

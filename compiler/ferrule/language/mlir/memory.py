@@ -173,12 +173,12 @@ def room(f: FunctionText, result: ops.Value) -> str:
     t.line(f"scf.for {index} = {first} to {end} step {one} {{")
     t.line(f"  memref.store {zero}, {place}[{index}] : {buffer}")
     t.line("}")
-    base = base_type(type_, f.spaces)
-    kind = f"memref<{element_type(type_.dtype)}, strided<[]>>"
-    cast = f"memref.reinterpret_cast {place} to offset: [0], sizes: [], strides: []"
-    rank0 = t.op(f"{cast} : {buffer} to {kind}", kind)
-    rank0 = t.op(f"memref.cast {rank0} : {kind} to {base}", base)
-    return shaped(f, type_, rank0, base, first)
+    return of_buffer(f, type_, place, buffer)
+
+
+def of_buffer(f: FunctionText, type_: TensorType, place: str, buffer: str) -> str:
+    """The tensor that begins where a buffer of its elements does."""
+    return shaped(f, type_, place, buffer, f.t.index(0))
 
 
 def span(type_: TensorType) -> int:

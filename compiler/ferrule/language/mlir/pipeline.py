@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from llvmlite import ir
 
-from ferrule.compiler.artefacts import Body, Fault, Part
+from ferrule.compiler.artefacts import Body, DeviceCode, Fault, KernelImage, Part
+from ferrule.compiler.cuda import archs
+from ferrule.compiler.cuda.assembling import with_cubin
+from ferrule.compiler.cuda.making import DeviceOptions
 from ferrule.compiler.mlir.child import in_child
 from ferrule.compiler.mlir.session import Session
+from ferrule.language.checks.places import Places
+from ferrule.language.codegen import devicemaths
 from ferrule.language.codegen.cpu import lower_cpu
+from ferrule.language.codegen.cuda import lower_cuda
+from ferrule.language.codegen.device import entry_names, parameter_bytes, ptx
+from ferrule.language.codegen.device_threads import require_cooperation
 from ferrule.language.codegen.functions import FunctionLowering
 from ferrule.language.codegen.host import SYMBOL
 from ferrule.language.codegen.linking import device_code_of, links_of, parts_of
@@ -18,6 +27,8 @@ from ferrule.language.codegen.synchronous import synchronous
 from ferrule.language.ir import ops
 from ferrule.language.ir.outline import outline
 from ferrule.language.mathlib import expand_maths
+from ferrule.language.mathlib.expand import Keep, keep_none
+from ferrule.language.mlir.device import device_text
 from ferrule.language.mlir.host import is_plain
 from ferrule.language.mlir.module import host_text, kernel_texts
 from ferrule.runtime.llvm.layouts import I32
@@ -29,6 +40,20 @@ TO_LLVM: Final = (
 )
 """The passes from the dialects of the text to `llvm`."""
 HOST: Final = f"builtin.module({TO_LLVM})"
+_DEVICE: Final = (
+    "convert-scf-to-cf,{first}expand-strided-metadata,convert-gpu-to-nvvm,"
+    "convert-math-to-llvm,convert-arith-to-llvm,convert-index-to-llvm,convert-cf-to-llvm,"
+    "convert-ub-to-llvm,reconcile-unrealized-casts"
+)
+
+
+def device_pipeline(*, libdevice: bool = False) -> str:
+    """The passes of kernels for a GPU.
+
+    `gpu` makes calls of libdevice of what `math` has: unless that is wanted, it comes too late.
+    """
+    first = "" if libdevice else "convert-math-to-llvm,"
+    return f"builtin.module(gpu.module({_DEVICE.format(first=first)}))"
 
 
 def lower_cpu_by_mlir(program: ops.Program) -> Body:
@@ -53,6 +78,66 @@ def lower_cpu_by_mlir(program: ops.Program) -> Body:
         parts=parts_of(program),
         links=links_of(program),
     )
+
+
+def lower_cuda_by_mlir(program: ops.Program, options: DeviceOptions) -> Body:
+    """The body of a program with kernels that went through MLIR, for GPUs of these architectures.
+
+    The host function, which launches them, is that of `lower_cuda`.  Raises CodegenError for what
+    MLIR or the target cannot express, CompileError where no package offers MLIR.
+    """
+    return lower_cuda(program, options, kernels=_device_code, keeps=_keeps)
+
+
+def _keeps(options: DeviceOptions) -> Keep:
+    return devicemaths.keeps if options.libdevice else keep_none
+
+
+def _device_code(
+    program: ops.Program, options: DeviceOptions, _: Places | None = None
+) -> DeviceCode:
+    """The kernels as PTX for each architecture."""
+    names = entry_names(program)
+    jobs = tuple(_job(program, arch, names, options) for arch in options.archs)
+    pipeline = device_pipeline(libdevice=options.libdevice)
+    made = in_child(_assembled, jobs, pipeline, options.opt_level)
+    images = [
+        KernelImage(job.arch, (text,)) for job, text in zip(jobs, made, strict=True)
+    ]
+    if options.cubin:
+        images = [with_cubin(image, options.assembling) for image in images]
+    return DeviceCode(tuple(images), tuple(names.values()), options.assembling)
+
+
+@dataclass(frozen=True, slots=True)
+class _DeviceJob:
+    """The kernels for one architecture, whose parameters take so many bytes at most."""
+
+    arch: str
+    text: str
+    most: int
+
+
+def _job(
+    program: ops.Program, arch: str, names: Mapping[str, str], options: DeviceOptions
+) -> _DeviceJob:
+    for kernel in program.kernels:
+        require_cooperation(kernel, arch)
+    text = device_text(program, names, archs.capability(arch), paths=options.paths)
+    return _DeviceJob(arch, text, parameter_bytes(program, archs.parameter_limit(arch)))
+
+
+def _assembled(
+    session: Session, jobs: tuple[_DeviceJob, ...], pipeline: str, opt_level: int
+) -> tuple[str, ...]:
+    """The PTX of each; here, because LLVM ends the process where PTX has no instruction."""
+    found = []
+    for job in jobs:
+        module = session.parse(job.text)
+        session.run(module, pipeline)
+        (text,) = session.translate_gpu(module).values()
+        found.append(ptx(text, job.arch, job.most, opt_level))
+    return tuple(found)
 
 
 def _lowered(session: Session, texts: tuple[str, ...]) -> tuple[str, ...]:

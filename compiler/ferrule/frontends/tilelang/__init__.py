@@ -1,0 +1,59 @@
+"""Functions of TileLang: `fe.frontends.tilelang.compile(function, target="sm_90a")`.
+
+TileLang makes CUDA C++ of them, which nvcc compiles; the launches are ferrule's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ferrule.frontends.examples import tensor_named
+from ferrule.frontends.packages import load
+from ferrule.specs import Signature
+
+if TYPE_CHECKING:
+    from ferrule.compiler.options import Options
+    from ferrule.runtime import Function
+
+
+def compile(
+    function: Any,
+    *,
+    target: str,
+    results: Sequence[str] = (),
+    name: str | None = None,
+    doc: str | None = None,
+    options: str | Options | None = None,
+) -> Function:
+    """The function that launches the kernels of a function of TileLang, a `T.prim_func`.
+
+    Its parameters are the function's; dynamic sizes and strides are symbols of their names.  Data
+    is aligned as TileLang takes for granted, and arrays that a kernel writes share memory with none
+    of its others, else the call is a ValueError.  The arrays named by `results` are allocated and
+    returned.
+
+    `target` is an architecture such as "sm_90a"; what TileLang makes differs between them, so there
+    is one.  `options` are those of `compiler.build`.
+
+    Raises ImportError without TileLang or nvcc, TypeError for what is no function
+    of TileLang, CompileError with TileLang's words for what it cannot compile, and for launches
+    that depend on more than sizes.
+    """
+    tilelang = load("tilelang", "tilelang")
+    if not isinstance(function, tilelang.tvm.tirx.PrimFunc):
+        raise TypeError(
+            f"fe.frontends.tilelang.compile: expected a T.prim_func, but got {function!r}"
+        )
+    if not isinstance(target, str):
+        raise TypeError(f"target must be an architecture such as 'sm_90a', but got {target!r}")
+    from ferrule.frontends.tilelang.calling import Names, launches
+
+    names = Names.of(function)
+    made = [tensor_named(names.specs, each) for each in results]
+    given = tuple(spec for spec in names.specs if spec.name not in results)
+    signature = Signature(name or str(function.attrs["global_symbol"]), given)
+    convention = launches(tilelang, function, names, target)
+    from ferrule.compiler.building import build
+
+    return build(signature, convention, results=made, doc=doc, options=options)

@@ -1,0 +1,213 @@
+"""The launches of TileLang's kernels: where each of their parameters comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Final
+
+from ferrule.compiler import conventions
+from ferrule.compiler.artefacts import DeviceCode
+from ferrule.compiler.conventions import CudaLaunch, TensorMap
+from ferrule.compiler.conventions.arguments import Argument, cast
+from ferrule.compiler.conventions.base import Call, CallingConvention
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends import cuda
+from ferrule.frontends.apart import require_apart
+from ferrule.frontends.tilelang.expressions import size_of, symbol_of
+from ferrule.frontends.tilelang.lowered import Kernel, Lowered, lower
+from ferrule.specs import Condition, Dim, DType, Param, TFloat32, as_dtype
+from ferrule.specs.params import Scalar, Tensor
+
+_HINT: Final = "the kernel was compiled for arrays that share no memory"
+_ENCODE: Final = "__tvm_tensormap_create_tiled"
+_INTERLEAVE: Final = ("none", "16B", "32B")
+_SWIZZLE: Final = ("none", "32B", "64B", "128B")
+_PROMOTION: Final = ("none", "64B", "128B", "256B")
+_FILL: Final = ("zero", "nan")
+_QUIET: Final = "-w"
+"""No warnings: they are of TileLang's own templates."""
+_TFLOAT32: Final = 11
+"""CU_TENSOR_MAP_DATA_TYPE_TFLOAT32."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The specs of a function's parameters; symbols by the names of TVM's variables, tensors by
+    those of their data."""
+
+    specs: tuple[Param, ...]
+    symbols: Mapping[str, Dim]
+    tensors: Mapping[str, Tensor]
+
+    @classmethod
+    def of(cls, function: Any) -> Names:
+        """Those of a function of TileLang."""
+        buffers = [function.buffer_map[p] for p in function.params if p in function.buffer_map]
+        dims = [dim for each in buffers for dim in (*each.shape, *each.strides)]
+        variables = [dim for dim in dims if type(dim).__name__ == "Var"]
+        symbols = {str(each.name): symbol_of(each) for each in variables}
+        specs: list[Param] = []
+        tensors = {}
+        for param in function.params:
+            buffer = function.buffer_map.get(param)
+            if buffer is None:
+                specs.append(Scalar(str(param.name), _dtype(param)))
+            else:
+                tensor = _tensor(buffer, symbols)
+                specs.append(tensor)
+                tensors[str(buffer.data.name)] = tensor
+        return cls(tuple(specs), symbols, tensors)
+
+    def argument(self, variable: Any, maps: Mapping[str, tuple[Any, ...]]) -> Argument:
+        """What a kernel is given for a parameter of this name."""
+        name = str(variable.name)
+        if name in maps:
+            return self._map(maps[name])
+        if name in self.tensors:
+            return self.tensors[name].data
+        if name in self.symbols:
+            return cast(self.symbols[name], _dtype(variable))
+        for spec in self.specs:
+            if spec.name == name and isinstance(spec, Scalar):
+                return spec
+        raise CompileError(
+            Diagnostic(
+                f"a kernel takes {name}, which is no parameter of the function",
+                expected=", ".join([*self.tensors, *self.symbols]),
+                hint="memory between kernels is an array that the caller hands over",
+            )
+        )
+
+    def _map(self, arguments: tuple[Any, ...]) -> TensorMap:
+        """A tensor map as TVM encodes it: dims from the fastest on, strides in bytes."""
+        kind, _, dtype, rank, data, *rest = arguments
+        if getattr(kind, "value", kind) != _ENCODE:
+            raise CompileError(f"a kernel takes a tensor map of {kind}, which is not known")
+        tensor, count = self.tensors[str(data.name)], int(rank)
+        rows = [
+            [size_of(each, self.symbols, "a tensor map") for each in rest[at * count :][:count]]
+            for at in range(4)
+        ]
+        dims, steps, box, elements = (row[::-1] for row in rows)
+        item = tensor.dtype.itemsize
+        interleave, swizzle, promotion, fill = (int(each) for each in rest[4 * count :])
+        return TensorMap(
+            tensor,
+            [_constant(each) for each in box],
+            [_constant(each) for each in elements],
+            shape=dims,
+            strides=[_divided(step, item) for step in steps],
+            interleave=_INTERLEAVE[interleave],
+            swizzle=_SWIZZLE[swizzle],
+            l2_promotion=_PROMOTION[promotion],
+            oob_fill=_FILL[fill],
+            dtype=TFloat32 if int(dtype) == _TFLOAT32 else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Ends a call in which a tensor that is written shares memory with another."""
+
+    pairs: tuple[tuple[Tensor, Tensor], ...]
+    when: Condition | None = None
+
+    def codes(self) -> tuple[DeviceCode, ...]:
+        """See `CallingConvention`."""
+        return ()
+
+    def results(self) -> tuple[Param, ...]:
+        """See `CallingConvention`."""
+        return ()
+
+    def emit(self, call: Call) -> None:
+        """See `CallingConvention`."""
+        for left, right in self.pairs:
+            require_apart(call, left, right, _HINT)
+
+
+def launches(tilelang: Any, function: Any, names: Names, arch: str) -> CallingConvention:
+    """The launches of a function's kernels, in their order."""
+    lowered = lower(tilelang, function, arch)
+    name = str(function.attrs["global_symbol"])
+    paths = _include_paths(tilelang)
+    compiled = cuda.module(
+        lowered.source,
+        name=f"{name}.cu",
+        archs=arch,
+        include_paths=paths,
+        flags=[_QUIET],
+        compiler="nvcc",
+    )
+    steps: list[CallingConvention] = [Apart(tuple(_pairs(lowered, names)))]
+    steps += [_launch(each, lowered, names, compiled.code) for each in lowered.kernels]
+    return conventions.Sequence(steps)
+
+
+def _include_paths(tilelang: Any) -> list[str]:
+    """Where TileLang's templates are, and CUTLASS, which it brings."""
+    return [tilelang.env.TILELANG_TEMPLATE_PATH, tilelang.env.CUTLASS_INCLUDE_DIR]
+
+
+def _launch(kernel: Kernel, lowered: Lowered, names: Names, code: DeviceCode) -> CudaLaunch:
+    grid, block = (
+        [size_of(each, names.symbols, f"a size of the launch of {kernel.name}") for each in sizes]
+        for sizes in (kernel.grid, kernel.block)
+    )
+    smem = size_of(kernel.smem, names.symbols, f"the shared memory of {kernel.name}")
+    return CudaLaunch(
+        code,
+        kernel.name,
+        [names.argument(each, lowered.maps) for each in kernel.params],
+        grid=grid,
+        block=block,
+        smem=smem,
+        cluster=kernel.cluster,
+        cooperative=kernel.cooperative,
+        use_pdl=kernel.use_pdl,
+    )
+
+
+def _pairs(lowered: Lowered, names: Names) -> Iterator[tuple[Tensor, Tensor]]:
+    """The tensors of a kernel of which it writes one, each pair once."""
+    found: dict[tuple[str, str], None] = {}
+    for kernel in lowered.kernels:
+        used = [name for name in map(_data_name, kernel.params) if name in names.tensors]
+        for left, right in combinations(used, 2):
+            if {left, right} & kernel.written:
+                found[left, right] = None
+    for left, right in found:
+        yield names.tensors[left], names.tensors[right]
+
+
+def _data_name(variable: Any) -> str:
+    return str(variable.name).removesuffix("_desc")
+
+
+def _tensor(buffer: Any, symbols: Mapping[str, Dim]) -> Tensor:
+    name = str(buffer.name)
+    shape = [size_of(each, symbols, f"a size of {name}") for each in buffer.shape]
+    strides = [size_of(each, symbols, f"a stride of {name}") for each in buffer.strides]
+    align = int(buffer.data_alignment)
+    return Tensor(name, shape, _dtype(buffer), strides=strides or None, align=align)
+
+
+def _dtype(typed: Any) -> DType:
+    try:
+        return as_dtype(str(typed.dtype))
+    except (TypeError, ValueError):
+        raise CompileError(
+            f"{typed.name} is of {typed.dtype}, which no argument of a call has"
+        ) from None
+
+
+def _constant(dim: Dim) -> int:
+    if not isinstance(dim, int):
+        raise CompileError(f"a box of a tensor map depends on the call: {dim}")
+    return dim
+
+
+def _divided(step: Dim, item: int) -> Dim:
+    return step // item

@@ -1,0 +1,115 @@
+"""What TileLang makes of a function: CUDA C++, its kernels, and how they are launched.
+
+TileLang 0.1.15 says of each kernel its parameters, in `thread_extent` the sizes of grid and block,
+in `dyn_shared_memory_buf` the dynamic shared memory; the host function has the order of the
+launches, and in `tma_descriptor_args` the arguments of `cuTensorMapEncodeTiled`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ferrule.compiler.errors import CompileError, Diagnostic
+
+_CALLS: Final = re.compile(r'T\.call_packed\("([^"]+)"')
+_BRANCHES: Final = re.compile(r"^ *(?:if|for|while) ", re.M)
+_START: Final = '"__tvm_set_device"'
+_KNOWN: Final = frozenset({"tirx.use_dyn_shared_memory"})
+_PDL: Final = "tirx.use_programtic_dependent_launch"
+_COOPERATIVE: Final = "tirx.use_cooperative_launch"
+AXES: Final = "xyz"
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A launch.  Sizes and parameters are TVM's expressions and variables."""
+
+    name: str
+    params: tuple[Any, ...]
+    grid: tuple[Any, ...]
+    block: tuple[Any, ...]
+    cluster: tuple[int, ...] | None
+    smem: Any
+    use_pdl: bool
+    cooperative: bool
+    written: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """The source of all kernels, their launches in order, and the arguments of tensor maps."""
+
+    source: str
+    kernels: tuple[Kernel, ...]
+    maps: Mapping[str, tuple[Any, ...]]
+
+
+def lower(tilelang: Any, function: Any, arch: str) -> Lowered:
+    """A function of TileLang for an architecture.
+
+    Raises CompileError with TileLang's words, and for launches that depend on more than sizes.
+    """
+    name = str(function.attrs["global_symbol"])
+    target = tilelang.tvm.target.Target({"kind": "cuda", "arch": arch})
+    try:
+        with target:
+            found = tilelang.lower(function, target=target, enable_device_compile=False)
+    except Exception as error:
+        raise CompileError(
+            Diagnostic(f"TileLang cannot compile {name} for {arch}: {error}")
+        ) from error
+    (host,) = found.host_mod.functions.values()
+    device = {
+        str(each.attrs["global_symbol"]): each for each in found.device_mod.functions.values()
+    }
+    kernels = [_kernel(each, device[each]) for each in _order(name, str(host), device)]
+    maps = dict(host.attrs).get("tma_descriptor_args", {})
+    given = {str(key.name): tuple(value) for key, value in maps.items()}
+    return Lowered(_source(found.kernel_source), tuple(kernels), given)
+
+
+def _source(text: Any) -> str:
+    return str(text)
+
+
+def _order(name: str, host: str, device: Mapping[str, Any]) -> Sequence[str]:
+    """The kernels in the order in which the host function launches them."""
+    body = host[host.find(_START) :]
+    if _BRANCHES.search(body):
+        raise CompileError(
+            Diagnostic(
+                f"{name} launches its kernels in a loop or under a condition",
+                expected="kernels that are launched one after the other",
+            )
+        )
+    order = [each for each in _CALLS.findall(body) if each in device]
+    if sorted(order) != sorted(device):
+        raise CompileError(
+            f"{name} has the kernels {', '.join(device)}, but launches {', '.join(order) or 'none'}"
+        )
+    return order
+
+
+def _kernel(name: str, function: Any) -> Kernel:
+    attrs = dict(function.attrs)
+    extents = {str(key): value for key, value in attrs["thread_extent"].items()}
+    tags = {str(tag) for tag in attrs["tirx.kernel_launch_params"]}
+    known = _KNOWN | {_PDL, _COOPERATIVE} | extents.keys()
+    if unknown := sorted(tags - known):
+        raise CompileError(f"the launch of {name} needs {', '.join(unknown)}, which is not known")
+    read = {int(each) for each in attrs.get("tl.readonly_param_indices", ())}
+    cluster = tuple(int(each) for each in attrs.get("cluster_dims", ()))
+    return Kernel(
+        name,
+        tuple(function.params),
+        tuple(extents.get(f"blockIdx.{axis}", 1) for axis in AXES),
+        tuple(extents.get(f"threadIdx.{axis}", 1) for axis in AXES),
+        cluster or None,
+        attrs.get("dyn_shared_memory_buf", 0),
+        _PDL in tags,
+        _COOPERATIVE in tags,
+        frozenset(str(p.name) for i, p in enumerate(function.params) if i not in read),
+    )

@@ -1,0 +1,218 @@
+"""Kernels for NVIDIA GPUs: a `gpu.module` with a `gpu.func` for each, and what their threads do.
+
+The parameters are those of `codegen.parameters`: a tensor is a struct by value of its address and
+its dynamic sizes and strides.  Each thread runs the body once; its coordinates are `gpu`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Final
+
+from ferrule.compiler.artefacts import Fault
+from ferrule.language.codegen.clusters import LEAST, without_clusters
+from ferrule.language.codegen.cooperate.uniform import Divergent, Uniform
+from ferrule.language.codegen.launched import Launched, launched
+from ferrule.language.codegen.parameters import (
+    KernelParameter,
+    ScalarParameter,
+    SymbolParameter,
+    TensorParameter,
+    kernel_parameters,
+    number_type,
+)
+from ferrule.language.ir import ops
+from ferrule.language.ir.walk import all_ops
+from ferrule.language.mlir import device_output, device_threads
+from ferrule.language.mlir.functions import FunctionText
+from ferrule.language.mlir.kernels import interface_type
+from ferrule.language.mlir.text import Text
+from ferrule.language.mlir.types import Spaces
+from ferrule.runtime.llvm.layouts import I32
+from ferrule.specs import Dim, Sym
+
+MODULE: Final = "kernels"
+"""The name of the `gpu.module`."""
+SPACES: Final = Spaces(gmem=1, smem=3)
+_MOST_THREADS: Final = 1024
+_IDS: Final[dict[ops.Register, str]] = {
+    "thread_idx": "thread_id",
+    "block_idx": "block_id",
+    "block_dim": "block_dim",
+    "grid_dim": "grid_dim",
+    "cluster_idx": "cluster_id",
+    "cluster_dim": "cluster_dim",
+    "block_in_cluster_idx": "cluster_block_id",
+    "block_in_cluster_dim": "cluster_dim_blocks",
+}
+"""What `gpu` calls the registers."""
+
+
+@dataclass(slots=True)
+class DeviceKernel:
+    """The surroundings of a kernel's body; `aligned` barriers are reached by whole warps."""
+
+    kernel: ops.Function
+    name: str
+    paths: bool
+    aligned: bool
+    spaces: Spaces = SPACES
+    native: bool = True
+    shared: int = 0
+    """How many tensors in static shared memory the kernel has so far."""
+
+    def fails(self, op: ops.Op) -> bool:
+        return False  # a check that fails ends the context
+
+    def check(self, f: FunctionText, ok: str, fault: Fault, values: Sequence[str]) -> None:
+        device_output.check(f, self.kernel.name, ok, fault, values, paths=self.paths)
+
+    def print_(self, f: FunctionText, op: ops.Print) -> None:
+        device_output.print_(f, op)
+
+    def other(self, f: FunctionText, op: ops.Op) -> None:
+        device_threads.lower(f, self, op)
+
+
+def device_text(
+    program: ops.Program, names: Mapping[str, str], capability: int | None, *, paths: bool
+) -> str:
+    """The module of a program's kernels, under these names, for GPUs of a compute capability.
+
+    Raises CodegenError for an op that MLIR cannot express.
+    """
+    t = Text()
+    emit_device(t, program, names, capability, paths=paths)
+    return t.module()
+
+
+def emit_device(
+    t: Text,
+    program: ops.Program,
+    names: Mapping[str, str],
+    capability: int | None = None,
+    *,
+    paths: bool = True,
+) -> None:
+    """The `gpu.module` with a program's kernels."""
+    outside, t.declared = t.declared, {}
+    before, t.lines = t.lines, []
+    facts = launched(program)
+    for kernel in program.kernels:
+        if capability is not None and capability < LEAST:
+            kernel = without_clusters(kernel)
+        known = facts.get(kernel.name, Launched())
+        _kernel(t, kernel, names[kernel.name], known, paths=paths)
+    inside = [f"  {line}" for text in t.declared.values() for line in text.splitlines()]
+    t.lines = [*before, f"  gpu.module @{MODULE} {{", *inside, *t.lines, "  }"]
+    t.declared = outside
+
+
+def parameter_type(parameter: KernelParameter) -> str:
+    """The type of a kernel's parameter."""
+    match parameter:
+        case TensorParameter(shape=shape, strides=strides):
+            parts = [_numbers(part) for part in (shape, strides) if part]
+            layout = f", struct<({', '.join(parts)})>" if parts else ""
+            return f"!llvm.struct<(ptr{layout})>"
+        case ScalarParameter(dtype=dtype):
+            return interface_type(dtype, memory=True)
+        case SymbolParameter(symbol):
+            return dim_type(symbol)
+
+
+def dim_type(dim: Dim) -> str:
+    """The type of a size in a parameter."""
+    return "i32" if number_type(dim) == I32 else "i64"
+
+
+def _numbers(dims: Sequence[Dim]) -> str:
+    return f"struct<({', '.join(map(dim_type, dims))})>"
+
+
+def _kernel(t: Text, kernel: ops.Function, name: str, known: Launched, *, paths: bool) -> None:
+    parameters = kernel_parameters(kernel)
+    where = DeviceKernel(kernel, name, paths, _is_aligned(kernel))
+    f = FunctionText(t, where)
+    given = [t.known(t.name("parameter"), parameter_type(each)) for each in parameters]
+    header = ", ".join(f"{each}: {t.types[each]}" for each in given)
+
+    def body() -> None:
+        for parameter, argument in zip(parameters, given, strict=True):
+            _bind(f, parameter, argument)
+        for parameter, argument in zip(parameters, given, strict=True):
+            _receive(f, parameter, argument)
+        _coordinates(f, kernel)
+        f.region(kernel.body)
+
+    opening = f'gpu.func @"{name}"({header}) kernel attributes {{{_bounds(known)}}} {{'
+    _with_body(t, opening, body)
+
+
+def _with_body(t: Text, opening: str, body: Callable[[], None]) -> None:
+    before, t.lines, t.prologue = t.lines, [], []
+    with t.indented():
+        body()
+        t.line("gpu.return")
+    t.lines = [*before, f"  {opening}", *t.prologue, *t.lines, "  }"]
+
+
+def _is_aligned(kernel: ops.Function) -> bool:
+    """Whether the threads of a warp reach each barrier at one place."""
+    try:
+        Uniform.of(kernel)
+    except Divergent:
+        return False
+    return True
+
+
+def _bounds(known: Launched) -> str:
+    """How many threads a block has, and how many blocks an SM is to have room for."""
+    least = f", nvvm.minctasm = {known.min_blocks} : i32" if known.min_blocks else ""
+    required = [size for size in known.blocks if size is not None]
+    if len(required) == len(known.blocks) and 1 <= prod(required) <= _MOST_THREADS:
+        return f"nvvm.reqntid = array<i32: {', '.join(map(str, required))}>{least}"
+    if any(known.max_threads):
+        return f"nvvm.maxntid = array<i32: {', '.join(map(str, known.max_threads))}>{least}"
+    most = 1
+    for _, high in known.block:
+        most = min(_MOST_THREADS, most * high)
+    return f"nvvm.maxntid = array<i32: {max(1, most)}>{least}"
+
+
+def _bind(f: FunctionText, parameter: KernelParameter, argument: str) -> None:
+    """The symbols that a parameter has, or is."""
+    match parameter:
+        case TensorParameter():
+            for number in parameter.numbers():
+                if isinstance(number.dim, Sym) and number.dim not in f.symbols:
+                    place = ", ".join(map(str, number.positions))
+                    text = f"llvm.extractvalue {argument}[{place}] : {f.t.types[argument]}"
+                    _bound(f, number.dim, f.t.op(text, dim_type(number.dim)))
+        case SymbolParameter(symbol):
+            _bound(f, symbol, argument)
+
+
+def _bound(f: FunctionText, symbol: Sym, number: str) -> None:
+    f.symbols[symbol] = f.t.cast("extsi", number, "i64")
+
+
+def _receive(f: FunctionText, parameter: KernelParameter, argument: str) -> None:
+    match parameter:
+        case TensorParameter(value):
+            text = f"llvm.extractvalue {argument}[0] : {f.t.types[argument]}"
+            f.receive(value, f.t.op(text, "!llvm.ptr"))
+        case ScalarParameter(value):
+            f.receive(value, argument)
+
+
+def _coordinates(f: FunctionText, kernel: ops.Function) -> None:
+    """The registers that a kernel reads, each once."""
+    for op in all_ops(kernel.body):
+        if isinstance(op, ops.Special) and (op.register, op.axis) not in f.coordinates:
+            found = f.t.op(f"gpu.{_IDS[op.register]} {ops.AXES[op.axis]}", "index")
+            f.coordinates[op.register, op.axis] = f.t.cast("index_cast", found, "i64")
+
+

@@ -1,0 +1,160 @@
+"""Tensor cores and work in the background on a GPU: each op is one of NVVM's intrinsics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ferrule.language.ir import ops, tensor_cores
+from ferrule.language.mlir import memory
+from ferrule.language.mlir.functions import FunctionText
+from ferrule.specs import DType, Float16, Float32
+
+_HALVES = "vector<2xf16>"
+_CONTROLS = {
+    "cp_async_commit_group": "cp.async.commit.group",
+    "cp_async_wait_group": "cp.async.wait.group",
+    "cp_async_bulk_commit_group": "cp.async.bulk.commit.group",
+    "cp_async_bulk_wait_group": "cp.async.bulk.wait.group",
+    "cp_async_bulk_wait_group_read": "cp.async.bulk.wait.group.read",
+    "griddepcontrol_wait": "griddepcontrol.wait",
+    "griddepcontrol_launch_dependents": "griddepcontrol.launch.dependents",
+    "cluster_arrive": "barrier.cluster.arrive",
+    "cluster_arrive_relaxed": "barrier.cluster.arrive.relaxed",
+    "cluster_wait": "barrier.cluster.wait",
+    "mbarrier_init_fence": "fence.mbarrier_init.release.cluster",
+    "fence_proxy_alias": "fence.proxy.alias",
+    "fence_proxy_async": "fence.proxy.async",
+    "fence_proxy_async_global": "fence.proxy.async.global",
+    "fence_proxy_async_shared_cta": "fence.proxy.async.shared_cta",
+    "fence_proxy_async_shared_cluster": "fence.proxy.async.shared_cluster",
+    "setmaxregister_increase": "setmaxnreg.inc.sync.aligned.u32",
+    "setmaxregister_decrease": "setmaxnreg.dec.sync.aligned.u32",
+}
+_MBARRIERS = {
+    "init": ("mbarrier.init.shared", None),
+    "arrive": ("mbarrier.arrive.shared", "i64"),
+    "expect_tx": ("mbarrier.expect.tx.scope.cta.space.cta", None),
+    "arrive_and_expect_tx": ("mbarrier.arrive.expect.tx.scope.cta.space.cta", "i64"),
+}
+
+
+def lower(f: FunctionText, op: ops.Op) -> bool:
+    """Emits an op; gives whether it is known."""
+    match op:
+        case ops.Mma():
+            _mma(f, op)
+        case ops.LoadMatrix():
+            form = ".trans" if op.transposed else ""
+            name = f"ldmatrix.sync.aligned.m8n8.x{op.count}{form}.b16.p3"
+            _store(f, op.target, "i32", name, [memory.pointer(f, op.source)])
+        case ops.AsyncCopy():
+            _copy(f, op)
+        case ops.Control(kind, amount):
+            given = [f.t.integer(amount, "i32")] if kind in ops.WITH_AMOUNT else []
+            _call(f, _CONTROLS[kind], None, given)
+        case ops.MBarrier(kind, barrier, amount) if getattr(op, "peer", None) is None:
+            name, result = _MBARRIERS[kind]
+            numbers = [] if amount is None else [f.values[amount]]
+            _call(f, name, result, [memory.pointer(f, barrier), *numbers])
+        case ops.MBarrierWait():
+            _wait(f, op)
+        case ops.BulkCopy():
+            _bulk_copy(f, op)
+        case _:
+            return False
+    return True
+
+
+def _call(f: FunctionText, name: str, result: str | None, given: Sequence[str]) -> str:
+    from ferrule.language.mlir.device_threads import intrinsic
+
+    return intrinsic(f, name, result, given)
+
+
+# ---- tensor cores ----
+
+
+def _mma(f: FunctionText, op: ops.Mma) -> None:
+    a, d = op.a.tensor.dtype, op.d.tensor.dtype
+    kind = _HALVES if a is Float16 else "i32"
+    sums = _HALVES if d is Float16 else "f32" if d is Float32 else "i32"
+    given = _loaded(f, op.a, kind) + _loaded(f, op.b, kind) + _loaded(f, op.c, sums)
+    types = _types(a, op.b.tensor.dtype, d)
+    name = f"mma.m16n8k{tensor_cores.depth(op)}.row.col.{types}"
+    _store(f, op.d, sums, name, given)
+
+
+def _types(a: DType, b: DType, d: DType) -> str:
+    """What NVVM's name says of the dtypes."""
+    short = {"int8": "s8", "uint8": "u8", "bfloat16": "bf16", "tfloat32": "tf32"}
+    if a is Float16:
+        return "f16.f16" if d is Float16 else "f32.f32"
+    return short[a.name] if a is b else f"{short[a.name]}.{short[b.name]}"
+
+
+def _word(f: FunctionText, start: str, position: int) -> str:
+    text = f"llvm.getelementptr {start}[{position}] : (!llvm.ptr) -> !llvm.ptr, i32"
+    return f.t.op(text, "!llvm.ptr")
+
+
+def _loaded(f: FunctionText, fragment: ops.Value, kind: str) -> list[str]:
+    """The words of a fragment, each of this type."""
+    start = memory.pointer(f, fragment)
+    count = tensor_cores.fragment_size(fragment) // tensor_cores.words(fragment)
+    places = [_word(f, start, position) for position in range(count)]
+    form = f"{{alignment = 4 : i64}} : !llvm.ptr -> {kind}"
+    return [f.t.op(f"llvm.load {place} {form}", kind) for place in places]
+
+
+def _store(
+    f: FunctionText, fragment: ops.Value, kind: str, name: str, given: Sequence[str]
+) -> None:
+    """Fills a fragment with the words that an intrinsic gives."""
+    count = tensor_cores.fragment_size(fragment) // tensor_cores.words(fragment)
+    several = f"!llvm.struct<({', '.join([kind] * count)})>"
+    found = _call(f, name, several if count > 1 else kind, given)
+    start = memory.pointer(f, fragment)
+    for position in range(count):
+        text = f"llvm.extractvalue {found}[{position}] : {several}"
+        word = f.t.op(text, kind) if count > 1 else found
+        place = _word(f, start, position)
+        f.t.line(f"llvm.store {word}, {place} {{alignment = 4 : i64}} : {kind}, !llvm.ptr")
+
+
+# ---- copies and barriers in shared memory ----
+
+
+def _copy(f: FunctionText, op: ops.AsyncCopy) -> None:
+    t, size = f.t, op.count * op.target.tensor.dtype.itemsize
+    cache = {"always": "ca", "global": "cg"}[op.cache]
+    name = f"cp.async.{cache}.shared.global.{size}"
+    given = [memory.pointer(f, op.target), memory.pointer(f, op.source)]
+    if op.holds is None:
+        _call(f, name, None, given)
+        return
+    read = t.select(f.values[op.holds], t.integer(size, "i32"), t.integer(0, "i32"))
+    _call(f, f"{name}.s", None, [*given, read])
+
+
+def _bulk_copy(f: FunctionText, op: ops.BulkCopy) -> None:
+    """Of one block; shared memory is also that of its cluster."""
+    t, cluster = f.t, "!llvm.ptr<7>"
+    target = memory.pointer(f, op.target)
+    target = t.op(f"llvm.addrspacecast {target} : {t.types[target]} to {cluster}", cluster)
+    given = [target, memory.pointer(f, op.barrier), memory.pointer(f, op.source)]
+    given += [f.values[op.size], t.integer(0, "i16"), t.const_i64(0)]
+    given += [t.const_i1(False), t.const_i1(False)]
+    _call(f, "cp.async.bulk.global.to.shared.cluster", None, given)
+
+
+def _wait(f: FunctionText, op: ops.MBarrierWait) -> None:
+    """Asks until the phase has ended; each time the hardware waits for a while."""
+    t = f.t
+    given = [memory.pointer(f, op.barrier), f.values[op.phase]]
+    t.line("scf.while : () -> () {")
+    with t.indented():
+        ended = _call(f, "mbarrier.try.wait.parity.scope.cta.space.cta", "i1", given)
+        t.line(f"scf.condition({t.not_(ended)})")
+    t.line("} do {")
+    t.line("  scf.yield")
+    t.line("}")

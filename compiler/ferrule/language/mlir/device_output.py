@@ -1,0 +1,96 @@
+"""What a kernel on a GPU prints, and the message of a check that failed: the driver's functions.
+
+`int vprintf(const char* format, void* values)`, whose values are 8 bytes each here, and
+`void __assertfail(const char* message, const char* file, unsigned line, const char* function,
+size_t character)`, which ends the context (CUDA's PTX interoperability guide, "System Calls").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from ferrule.compiler.artefacts import Fault
+from ferrule.language.ir import ops
+from ferrule.language.mlir.functions import FunctionText
+from ferrule.language.mlir.output import named
+
+_FIELD: Final = re.compile(r"\{\{|\}\}|\{(\w*)\}")
+_CONVERSIONS: Final = {"": "%lld", "unsigned": "%llu", "float": "%g", "bool": "%s"}
+"""How a value of a fault is shown; of others it is not known on a GPU."""
+
+
+def print_(f: FunctionText, op: ops.Print) -> None:
+    """Prints with a format of `ops.Print`."""
+    _vprintf(f, op.format, [named(f, value) for value in op.values])
+
+
+def check(
+    f: FunctionText, kernel: str, ok: str, fault: Fault, values: Sequence[str], *, paths: bool
+) -> None:
+    """Ends the context if `ok` is false; values of the message are printed before."""
+    t = f.t
+    t.line(f"scf.if {t.not_(ok)} {{")
+    with t.indented():
+        if values:
+            format_, shown = _conversions(f, fault, values)
+            _vprintf(f, format_ + "\n", shown)
+        where, line, function = "?", 0, kernel
+        if fault.location is not None:
+            where, line = fault.location.file, fault.location.line
+            function = fault.location.function
+        file = where if paths else Path(where).name
+        texts = [f.bytes_constant(each.encode()) for each in (_still(fault), file, function)]
+        given = [texts[0], texts[1], t.integer(line, "i32"), texts[2], t.const_i64(1)]
+        types = "!llvm.ptr, !llvm.ptr, i32, !llvm.ptr, i64"
+        t.declare(
+            "@__assertfail",
+            f"  llvm.func @__assertfail({types}) attributes {{passthrough = [\"noreturn\"]}}",
+        )
+        t.line(f"llvm.call @__assertfail({', '.join(given)}) : ({types}) -> ()")
+    t.line("}")
+
+
+def _conversions(f: FunctionText, fault: Fault, values: Sequence[str]) -> tuple[str, list[str]]:
+    """A fault's message as a format, with its values."""
+    rest, shown = iter(values), []
+
+    def conversion(found: re.Match[str]) -> str:
+        if found[1] is None:
+            return found[0][0]
+        value = next(rest)
+        if found[1] not in _CONVERSIONS:
+            return "..."
+        if found[1] == "bool":
+            words = (f.bytes_constant(b"True"), f.bytes_constant(b"False"))
+            value = f.t.select(f.t.icmp("ne", value, f.t.const_i64(0)), *words)
+        shown.append(value)
+        return _CONVERSIONS[found[1]]
+
+    text = f"{fault.kind}: {fault.message}".replace("%", "%%")
+    return _FIELD.sub(conversion, text), shown
+
+
+def _still(fault: Fault) -> str:
+    """A fault's message without its values."""
+    text = _FIELD.sub(lambda found: "..." if found[1] is not None else found[0][0], fault.message)
+    return f"{fault.kind}: {text}"
+
+
+def _vprintf(f: FunctionText, format_: str, values: Sequence[str]) -> None:
+    """Values have 8 bytes each."""
+    t = f.t
+    t.declare("@vprintf", "  llvm.func @vprintf(!llvm.ptr, !llvm.ptr) -> i32")
+    if values:
+        count = t.first(f"llvm.mlir.constant({len(values)} : i32) : i32", "i32")
+        place = t.first(f"llvm.alloca {count} x i64 : (i32) -> !llvm.ptr", "!llvm.ptr", "printed")
+    else:
+        place = t.op("llvm.mlir.zero : !llvm.ptr", "!llvm.ptr")
+    for number, value in enumerate(values):
+        slot = f"llvm.getelementptr {place}[{number}] : (!llvm.ptr) -> !llvm.ptr, i64"
+        slot = t.op(slot, "!llvm.ptr")
+        t.line(f"llvm.store {value}, {slot} : {t.types[value]}, !llvm.ptr")
+    given = f"{f.bytes_constant(format_.encode())}, {place}"
+    t.op(f"llvm.call @vprintf({given}) : (!llvm.ptr, !llvm.ptr) -> i32", "i32")

@@ -1,0 +1,190 @@
+"""Threads that work together on a GPU: shared memory, barriers, warps, atomics, fences.
+
+`gpu` and `memref` have no masks, orders and scopes, so most are NVVM's intrinsics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from ferrule.language.codegen.scalars import dtype_of
+from ferrule.language.ir import ops
+from ferrule.language.mlir import atomics, device_arch, memory
+from ferrule.language.mlir.functions import FunctionText, unknown
+from ferrule.language.mlir.types import element_type
+from ferrule.specs import DType, Float16
+
+if TYPE_CHECKING:
+    from ferrule.language.mlir.device import DeviceKernel
+
+_SCOPES: Final[dict[str, str]] = {
+    "block": 'syncscope("block") ',
+    "cta": 'syncscope("block") ',
+    "device": 'syncscope("device") ',
+    "gpu": 'syncscope("device") ',
+    "cluster": 'syncscope("device") ',
+    "system": "",
+    "sys": "",
+}
+_INSTRUCTIONS: Final[dict[tuple[ops.AtomicOp, str], str]] = {
+    **{("add", kind): "add" for kind in ("int", "uint")},
+    **{(op, kind): f"_{op}" for op in ("and", "or", "xor") for kind in ("int", "uint")},
+    **{("exch", kind): "xchg" for kind in ("int", "uint", "float")},
+    ("add", "float"): "fadd",
+    ("min", "int"): "min",
+    ("min", "uint"): "umin",
+    ("max", "int"): "max",
+    ("max", "uint"): "umax",
+    ("inc", "uint"): "uinc_wrap",
+    ("dec", "uint"): "udec_wrap",
+}
+
+
+def lower(f: FunctionText, where: DeviceKernel, op: ops.Op) -> None:
+    """Emits an op; its result, if it has one, gets its value."""
+    values = f.values
+    match op:
+        case ops.Shared(result):
+            values[result] = _shared(f, where, result)
+        case ops.DynamicShared(result, offset):
+            values[result] = _dynamic(f, where, result, offset)
+        case ops.Barrier():
+            _barrier(f, where, op)
+        case ops.WarpBarrier(mask):
+            intrinsic(f, "bar.warp.sync", None, [values[mask]])
+        case ops.Fence(scope):
+            f.t.line(f"llvm.fence {_SCOPES[scope]}acq_rel")
+        case ops.Shuffle(result):
+            values[result] = _shuffle(f, op)
+        case ops.Vote(result, name, predicate, mask):
+            kind = "i32" if name == "ballot" else "i1"
+            given = [values[mask], values[predicate]]
+            values[result] = intrinsic(f, f"vote.{name}.sync", kind, given)
+        case ops.Match(result):
+            values[result] = _match(f, op)
+        case ops.Atomic(result):
+            values[result] = _atomic(f, op)
+        case _:
+            if not device_arch.lower(f, op):
+                raise unknown(op, "it is not known on a GPU")
+
+
+def intrinsic(f: FunctionText, name: str, result: str | None, given: Sequence[str]) -> str:
+    """A call of one of NVVM's intrinsics."""
+    types = ", ".join(f.t.types[value] for value in given)
+    text = f'llvm.call_intrinsic "llvm.nvvm.{name}"({", ".join(given)}) : ({types}) -> '
+    if result is None:
+        f.t.line(f"{text}()")
+        return ""
+    return f.t.op(f"{text}{result}", result)
+
+
+# ---- shared memory ----
+
+
+def _shared(f: FunctionText, where: DeviceKernel, result: ops.Value) -> str:
+    """The static memory of an op.
+
+    It is visible outside of the module, although nobody looks: of what is internal LLVM takes for
+    granted that no barrier changes it.
+    """
+    type_, t = result.tensor, f.t
+    buffer = f"memref<{memory.span(type_)}x{element_type(type_.dtype)}, 3>"
+    symbol = f'@"{where.name}_shared_{where.shared}"'
+    where.shared += 1
+    t.declare(
+        symbol,
+        f"  memref.global {symbol} : {buffer} = uninitialized "
+        f"{{alignment = {type_.align} : i64}}",
+    )
+    place = t.op(f"memref.get_global {symbol} : {buffer}", buffer)
+    return memory.of_buffer(f, type_, place, buffer)
+
+
+def _dynamic(f: FunctionText, where: DeviceKernel, result: ops.Value, offset: int) -> str:
+    """The dynamic memory from a byte on."""
+    t, symbol, pointer = f.t, f'@"{where.name}_dynamic"', "!llvm.ptr<3>"
+    t.declare(
+        symbol,
+        f"  llvm.mlir.global external {symbol}() {{addr_space = 3 : i32, "
+        f"alignment = {ops.MAX_SHARED_ALIGN} : i64}} : !llvm.array<0 x i8>",
+    )
+    start = t.op(f"llvm.mlir.addressof {symbol} : {pointer}", pointer)
+    text = f"llvm.getelementptr {start}[{offset}] : ({pointer}) -> {pointer}, i8"
+    return memory.at_pointer(f, result.tensor, t.op(text, pointer))
+
+
+# ---- barriers and warps ----
+
+
+def _barrier(f: FunctionText, where: DeviceKernel, op: ops.Barrier) -> None:
+    if where.aligned and op.id is None and op.count is None:
+        f.t.line("gpu.barrier")
+        return
+    form = "barrier.cta.sync.aligned" if where.aligned else "barrier.cta.sync"
+    number = f.t.integer(0, "i32") if op.id is None else f.values[op.id]
+    if op.count is None:
+        intrinsic(f, f"{form}.all", None, [number])
+    else:
+        intrinsic(f, f"{form}.count", None, [number, f.values[op.count]])
+
+
+def _shuffle(f: FunctionText, op: ops.Shuffle) -> str:
+    """A shuffle of the value's words, of 32 bits each."""
+    t, value = f.t, f.values[op.value]
+    mask, lane, clamp = (f.values[each] for each in (op.mask, op.lane, op.clamp))
+
+    def one(word: str) -> str:
+        return intrinsic(f, f"shfl.sync.{op.op}.i32", "i32", [mask, word, lane, clamp])
+
+    kind = t.types[value]
+    bits = int(kind.lstrip("ibf"))
+    whole = t.cast("bitcast", value, f"i{bits}")
+    if bits == 64:
+        words = (whole, t.arith("shrui", whole, t.const_i64(32)))
+        low, high = (t.cast("extui", one(t.cast("trunci", w, "i32")), "i64") for w in words)
+        whole = t.binary("or", low, t.binary("shl", high, t.const_i64(32)))
+    else:
+        whole = t.cast("trunci", one(t.cast("extui", whole, "i32")), f"i{bits}")
+    return t.cast("bitcast", whole, kind)
+
+
+def _match(f: FunctionText, op: ops.Match) -> str:
+    bits = 64 if dtype_of(op.value).bits == 64 else 32
+    given = [f.values[op.mask], f.t.cast("bitcast", f.values[op.value], f"i{bits}")]
+    if op.op == "any":
+        return intrinsic(f, f"match.any.sync.i{bits}", "i32", given)
+    both = "!llvm.struct<(i32, i1)>"
+    found = intrinsic(f, f"match.all.sync.i{bits}p", both, given)
+    return f.t.op(f"llvm.extractvalue {found}[0] : {both}", "i32")
+
+
+# ---- atomics ----
+
+
+def _atomic(f: FunctionText, op: ops.Atomic) -> str:
+    """An atomic between the fences that its order means; LLVM's back end drops that order."""
+    scope = _SCOPES[op.scope]
+    if op.sem in ("release", "acq_rel"):
+        f.t.line(f"llvm.fence {scope}acq_rel")
+    old = _changed(f, op, scope)
+    if op.sem in ("acquire", "acq_rel"):
+        f.t.line(f"llvm.fence {scope}acq_rel")
+    return old
+
+
+def _changed(f: FunctionText, op: ops.Atomic, scope: str) -> str:
+    t, dtype = f.t, dtype_of(op.value)
+    place = memory.pointer(f, op.tensor, op.indices)
+    name = _INSTRUCTIONS.get((op.op, dtype.kind))
+    if name is None or not scope or not _has_instruction(op.op, dtype):
+        return atomics.swapped_until(f, op, place, f"{scope}monotonic monotonic")
+    kind = f.type_of(op.value)
+    text = f"llvm.atomicrmw {name} {place}, {f.values[op.value]} {scope}monotonic"
+    return t.op(f"{text} : {t.types[place]}, {kind}", kind, "old")
+
+
+def _has_instruction(op: ops.AtomicOp, dtype: DType) -> bool:
+    """Whether every GPU has one for a dtype."""
+    return dtype.bits > 16 or (op == "add" and dtype is Float16)

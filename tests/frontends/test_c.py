@@ -1,0 +1,181 @@
+"""C: what becomes of it, and how it is refused."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ferrule as fe
+from ferrule import compiler, specs
+from ferrule.compiler.conventions import cast
+from ferrule.compiler.conventions.functions import CFunction, ReturnCode
+from ferrule.compiler.errors import CompileError
+from ferrule.frontends import c
+from ferrule.specs import Pointer, Scalar, Signature, Tensor
+
+pytestmark = pytest.mark.needs_cc
+
+N = specs.sym_int(symbol="n")
+SIGNATURE = Signature(
+    "axpy",
+    [Tensor("x", (N,), "float32"), Tensor("y", (N,), "float32"), Scalar("a", "float32")],
+)
+ARGUMENTS = [SIGNATURE["x"].data, SIGNATURE["y"].data, cast(N, "int64"), SIGNATURE["a"]]
+AXPY = """\
+#include <stdint.h>
+
+void axpy(const float* x, float* y, int64_t n, float a) {
+  for (int64_t i = 0; i < n; ++i) y[i] += a * x[i] BONUS;
+}
+"""
+
+
+def axpy(**more: Any) -> fe.Function:
+    given = {"arguments": ARGUMENTS, "defines": {"BONUS": ""}} | more
+    return c.compile(AXPY, SIGNATURE, **given)
+
+
+def called(function: Any) -> list[float]:
+    x, y = np.arange(4, dtype=np.float32), np.ones(4, np.float32)
+    function(x, y, 2.0)
+    return y.tolist()
+
+
+def test_a_c_function_gets_checked_arguments() -> None:
+    fn = axpy()
+    assert called(fn) == [1, 3, 5, 7]
+    assert called(axpy(defines={"BONUS": "+ 1"})) == [2, 4, 6, 8]
+    with pytest.raises(ValueError, match=r"Mismatched y.shape\[0\] on argument #1"):
+        fn(np.zeros(3, np.float32), np.zeros(4, np.float32), 2.0)
+
+
+def test_arguments_are_those_of_the_signature_unless_they_are_listed() -> None:
+    signature = Signature("least", [Scalar("a", "int32"), Scalar("b", "int32")])
+    source = "int least(int a, int b) { return a < b ? a : b; }"
+    least = c.compile(source, signature, returns="int32", doc="The lesser one.")
+    assert least(3, -4) == -4
+    assert str(least.__doc__).endswith("The lesser one.")
+    with pytest.raises(CompileError, match="how the parameter 'p' is passed is not known"):
+        c.compile(source, Signature("least", [Pointer("p")]))
+
+
+def test_a_code_that_is_returned_can_be_an_error() -> None:
+    source = "int f(int a) { return a - 3; }"
+    failing = c.compile(
+        source,
+        Signature("f", [Scalar("a", "int32")]),
+        returns=ReturnCode(errors={1: (ValueError, "wanted less than 4")}),
+    )
+    assert failing(3) is None
+    with pytest.raises(ValueError, match="wanted less than 4"):
+        failing(4)
+
+
+def test_a_file_finds_its_own_headers(tmp_path: Path) -> None:
+    (tmp_path / "own.h").write_text("#define FACTOR 3\n")
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "other.h").write_text("#define PLUS 4\n")
+    file = tmp_path / "f.c"
+    file.write_text(
+        '#include "own.h"\n#include <other.h>\nint f(int a) { return a * FACTOR + PLUS; }'
+    )
+    signature = Signature("f", [Scalar("a", "int32")])
+    f = c.compile(file, signature, returns="int32", include_paths=[tmp_path / "more"])
+    assert f(2) == 10
+    with pytest.raises(CompileError, match=r"f\.c:2.*other\.h"):
+        c.compile(str(file), signature)
+
+
+def test_one_source_serves_several_functions() -> None:
+    code = c.module("int twice(int a) { return 2 * a; } int thrice(int a) { return 3 * a; }")
+    signature = Signature("f", [Scalar("a", "int32")])
+    for name, factor in (("twice", 2), ("thrice", 3)):
+        called = CFunction(name, [signature["a"]], returns="int32", code=code)
+        assert compiler.build(signature, called)(7) == 7 * factor
+    with pytest.raises(CompileError, match="no function four; there are: thrice, twice"):
+        compiler.build(signature, CFunction("four", code=code))
+
+
+def test_a_library_that_is_named_has_what_the_code_calls() -> None:
+    source = """
+    unsigned long crc32(unsigned long, const void*, unsigned);
+    unsigned sum(const void* data, unsigned n) { return crc32(0, data, n); }
+    """
+    signature = Signature("sum", [Tensor("x", (N,), "uint8")])
+    try:
+        fn = c.compile(
+            source,
+            signature,
+            arguments=[signature["x"].data, cast(N, "uint32")],
+            returns="uint32",
+            libraries=["libz.so.1"],
+        )
+    except CompileError as error:
+        pytest.skip(f"there is no zlib: {error}")
+    data = np.arange(200, dtype=np.uint8)
+    assert fn(data) == zlib.crc32(data.tobytes())
+
+
+# ---- export ----
+
+WITHOUT_FERRULE = """
+import sys
+sys.modules.update(ferrule=None, torch=None, llvmlite=None)
+import numpy, tvm_ffi
+x, y = numpy.arange(4, dtype="float32"), numpy.ones(4, "float32")
+tvm_ffi.load_module(sys.argv[1]).get_function("axpy")(x, y, 2.0)
+print(y.tolist())
+"""
+
+
+def test_what_is_exported_needs_neither_ferrule_nor_the_source(tmp_path: Path) -> None:
+    library = tmp_path / "axpy.so"
+    axpy().export_to_c(tmp_path / "axpy.o")
+    command = [*os.environ.get("CC", "cc").split(), "-shared", str(tmp_path / "axpy.o")]
+    subprocess.run([*command, "-o", str(library)], check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_FERRULE, str(library)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "[1.0, 3.0, 5.0, 7.0]\n", done.stderr
+
+
+# ---- what is refused ----
+
+
+def test_an_error_has_the_lines_of_the_compiler() -> None:
+    with pytest.raises(CompileError) as caught:
+        c.compile(
+            "int f(int a) {\n  return a + missing;\n}", Signature("f", [Scalar("a", "int32")])
+        )
+    head, *lines = str(caught.value).splitlines()
+    assert head.startswith("f.c cannot be compiled by ")
+    assert any(line.startswith("f.c:2:14: error: ") and "missing" in line for line in lines)
+    assert any(line.endswith("  return a + missing;") for line in lines)
+    assert any(line.strip(" |").startswith("^") for line in lines)
+
+
+def test_a_function_that_is_not_there_is_refused_with_those_that_are() -> None:
+    with pytest.raises(CompileError, match="axpy: the code has no function axpi; there are: axpy"):
+        axpy(function="axpi")
+
+
+def test_a_compiler_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(CompileError, match="there is no C compiler 'no-such-cc', which cc names"):
+        axpy(cc="no-such-cc")
+    monkeypatch.setenv("CC", "no-such-cc -O1")
+    with pytest.raises(CompileError, match="which the environment variable CC names"):
+        axpy()
+    monkeypatch.delenv("CC")
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(CompileError, match="there is no C compiler: install clang or gcc, or name"):
+        axpy()

@@ -1,0 +1,308 @@
+"""CUDA C++: what becomes of it, and how it is refused."""
+
+from __future__ import annotations
+
+import os
+import stat
+import struct
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from cuda_device import FakeCuda, forged
+from embedded import allocating
+from forged_cubins import ForgedKernel, forge_cubin
+
+import ferrule as fe
+from ferrule import specs
+from ferrule.compiler.errors import CompileError
+from ferrule.frontends import cuda
+from ferrule.specs import Scalar, Signature, Tensor
+
+N = specs.sym_int32(symbol="n")
+SIGNATURE = Signature("scale", [Tensor("x", (N,), "float32"), Scalar("a", "float32")])
+PARAMS = [SIGNATURE["x"].data, SIGNATURE["a"], N]
+SOURCE = """
+template <class T> __global__ void scale(T* x, T a, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) x[i] *= a;
+}
+namespace ns { __global__ void set(float* x, float a) { x[0] = a; } }
+extern "C" __global__ void plain(float* x, float a) { x[threadIdx.x] = a VALUE; }
+"""
+
+
+def on_gpu(size: int) -> Any:
+    return forged(np.zeros(size, np.float32))
+
+
+def scale(**more: Any) -> fe.Function:
+    given = {"kernel": "scale<float>", "params": PARAMS, "archs": "sm_90a"} | more
+    given["defines"] = {"VALUE": "", **given.get("defines", {})}
+    return cuda.compile(SOURCE, SIGNATURE, grid=specs.ceil_div(N, 256), block=256, **given)
+
+
+# ---- with NVRTC ----
+
+
+def test_an_instance_of_a_template_is_launched(nvrtc: Any, fake_cuda: FakeCuda) -> None:
+    fn = scale(compiler="nvrtc")
+    fn(on_gpu(1000), 2.5)
+    (launch,) = fake_cuda.launches()
+    assert (launch.kernel, launch.grid, launch.block) == (
+        "_Z5scaleIfEvPT_S0_i", (4, 1, 1), (256, 1, 1)
+    )  # fmt: skip
+    assert launch.parameters[1:] == (struct.pack("<f", 2.5), struct.pack("<i", 1000))
+
+
+def test_parameters_are_those_of_the_signature_unless_they_are_listed(nvrtc: Any) -> None:
+    assert scale(kernel="plain", params=None)
+    with pytest.raises(CompileError, match="#2, 4 bytes, is missing"):
+        scale(params=None)
+
+
+def test_each_architecture_gets_an_image(nvrtc: Any) -> None:
+    compiled = cuda.module(SOURCE, ["plain"], archs=["sm_80", "sm_90a"], defines={"VALUE": "+ 1"})
+    assert compiled.code.archs == ("sm_80", "sm_90a")
+    assert compiled.code.ptx == {}
+    assert compiled.code.parameters("plain").sizes == (8, 4)
+
+
+def test_kernels_that_are_no_templates_need_no_names(nvrtc: Any) -> None:
+    compiled = cuda.module(SOURCE, archs="sm_90", defines={"VALUE": ""})
+    assert set(compiled.code.kernels) == {"_ZN2ns3setEPff", "plain"}
+    with pytest.raises(CompileError, match="the source has 2 kernels"):
+        compiled.kernel()
+    named = cuda.module(SOURCE, ["ns::set"], archs="sm_90", defines={"VALUE": ""})
+    assert (named.kernel(), named.kernel("ns::set")) == ("_ZN2ns3setEPff",) * 2
+
+
+def test_an_error_has_the_lines_of_nvrtc(nvrtc: Any) -> None:
+    with pytest.raises(CompileError) as caught:
+        scale(defines={"VALUE": "+ missing"})
+    head, *lines = str(caught.value).splitlines()
+    assert head.startswith("scale.cu cannot be compiled for sm_90a by NVRTC ")
+    assert lines[0] == 'scale.cu(7): error: identifier "missing" is undefined'
+    assert lines[1].endswith("x[threadIdx.x] = a VALUE; }")
+    assert lines[2].strip() == "^"
+
+
+def test_a_kernel_that_is_not_there_is_refused_with_those_that_are(nvrtc: Any) -> None:
+    with pytest.raises(CompileError) as caught:
+        scale(kernel="scal")
+    said = str(caught.value)
+    assert 'identifier "scal" is undefined' in said
+    assert "expected: of the kernels that are no templates: " in said
+    assert "_ZN2ns3setEPff" in said and "plain" in said
+    assert "kernel='scale<float>'" in said
+
+
+def test_nvrtc_says_which_architectures_it_has(nvrtc: Any) -> None:
+    with pytest.raises(CompileError, match=r"hint: NVRTC \S+ compiles for sm_75, .*sm_90"):
+        scale(archs="sm_13")
+
+
+def test_a_file_finds_its_own_headers_and_those_that_are_named(nvrtc: Any, tmp_path: Path) -> None:
+    (tmp_path / "own.cuh").write_text("#define OWN 1\n")
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "other.cuh").write_text("#define OTHER 2\n")
+    file = tmp_path / "kernel.cu"
+    file.write_text(
+        '#include "own.cuh"\n#include <other.cuh>\n'
+        'extern "C" __global__ void set(float* x) { x[0] = OWN + OTHER + MACRO; }\n'
+    )
+    signature = Signature("set", [Tensor("x", (N,), "float32")])
+    more: dict[str, Any] = {"archs": "sm_90", "grid": 1, "block": 1}
+    paths = [tmp_path / "more"]
+    assert cuda.compile(file, signature, include_paths=paths, defines={"MACRO": True}, **more)
+    with pytest.raises(CompileError) as caught:
+        cuda.compile(str(file), signature, **more)
+    refused = 'kernel.cu(2): catastrophic error: cannot open source file "other.cuh"'
+    assert refused in str(caught.value)
+    assert "hint: include_paths=[…] says where headers are" in str(caught.value)
+
+
+def test_warnings_are_kept(nvrtc: Any) -> None:
+    compiled = cuda.module(
+        'extern "C" __global__ void f(float* x) { int unused; x[0] = 1; }', archs=["sm_80", "sm_90"]
+    )
+    assert compiled.log.count("kernels.cu(1): warning #177-D") == 1
+
+
+def test_ptx_shows_what_the_options_do(nvrtc: Any) -> None:
+    source = 'extern "C" __global__ void f(float* x) {\n  x[0] = x[2] / x[1];\n}'
+    plain = cuda.module(source, archs="sm_90", form="ptx").code.ptx["sm_90"]
+    fast = cuda.module(
+        source, archs="sm_90", form="ptx", fast_math=True, line_info=True, name="f.cu"
+    ).code.ptx["sm_90"]
+    assert "div.rn.f32" in plain and ".loc" not in plain
+    assert "div.approx.ftz.f32" in fast and ".loc" in fast
+
+
+def test_nvrtc_initialises_a_driver_that_is_there_and_calls_nothing_else(
+    nvrtc: Any, fake_cuda: FakeCuda
+) -> None:
+    scale()
+    assert set(fake_cuda.names()) <= {"cuInit"}
+
+
+def test_flags_are_handed_on(nvrtc: Any) -> None:
+    with pytest.raises(CompileError, match="unrecognized option --no-such-flag"):
+        scale(flags=["--no-such-flag"])
+
+
+# ---- with nvcc ----
+
+
+def test_nvcc_compiles_where_it_is_asked_for(nvcc: str, fake_cuda: FakeCuda) -> None:
+    fn = scale(compiler="nvcc")
+    fn(on_gpu(300), 2.5)
+    (launch,) = fake_cuda.launches()
+    assert (launch.kernel, launch.grid) == ("_Z5scaleIfEvPT_S0_i", (2, 1, 1))
+
+
+def test_an_error_has_the_lines_of_nvcc(nvcc: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        scale(compiler="nvcc", kernel=None, defines={"VALUE": "+ missing"})
+    head, *lines = str(caught.value).splitlines()
+    assert head == "scale.cu cannot be compiled for sm_90a by nvcc:"
+    assert lines[0] == 'scale.cu(7): error: identifier "missing" is undefined'
+    assert lines[-1] == '1 error detected in the compilation of "scale.cu".'
+
+
+FAKE_NVCC = """\
+#!{python}
+import sys
+words = sys.argv[1:]
+if "--refused" in words:
+    sys.exit(words[-3] + ": error: not this one")
+print("warning: a stand-in", file=sys.stderr)
+open(words[-1], "wb").write({cubin!r})
+"""
+
+
+def stand_in(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """An nvcc that makes the same cubin of everything."""
+    program = folder / "nvcc"
+    cubin = forge_cubin("sm_90a", [ForgedKernel("plain", (8, 4), most=(256, 1, 1))])
+    program.write_text(FAKE_NVCC.format(python=sys.executable, cubin=cubin))
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+
+def test_what_nvcc_makes_is_launched(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fake_cuda: FakeCuda
+) -> None:
+    stand_in(monkeypatch, tmp_path)
+    fn = scale(kernel=None, params=None, compiler="nvcc")
+    fn(on_gpu(300), 2.5)
+    (launch,) = fake_cuda.launches()
+    assert (launch.kernel, launch.grid) == ("plain", (2, 1, 1))
+    compiled = cuda.module(SOURCE, archs="sm_90a", compiler="nvcc")
+    assert compiled.log == "warning: a stand-in"
+
+
+def test_what_nvcc_says_against_a_source_is_the_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    stand_in(monkeypatch, tmp_path)
+    with pytest.raises(CompileError) as caught:
+        scale(kernel=None, compiler="nvcc", flags=["--refused"])
+    assert str(caught.value) == (
+        "scale.cu cannot be compiled for sm_90a by nvcc:\nscale.cu: error: not this one"
+    )
+
+
+# ---- examples ----
+
+
+@pytest.fixture
+def examples(any_compiler: None, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "examples"))
+    import cuda_cpp
+
+    return cuda_cpp
+
+
+def test_the_reduction_launches_twice(examples: ModuleType, fake_cuda: FakeCuda) -> None:
+    fn = examples.reduction("sm_90")
+    x = on_gpu(10_000)
+    with allocating() as memory:
+        total = fn(x)
+        first, second = fake_cuda.launches()
+        assert tuple(total.shape) == (1,)
+        del total
+    assert (first.grid, second.grid) == ((3, 1, 1), (1, 1, 1))
+    assert first.parameters[2:] == (struct.pack("<q", 10_000), struct.pack("<q", 4096))
+    assert second.parameters[2:] == (struct.pack("<q", 3), struct.pack("<q", 3))
+    assert first.parameters[1] == second.parameters[0], "the sums of the blocks"
+    assert (sorted(memory.asked)[0], len(memory.asked), memory.live) == (4, 2, {})
+
+
+def test_the_matmul_gets_sizes_of_its_own_width(examples: ModuleType, fake_cuda: FakeCuda) -> None:
+    fn = examples.matmul("sm_90")
+    a, b = (forged(np.zeros(shape, np.float32)) for shape in ((30, 50), (50, 70)))
+    with allocating():
+        c = fn(a, b)
+        (launch,) = fake_cuda.launches()
+        assert tuple(c.shape) == (30, 70)
+        del c
+    assert (launch.grid, launch.block) == ((5, 2, 1), (16, 16, 1))
+    assert launch.parameters[3:] == tuple(struct.pack("<i", each) for each in (30, 70, 50))
+    with pytest.raises(ValueError, match=r"Mismatched b.shape\[0\] on argument #1"):
+        fn(a, a)
+
+
+# ---- what is wrong before anything is compiled ----
+
+
+def test_without_a_compiler_the_error_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cuda, "find_nvrtc", lambda: None)
+    monkeypatch.setattr(cuda, "find_nvcc", lambda: None)
+    for compiler, wanted in ((None, "NVRTC or nvcc"), ("nvrtc", "NVRTC"), ("nvcc", "nvcc")):
+        with pytest.raises(ImportError, match=f"needs {wanted}, which is not here: pip install"):
+            scale(compiler=compiler)
+
+
+@pytest.mark.parametrize(
+    ("more", "kind", "message"),
+    [
+        ({"compiler": "hipcc"}, ValueError, "compiler must be 'nvrtc' or 'nvcc', but got 'hipcc'"),
+        ({"form": "fatbin"}, ValueError, "form must be one of 'cubin', 'ptx', but got 'fatbin'"),
+    ],
+)
+def test_words_that_mean_nothing_are_refused(
+    more: dict[str, Any], kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind, match=message):
+        scale(**more)
+
+
+def test_architectures_are_named_or_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stand_in(monkeypatch, tmp_path)
+    more = {"kernel": None, "params": None, "compiler": "nvcc"}
+    monkeypatch.delenv("FERRULE_GPU_ARCH", raising=False)
+    monkeypatch.setattr(cuda, "cuda_devices", tuple)
+    with pytest.raises(CompileError, match="this machine has no GPU to take an architecture from"):
+        scale(archs=None, **more)
+    with pytest.raises(ValueError, match="wanted an architecture such as 'sm_90a', but got 'h100'"):
+        scale(archs="h100", **more)
+    with pytest.raises(ValueError, match="wanted one architecture at least"):
+        scale(archs=[], **more)
+    monkeypatch.setattr(cuda, "cuda_devices", lambda: ((9, 0),))
+    assert scale(archs=None, **more)
+    monkeypatch.setenv("FERRULE_GPU_ARCH", "sm_90a")
+    monkeypatch.setattr(cuda, "cuda_devices", tuple)
+    assert scale(archs=None, **more)
+
+
+def test_what_is_no_source_is_refused() -> None:
+    with pytest.raises(TypeError, match="expected the text or the path of a source, but got 3"):
+        cuda.module(3)  # type: ignore[arg-type]
+    with pytest.raises(FileNotFoundError):
+        cuda.module("no_such_file.cu")

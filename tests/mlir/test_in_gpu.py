@@ -1,0 +1,182 @@
+"""GPU modules of MLIR: outlined, lowered to PTX, launched by the wrapper of a call."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cuda_device import FakeCuda, forged
+from cuda_device import fake_cuda as fake_cuda
+from mlir_functions import needs_mlir
+from ptxas import assemble
+
+from ferrule.compiler.errors import CompileError
+from ferrule.frontends import mlir
+
+pytestmark = needs_mlir
+
+SM_90A = "--gpu-arch sm_90a"
+SCALE = """
+func.func @scale(%x: memref<?xf32>, %y: memref<?x4xf32, strided<[?, 1], offset: ?>>,
+                 %n: index, %by: f32, %flag: i1, %k: i32) {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %grid = arith.ceildivsi %n, %c128 : index
+  gpu.launch blocks(%bx, %by_, %bz) in (%gx = %grid, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
+    %first = arith.muli %bx, %c128 : index
+    %i = arith.addi %first, %tx : index
+    %inside = arith.cmpi slt, %i, %n : index
+    %both = arith.andi %inside, %flag : i1
+    scf.if %both {
+      %v = memref.load %x[%i] : memref<?xf32>
+      %k32 = arith.sitofp %k : i32 to f32
+      %w = arith.mulf %v, %by : f32
+      %u = arith.addf %w, %k32 : f32
+      memref.store %u, %y[%i, %c1] : memref<?x4xf32, strided<[?, 1], offset: ?>>
+    }
+    gpu.terminator
+  }
+  return
+}
+"""
+
+
+def on_gpu(*shape: int) -> Any:
+    return forged(np.zeros(shape, np.float32))
+
+
+def packed(text: str, *values: Any) -> list[bytes]:
+    return [struct.pack(f"<{kind}", value) for kind, value in zip(text, values, strict=True)]
+
+
+def body(*lines: str, arguments: str = "%x: memref<?xf32>, %n: index") -> str:
+    return "\n".join([f"func.func @f({arguments}) {{", *lines, "return", "}"])
+
+
+def launch(x: str = "%c1", block: str = "%c1", *, inside: str = "") -> str:
+    return (
+        f"gpu.launch blocks(%bx, %by, %bz) in (%gx = {x}, %gy = %c1, %gz = %c1) "
+        f"threads(%tx, %ty, %tz) in (%sx = {block}, %sy = %c1, %sz = %c1) {{ {inside}\n"
+        f"%z = arith.constant 0.0 : f32\nmemref.store %z, %x[%tx] : memref<?xf32>\n"
+        f"gpu.terminator }}"
+    )
+
+
+def ptx_of(text: str) -> str:
+    found = mlir.compile(text, options=SM_90A).inspect_ptx()
+    assert isinstance(found, str)
+    return found
+
+
+ONE = "%c1 = arith.constant 1 : index"
+
+
+def test_a_kernel_gets_descriptors_and_numbers(fake_cuda: FakeCuda) -> None:
+    fn = mlir.compile(SCALE, options=SM_90A)
+    x, y = on_gpu(1000), on_gpu(1000, 4)
+    fn(x, y, 1000, 2.5, True, -3)
+    (found,) = fake_cuda.launches()
+    at, to = x.data_ptr(), y.data_ptr()
+    assert (found.kernel, found.grid, found.block) == ("scale_kernel", (8, 1, 1), (128, 1, 1))
+    wanted = {
+        *packed("qqq", 128, 1000, 1),
+        *packed("fi", 2.5, -3),
+        *packed("QQ", at, to),
+        *packed("qqqqq", 0, 1000, 4, 1, 4),
+        b"\1",
+    }
+    assert set(found.parameters) == wanted
+
+
+@pytest.mark.needs_ptxas
+def test_the_ptx_of_a_kernel_assembles(tmp_path: Path) -> None:
+    assemble(ptx_of(SCALE), "sm_90a", tmp_path)
+
+
+def test_what_gives_no_grid_launches_nothing(fake_cuda: FakeCuda) -> None:
+    fn = mlir.compile(SCALE, options=SM_90A)
+    fn(on_gpu(0), on_gpu(0, 4), 0, 1.0, False, 0)
+    assert fake_cuda.launches() == []
+
+
+def test_sizes_follow_from_arguments(fake_cuda: FakeCuda) -> None:
+    text = body(
+        ONE,
+        "%c0 = arith.constant 0 : index",
+        "%d = memref.dim %x, %c0 : memref<?xf32>",
+        "%g = affine.apply affine_map<(a)[s] -> ((a + s * 2) ceildiv 32)>(%d)[%n]",
+        "%b = affine.min affine_map<(a) -> (a, 64)>(%d)",
+        launch("%g", "%b"),
+    )
+    fn = mlir.compile(text, options=SM_90A)
+    fn(on_gpu(100), 7)
+    (found,) = fake_cuda.launches()
+    assert (found.grid, found.block) == ((4, 1, 1), (64, 1, 1))
+
+
+def test_launches_are_made_in_order(fake_cuda: FakeCuda) -> None:
+    text = body(ONE, "%c2 = arith.constant 2 : index", launch("%c2"), launch("%n"))
+    fn = mlir.compile(text, options=SM_90A)
+    fn(on_gpu(100), 7)
+    first, second = fake_cuda.launches()
+    assert (first.grid, second.grid) == ((2, 1, 1), (7, 1, 1))
+    assert first.kernel != second.kernel
+
+
+def test_functions_of_libdevice_are_part_of_the_kernels() -> None:
+    inside = (
+        "%v = memref.load %x[%tx] : memref<?xf32>\n%e = math.exp %v : f32\n"
+        "memref.store %e, %x[%n] : memref<?xf32>"
+    )
+    assert "ex2.approx" in ptx_of(body(ONE, launch(inside=inside)))
+
+
+def refused(text: str, **more: Any) -> str:
+    with pytest.raises(CompileError) as caught:
+        mlir.compile(text, **{"options": SM_90A, **more})
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["%v = memref.load %x[%c1] : memref<?xf32>", "memref.store %v, %x[%n] : memref<?xf32>"],
+         "memref.load at"),
+        (["func.call @g() : () -> ()"], "func.call at"),
+        (["scf.for %i = %c1 to %n step %c1 {", launch(), "}"], "scf.for at"),
+    ],
+    ids=["load", "call", "loop"],
+)  # fmt: skip
+def test_other_code_between_launches_is_an_error(lines: list[str], said: str) -> None:
+    declared = "\nfunc.func private @g()"
+    found = refused(body(ONE, *lines, launch()) + declared)
+    assert said in found and "cannot be part of a function that launches kernels" in found
+
+
+def test_a_division_that_may_be_of_negative_numbers_is_an_error() -> None:
+    two = "%c2 = arith.constant 2 : index"
+    found = refused(body(ONE, two, "%g = arith.divsi %n, %c2 : index", launch("%g")))
+    assert "its operands may be negative" in found
+
+
+def test_kernels_are_for_no_cpu() -> None:
+    assert "its target cannot be the CPU" in refused(SCALE, options="--target cpu")
+
+
+def test_a_pipeline_with_bare_pointers_is_seen(fake_cuda: FakeCuda) -> None:
+    bare = (
+        "builtin.module(gpu.module(convert-scf-to-cf,"
+        "convert-gpu-to-nvvm{use-bare-ptr-memref-call-conv=1},convert-to-llvm,"
+        "reconcile-unrealized-casts))"
+    )
+    text = body(ONE, launch(), arguments="%x: memref<?xf32>").replace("?x", "8x")
+    fn = mlir.compile(text, pipeline=bare, options=SM_90A)
+    x = on_gpu(8)
+    fn(x)
+    (found,) = fake_cuda.launches()
+    assert packed("Q", x.data_ptr())[0] in found.parameters
+    assert len(found.parameters) == 3, "the address and two constants"

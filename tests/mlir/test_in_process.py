@@ -1,0 +1,63 @@
+"""The process that MLIR runs in: what comes back of it, and how it may end.  Needs no MLIR."""
+
+from __future__ import annotations
+
+import mlir_functions
+import pytest
+
+from ferrule.compiler.errors import CompileError
+from ferrule.compiler.mlir.child import alone
+from ferrule.compiler.mlir.said import Said, Step, failure
+
+
+def test_a_value_comes_back() -> None:
+    assert alone(mlir_functions.double, (1, "a")) == (1, "a", 1, "a")
+
+
+def test_what_is_printed_is_no_answer() -> None:
+    assert alone(mlir_functions.talk) == "answer"
+
+
+def test_a_compile_error_comes_back() -> None:
+    with pytest.raises(CompileError, match=r"^not so$"):
+        alone(mlir_functions.refuse)
+
+
+def test_a_mistake_of_the_function_is_no_compile_error() -> None:
+    with pytest.raises(RuntimeError, match="KeyError: 'a mistake'"):
+        alone(mlir_functions.broken)
+
+
+def test_the_end_of_the_process_says_during_what_it_came() -> None:
+    with pytest.raises(CompileError) as caught:
+        alone(mlir_functions.abort, False)
+    assert str(caught.value) == "MLIR cannot do what ends it: its process ended with SIGABRT"
+
+
+def test_what_was_said_before_the_end_is_the_reason() -> None:
+    with pytest.raises(CompileError) as caught:
+        alone(mlir_functions.abort, True)
+    assert str(caught.value).splitlines() == [
+        "MLIR cannot do what ends it: this is no good",
+        '  File "<mlir>", line 2, in module',
+        "    2 | two @f",
+        "      |     ^^",
+    ]
+
+
+def test_the_first_error_is_the_message_and_others_are_notes() -> None:
+    note = Said("note", 'loc("-":1:1)', "see\nhere")
+    said = [
+        Said("warning", 'loc("-":1:1)', "careful"),
+        Said("error", 'loc("k.mlir":7:3)', "first", (note,)),
+        Said("error", "loc(unknown)", "second"),
+    ]
+    found = failure(Step("run", "text"), said)
+    assert found.message == "MLIR cannot run: first"
+    assert found.span is not None and (found.span.file, found.span.line) == ("k.mlir", 7)
+    assert found.notes == ("1:1: see here", "second")
+
+
+def test_a_place_beyond_the_text_is_left_out() -> None:
+    found = failure(Step("run", "text"), [Said("error", 'loc("-":9:1)', "far")])
+    assert found.span is None

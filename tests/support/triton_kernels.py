@@ -1,0 +1,97 @@
+"""Small kernels that the tests compile."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+
+
+@triton.jit
+def scale(x, y, n, factor, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, mask=at < n) * factor, mask=at < n)
+
+
+@triton.jit
+def every_type(
+    x, a8, a16, a32, a64, b8, b16, b32, b64, flag, half, brain: tl.bfloat16, single, double,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    at = tl.arange(0, BLOCK)
+    total = a8 + a16 + a32 + a64 + b8 + b16 + b32 + b64 + flag
+    floats = half.to(tl.float32) + brain.to(tl.float32) + single + double.to(tl.float32)
+    tl.store(x + at, tl.load(x + at) + total.to(tl.float32) + floats)
+
+
+@triton.jit
+def strided(x, y, rows, columns, stride_row, stride_column, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    at = tl.arange(0, BLOCK)
+    values = tl.load(x + row * stride_row + at * stride_column, mask=at < columns)
+    tl.store(y + row * columns + at, values, mask=at < columns)
+
+
+@triton.jit
+def copy_block(source, target, n, SIZE: tl.constexpr):
+    row, column = tl.program_id(0) * SIZE, tl.program_id(1) * SIZE
+    values = source.load([row, column])
+    at = tl.arange(0, SIZE)[:, None] * n + tl.arange(0, SIZE)[None, :]
+    tl.store(target + row * n + column + at, values)
+
+
+@triton.jit
+def copy_through_scratch(source, target, n, SIZE: tl.constexpr):
+    # A descriptor that is made on the device is in memory of the launch.
+    made = tl.make_tensor_descriptor(source, [n, n], [n, 1], [SIZE, SIZE])
+    row, column = tl.program_id(0) * SIZE, tl.program_id(1) * SIZE
+    values = made.load([row, column])
+    at = tl.arange(0, SIZE)[:, None] * n + tl.arange(0, SIZE)[None, :]
+    tl.store(target + row * n + column + at, values)
+
+
+@triton.jit
+def nothing():
+    pass
+
+
+@triton.jit(do_not_specialize=["n"])
+def unspecialised(x, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + at, 0.0, mask=at < n)
+
+
+@triton.autotune(
+    configs=[
+        triton.Config({"BLOCK": 256}, num_warps=2),
+        triton.Config({"BLOCK": 512}, num_warps=4),
+        triton.Config({"BLOCK": 1024}, num_warps=8),
+    ],
+    key=["n"],
+)
+@triton.jit
+def tuned(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, mask=at < n), mask=at < n)
+
+
+@triton.heuristics({"BLOCK": lambda args: 64 if args["WIDE"] else 32})
+@triton.jit
+def chosen(x, n, WIDE: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + at, 1.0, mask=at < n)
+
+
+@triton.heuristics({"EVEN": lambda args: args["n"] % args["BLOCK"] == 0})
+@triton.jit
+def undecided(x, n, EVEN: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + at, 1.0, mask=EVEN or at < n)
+
+
+@gluon.jit
+def gluon_copy(x, y, n, BLOCK: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
+    at = gl.program_id(0) * BLOCK + gl.arange(0, BLOCK, layout)
+    gl.store(y + at, gl.load(x + at, mask=at < n), mask=at < n)

@@ -1,0 +1,62 @@
+"""What the tests of the Triton frontend share: kernels, the stand-in of the driver, an allocator."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cuda_device import FakeCuda
+from cuda_device import fake_cuda as fake_cuda
+
+from ferrule import runtime
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Every test of this folder needs Triton, and its compiler's cache in a folder of its own."""
+    if importlib.util.find_spec("triton") is None:
+        for item in items:
+            if item.path.parent == Path(__file__).parent:
+                item.add_marker(pytest.mark.skip(reason="Triton is not installed"))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Nothing is found in Triton's cache that another version of a kernel left there."""
+    if importlib.util.find_spec("triton") is None:
+        yield
+        return
+    from triton import knobs
+
+    with knobs.cache.scope():
+        knobs.cache.dir = str(tmp_path_factory.mktemp("triton_cache"))
+        yield
+
+
+@pytest.fixture
+def gpu(fake_cuda: FakeCuda) -> FakeCuda:
+    """The stand-in with a context that is current, as in a process that uses its GPU."""
+    fake_cuda.set_current(0, primary=True)
+    return fake_cuda
+
+
+@pytest.fixture
+def allocator() -> Iterator[None]:
+    """New tensors on a GPU are in the memory of the host."""
+    held: dict[int, np.ndarray] = {}
+
+    def allocate(size: int, alignment: int, device_type: int, device_id: int) -> int:
+        memory = np.zeros(size + alignment, np.uint8)
+        address = -(-memory.ctypes.data // alignment) * alignment
+        held[address] = memory
+        return address
+
+    def free(address: int, device_type: int, device_id: int) -> None:
+        held.pop(ctypes.c_uint64(address).value, None)
+
+    runtime.use_allocator(allocate, free)
+    yield
+    runtime.use_allocator(None, None)

@@ -1,0 +1,229 @@
+"""Every kind of parameter and every way to launch, against the stand-in of the driver."""
+
+from __future__ import annotations
+
+import struct
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from cuda_device import FakeCuda, Launch, forged
+from tensor_maps import decoded
+from triton_launcher import Address, example, own_launch, same, tensor
+
+import ferrule as fe
+from ferrule.frontends import triton as frontend
+
+pytestmark = pytest.mark.needs_cc
+
+BLOCKS = {"BLOCK": 128}
+
+
+@pytest.fixture
+def kernels() -> ModuleType:
+    """The kernels that are compiled here."""
+    return pytest.importorskip("triton_kernels")
+
+
+def in_blocks(meta: Any) -> tuple[Any]:
+    return (frontend.ceil_div(meta["n"], meta["BLOCK"]),)
+
+
+def launched(gpu: FakeCuda, function: Any, *arguments: Any) -> Launch:
+    """The launch of a call."""
+    gpu.clear()
+    function(*arguments)
+    (launch,) = gpu.launches()
+    return launch
+
+
+def test_a_kernel_without_parameters(gpu: FakeCuda, kernels: ModuleType) -> None:
+    function = frontend.compile(kernels.nothing, grid=(3, 2), target="sm_90a")
+    ours = launched(gpu, function)
+    assert (ours.grid, ours.block) == ((3, 2, 1), (128, 1, 1))
+    same(ours, own_launch(gpu, kernels.nothing, (3, 2)))
+
+
+def test_scalars_have_their_own_width(gpu: FakeCuda, kernels: ModuleType) -> None:
+    """2-byte floats are rounded to nearest even, small integers are a byte or two."""
+    names = ("8", "16", "32", "64")
+    scalars = {
+        **{f"a{bits}": f"i{bits}" for bits in names},
+        **{f"b{bits}": f"u{bits}" for bits in names},
+        **dict(flag="u1", half="fp16", brain="bf16", single="fp32", double="fp64"),
+    }
+    function = frontend.compile(
+        kernels.every_type,
+        signature={"x": "*fp32", **scalars},
+        constexprs=BLOCKS,
+        grid=1,
+        target="sm_90a",
+    )
+    x, at = tensor(128)
+    integers = -7, -700, -70_000, -(1 << 40), 250, 65_000, 1 << 31, 1 << 63
+    ours = launched(gpu, function, x, *integers, True, 0.1, 0.1, 0.1, 0.1)
+    packed = struct.pack("<bhiqBHIQ?", *integers, True)
+    assert b"".join(ours.parameters[1:10]) == packed
+    half, brain, single, double = ours.parameters[10:14]
+    assert half == np.float16(0.1).tobytes()
+    # 0.1 is 0x3DCCCCCD in float32; its nearest in 16 bits is above, what truncation gives below.
+    assert brain == b"\xcd\x3d"
+    assert single == np.float32(0.1).tobytes() and double == np.float64(0.1).tobytes()
+    assert ours.parameters[0] == at.address.to_bytes(8, "little")
+
+
+@pytest.mark.parametrize("version", ["gluon_copy", "scale"])
+def test_what_is_given_as_in_a_launch_by_triton(
+    gpu: FakeCuda, kernels: ModuleType, version: str
+) -> None:
+    """Examples by position and keyword, as `kernel[grid](…)` takes them; Gluon as well."""
+    kernel, (x, at), (y, to) = getattr(kernels, version), tensor(1000), tensor(1000)
+    more = (2.5,) if version == "scale" else ()
+    function = frontend.compile(
+        kernel, x, y, 1000, *more, **BLOCKS, num_warps=4, grid=in_blocks, target="sm_90a"
+    )
+    ours = launched(gpu, function, x, y, 1000, *more)
+    given = at, to, 1000, *more
+    same(ours, own_launch(gpu, kernel, (8,), *given, **BLOCKS, num_warps=4))
+
+
+def test_a_size_is_bound_to_the_tensors(gpu: FakeCuda, kernels: ModuleType) -> None:
+    """By a name, an expression, a text, a function: callers give the tensors alone."""
+    rows, columns, step = fe.sym_int32(symbol="rows"), fe.sym_int(), fe.sym_int()
+    function = frontend.compile(
+        kernels.strided,
+        signature={
+            "x": fe.make_fake_tensor(fe.Float32, (rows, columns), (step, 2)),
+            "y": fe.make_fake_compact_tensor(fe.Float32, (rows, columns), stride_order=(1, 0)),
+            "columns": columns,
+            "stride_row": lambda sig: sig["x"].strides[0],
+            "stride_column": "x.strides[1]",
+        },
+        constexprs=BLOCKS,
+        grid=lambda meta: (meta["rows"],),
+        target="sm_90a",
+    )
+    assert [param.name for param in function.signature.params] == ["x", "y"]
+    ours = launched(
+        gpu,
+        function,
+        forged(np.zeros((5, 60), np.float32)[:, ::2]),
+        forged(np.zeros((5, 30), "f4")),
+    )
+    assert ours.grid == (5, 1, 1)
+    sizes = [int.from_bytes(each, "little") for each in ours.parameters[2:6]]
+    assert sizes == [5, 30, 60, 2]
+
+
+def test_clusters_are_launched_whole(gpu: FakeCuda, kernels: ModuleType) -> None:
+    function = frontend.compile(
+        kernels.scale,
+        signature={"x": "*fp32[n]:16", "y": "*fp32[n]:16", "factor": "fp32"},
+        constexprs=BLOCKS,
+        grid=in_blocks,
+        target="sm_90a",
+        num_ctas=2,
+    )
+    (x, at), (y, to) = tensor(1000), tensor(1000)
+    ours = launched(gpu, function, x, y, 2.0)
+    given = at, to, 1000, 2.0
+    theirs = own_launch(gpu, kernels.scale, (8,), *given, **BLOCKS, num_ctas=2)
+    same(ours, theirs)
+    assert ours.grid == (16, 1, 1)
+    cluster = 4
+    assert ours.attributes[cluster][:12] == theirs.attributes[cluster][:12]
+
+
+@pytest.mark.parametrize(
+    ("option", "attribute"), [("launch_pdl", 6), ("launch_cooperative_grid", 2)]
+)
+def test_attributes_of_a_launch(
+    gpu: FakeCuda, kernels: ModuleType, option: str, attribute: int
+) -> None:
+    function = frontend.compile(
+        kernels.scale,
+        signature={"x": "*fp32[n]:16", "y": "*fp32[n]:16", "factor": "fp32"},
+        constexprs=BLOCKS,
+        grid=in_blocks,
+        target="sm_90a",
+        **{option: True},
+    )
+    (x, at), (y, to) = tensor(1000), tensor(1000)
+    ours = launched(gpu, function, x, y, 2.0)
+    given = at, to, 1000, 2.0
+    theirs = own_launch(gpu, kernels.scale, (8,), *given, **BLOCKS, **{option: True})
+    same(ours, theirs)
+    assert ours.attributes.keys() == theirs.attributes.keys() == {attribute}
+    assert ours.attributes[attribute][:4] == theirs.attributes[attribute][:4]
+
+
+def test_a_descriptor_of_the_host(gpu: FakeCuda, kernels: ModuleType) -> None:
+    """The tensor map is that of the kernel's block, and sizes and strides follow it."""
+    function = frontend.compile(
+        kernels.copy_block,
+        signature={
+            "source": frontend.descriptor("*fp16[n, n]:16", (64, 64)),
+            "target": "*fp16[n, n]:16",
+        },
+        constexprs={"SIZE": 64},
+        grid=lambda meta: (frontend.ceil_div(meta["n"], 64), frontend.ceil_div(meta["n"], 64)),
+        target="sm_90a",
+    )
+    (source, at), (target, to) = (tensor(256, 256, dtype=np.float16) for _ in range(2))
+    ours = launched(gpu, function, source, target)
+    assert ours.grid == (4, 4, 1)
+    found = decoded(ours.parameters[0])
+    assert (found.sizes, found.strides, found.box) == ((256, 256), (512,), (64, 64))
+    assert (found.dtype, found.swizzle, found.promotion, found.address) == (6, 3, 2, at.address)
+    assert struct.unpack("<iiqq", b"".join(ours.parameters[1:5])) == (256, 256, 256, 1)
+    same(ours, own_launch(gpu, kernels.copy_block, (4, 4), described(at), to, 256, SIZE=64))
+
+
+def described(at: Address) -> Any:
+    """The descriptor that Triton's own launcher takes, of 256 by 256 elements."""
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    made = TensorDescriptor.__new__(TensorDescriptor)
+    made.base, made.shape, made.strides = at, [256, 256], [256, 1]
+    made.block_shape, made.padding, made.round_f32_to_tf32 = [64, 64], "zero", False
+    return made
+
+
+@pytest.mark.usefixtures("allocator")
+def test_memory_that_a_kernel_asks_for_is_allocated(gpu: FakeCuda, kernels: ModuleType) -> None:
+    """A descriptor made on the device lies in it: so many bytes a block, aligned."""
+    function = frontend.compile(
+        kernels.copy_through_scratch,
+        signature={"source": "*fp16[n, n]:16", "target": "*fp16[n, n]:16", "n": "n"},
+        constexprs={"SIZE": 64},
+        grid=lambda meta: (frontend.ceil_div(meta["n"], 64), frontend.ceil_div(meta["n"], 64)),
+        target="sm_90a",
+    )
+    (source, _), (target, _) = (tensor(256, 256, dtype=np.float16) for _ in range(2))
+    ours = launched(gpu, function, source, target)
+    scratch, profile = (int.from_bytes(each, "little") for each in ours.parameters[-2:])
+    assert scratch % 128 == 0 and scratch != 0 and profile == 0
+
+
+def test_an_empty_grid_launches_nothing(gpu: FakeCuda, kernels: ModuleType) -> None:
+    function = frontend.compile(
+        kernels.scale,
+        signature={"x": "*fp32[n]", "y": "*fp32[n]", "factor": "fp32"},
+        constexprs=BLOCKS,
+        grid=in_blocks,
+        target="sm_90a",
+    )
+    function(forged(np.zeros(0, np.float32)), forged(np.zeros(0, np.float32)), 1.0)
+    assert gpu.launches() == []
+
+
+def test_a_gpu_without_a_kernel_is_named(gpu: FakeCuda, kernels: ModuleType) -> None:
+    """What is launched differently on each architecture says which there are."""
+    gpu.set_capability(0, 75)
+    matmul = example("matmul").compiled(["sm_90a", "sm_100a"])
+    matrices = [tensor(64, 64, dtype=np.float16)[0] for _ in range(3)]
+    with pytest.raises(
+        RuntimeError, match="sm_90a, sm_100a, but the GPU has compute capability 7.5"
+    ):
+        matmul(*matrices)

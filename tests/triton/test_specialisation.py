@@ -1,0 +1,189 @@
+"""What Triton assumes of a call's arguments is checked or chosen by, and never wrong."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from cuda_device import FakeCuda, forged
+from triton_launcher import tensor
+
+import ferrule as fe
+from ferrule.frontends import triton as frontend
+
+pytestmark = pytest.mark.needs_cc
+
+SCALE = {"x": "*fp32[n]", "y": "*fp32[n]", "factor": "fp32"}
+HINTED = {"x": "*fp32[n]:16", "y": "*fp32[n]:16", "factor": "fp32"}
+STRIDED = {"x": "*fp32[rows, columns: s, t]", "y": "*fp32[rows, columns]"}
+STRIDES = {"stride_row": "s", "stride_column": "t"}
+
+
+@pytest.fixture
+def kernels() -> ModuleType:
+    """The kernels that are compiled here."""
+    return pytest.importorskip("triton_kernels")
+
+
+def compiled(kernel: Any, signature: dict[str, Any], **options: Any) -> fe.Function:
+    """The function for one architecture, a block of the kernel for each row or 128 elements."""
+    grid = (
+        (lambda meta: (meta["rows"],))
+        if "rows" in kernel.arg_names
+        else (lambda meta: (frontend.ceil_div(meta["n"], meta["BLOCK"]),))
+    )
+    return frontend.compile(
+        kernel,
+        signature=signature,
+        constexprs={"BLOCK": 128},
+        grid=grid,
+        target="sm_90a",
+        **options,
+    )
+
+
+def attributes(kernel: Any, signature: dict[str, Any], **options: Any) -> list[dict[Any, Any]]:
+    """What each specialisation assumes, as Triton's compiler is told."""
+    from ferrule.frontends.triton import examples, installed, specialise
+
+    found = installed.kernel_of(kernel)
+    given = {**signature, "BLOCK": 128}
+    arguments = examples.arguments_of(found, "f", given)
+    made, _ = specialise.specialisations(found, arguments, options.get("specialize", "check"))
+    return [
+        {found.names[at[0]]: 16 for at in each.attributes}
+        | {found.names[at[0]]: value for at, value in each.constants.items()}
+        for each in made
+    ]
+
+
+def test_nothing_is_assumed_that_nobody_said(kernels: ModuleType) -> None:
+    assert attributes(kernels.scale, SCALE) == [{"BLOCK": 128}]
+
+
+def test_what_a_spec_guarantees_is_assumed(kernels: ModuleType) -> None:
+    n = fe.sym_int(divisibility=32)
+    x = fe.make_fake_compact_tensor(fe.Float32, (n,), assumed_align=32)
+    y = fe.make_fake_compact_tensor(fe.Float32, (n,))
+    signature = {"x": x, "y": y, "n": n, "factor": fe.Float32}
+    assert attributes(kernels.scale, signature) == [{"x": 16, "n": 16, "BLOCK": 128}]
+
+
+def test_dispatch_compiles_for_everything_for_addresses_and_for_nothing(
+    kernels: ModuleType,
+) -> None:
+    assert attributes(kernels.scale, SCALE, specialize="dispatch") == [
+        {"x": 16, "y": 16, "n": 16, "BLOCK": 128},
+        {"x": 16, "y": 16, "BLOCK": 128},
+        {"BLOCK": 128},
+    ]
+
+
+def test_what_a_kernel_forbids_to_specialise_stays_so(kernels: ModuleType) -> None:
+    signature = {"x": "*fp32[n]:16", "n": "i32:16"}
+    assert attributes(kernels.unspecialised, signature) == [{"x": 16, "BLOCK": 128}]
+
+
+def test_a_misaligned_address_is_refused(gpu: FakeCuda, kernels: ModuleType) -> None:
+    function = compiled(kernels.scale, HINTED)
+    (x, _), (y, _) = tensor(64), tensor(64, shift=4)
+    function(x, x, 1.0)
+    with pytest.raises(ValueError, match="Misaligned Tensor data on argument #1"):
+        function(x, y, 1.0)
+    assert len(gpu.launches()) == 1
+
+
+@pytest.mark.usefixtures("allocator")
+@pytest.mark.parametrize(
+    ("value", "hint", "text"),
+    [(1000, "i32:16", "n must be a multiple of 16"), (2, "i32:1", "n must be 1")],
+)
+def test_a_number_that_was_assumed_otherwise_is_refused(
+    gpu: FakeCuda, kernels: ModuleType, value: int, hint: str, text: str
+) -> None:
+    function = compiled(
+        kernels.scale, {"x": "*fp32[m]", "y": "*fp32[m]", "n": hint, "factor": "fp32"}
+    )
+    x, _ = tensor(2000)
+    with pytest.raises(ValueError, match=f"{text}.*but got {value}"):
+        function(x, x, value, 1.0)
+    function(x, x, 16 if "16" in hint else 1, 1.0)
+    (launch,) = gpu.launches()
+    assert len(launch.parameters) == (6 if hint.endswith("16") else 5)
+
+
+@pytest.mark.parametrize("n", [16, 1000, 1, 0x7FFFFFF0])
+def test_an_example_of_triton_means_what_it_means_there(
+    gpu: FakeCuda, kernels: ModuleType, n: int
+) -> None:
+    """1 is folded, 16 divides some."""
+    x, _ = tensor(64)
+    found = attributes(kernels.scale, {"x": x, "y": x, "n": n, "factor": 2.0})
+    wanted = {"n": 1} if n == 1 else {"n": 16} if n % 16 == 0 else {}
+    assert found == [{"x": 16, "y": 16, "BLOCK": 128, **wanted}]
+
+
+@pytest.mark.parametrize("shift", [0, 4])
+@pytest.mark.parametrize("n", [1024, 1000])
+def test_dispatch_launches_the_first_kernel_that_fits(
+    gpu: FakeCuda, kernels: ModuleType, shift: int, n: int
+) -> None:
+    """Each kernel is a library of its own, loaded when it is launched first."""
+    function = compiled(kernels.scale, SCALE, specialize="dispatch")
+    (x, at), (y, to) = tensor(n, shift=shift), tensor(n)
+    function(x, y, 2.0)
+    (launch,) = gpu.launches()
+    assert launch.parameters[0] == at.address.to_bytes(8, "little")
+    assert launch.parameters[1] == to.address.to_bytes(8, "little")
+    assert launch.parameters[2] == n.to_bytes(4, "little")
+    loaded = gpu.libraries
+    (best, _), (other, _) = tensor(2048), tensor(2048)
+    function(best, other, 2.0)
+    assert gpu.libraries - loaded == (0 if (shift, n) == (0, 1024) else 1)
+
+
+@pytest.mark.parametrize(
+    ("strides", "parameters"),
+    [
+        ((64, 1), 7),
+        ((64, 2), 8),
+        ((63, 1), 7),
+    ],
+)
+def test_strides_are_folded_where_they_are_1(
+    gpu: FakeCuda, kernels: ModuleType, strides: tuple[int, int], parameters: int
+) -> None:
+    known = {**STRIDED, **STRIDES}
+    function = compiled(
+        kernels.strided, known, specialize=[{"stride_column": 1, "stride_row": "i32"}, {}]
+    )
+    memory = np.zeros(8192, np.float32)
+    steps = tuple(4 * stride for stride in strides)
+    x = forged(np.lib.stride_tricks.as_strided(memory, (4, 30), steps))
+    function(x, tensor(4, 30)[0])
+    (launch,) = gpu.launches()
+    assert len(launch.parameters) == parameters
+    assert int.from_bytes(launch.parameters[4], "little") == strides[0]
+
+
+def test_a_list_without_a_general_version_refuses_the_rest(
+    gpu: FakeCuda, kernels: ModuleType
+) -> None:
+    function = compiled(kernels.scale, SCALE, specialize=[{"n": 16}])
+    x, _ = tensor(1000)
+    with pytest.raises(ValueError, match="n must be a multiple of 16"):
+        function(x, x, 1.0)
+    several = compiled(kernels.scale, SCALE, specialize=[{"n": 16, "x": 16}, {"n": 16}])
+    with pytest.raises(ValueError, match="no code for these sizes"):
+        several(x, x, 1.0)
+    assert gpu.launches() == []
+
+
+def test_a_size_beyond_32_bits_goes_to_the_wide_version(gpu: FakeCuda, kernels: ModuleType) -> None:
+    function = compiled(kernels.strided, {**STRIDED, **STRIDES}, specialize="dispatch")
+    x = forged(np.lib.stride_tricks.as_strided(np.zeros(64, np.float32), (2, 2), (4 << 33, 4)))
+    function(x, tensor(2, 2)[0])
+    (launch,) = gpu.launches()
+    assert [len(each) for each in launch.parameters[2:6]] == [4, 4, 8, 8]
