@@ -295,6 +295,9 @@ define half @twice(half %x) {
   %y = fadd half %x, %x
   ret half %y
 }
+define bfloat @same(bfloat %x) {
+  ret bfloat %x
+}
 define {i32, i32} @pair() {
   ret {i32, i32} zeroinitializer
 }
@@ -317,6 +320,8 @@ def test_flags_and_halves_of_ir() -> None:
     flip = built(ir_code(), "flip", FLAG, returns="bool")
     assert [flip(True), flip(False)] == [False, True]
     assert built(ir_code(), "twice", HALF, returns="float16")(1.25) == 2.5
+    brain = Scalar("brain", "bfloat16")
+    assert built(ir_code(), "same", brain, returns="bfloat16")(1.5) == 1.5
 
 
 def test_two_functions_of_one_module_share_its_data() -> None:
@@ -334,6 +339,63 @@ def test_names_of_ir_never_clash(tmp_path: Path) -> None:
     fe.export_library(tmp_path / "lib.so", [both, built(ir_code(), "bump")])
     said = called_without_ferrule(tmp_path / "lib.so", "module.both(), module.bump()")
     assert said == "(40, 1)"
+
+
+@pytest.mark.needs_cc
+def test_compiled_code_calls_what_was_built_of_other_code(tmp_path: Path) -> None:
+    source = "static int all; int count(int k) { return all += k; }"
+    text = "define i32 @count(i32 %k) {\n  %r = mul i32 %k, %k\n  ret i32 %r\n}\n"
+    codes = (HostCode.from_object(c_object(source)), HostCode.from_llvm(text))
+    summed, squared = (built(code, "count", K) for code in codes)
+
+    @fe.jit
+    def both(k: fe.Int32) -> fe.Int32:
+        return summed(k) * 100 + squared(k)
+
+    fn = fe.compile(both, fe.Int32(1))
+    assert [fn(2), fn(3)] == [204, 509]
+    fn.export_to_c(tmp_path / "both.o")
+    assert fe.runtime.load_module(tmp_path / "both.o").both(4) == 416
+
+
+@pytest.mark.needs_cc
+def test_candidates_of_an_overload_share_an_object() -> None:
+    source = """
+static int all;
+int count(int k) { return all += k; }
+double more(double x) { return x + all; }
+"""
+    code = HostCode.from_object(c_object(source))
+    calls = [("count", K, "int32"), ("more", X, "float64")]
+    functions = [built(code, name, param, returns=kind) for name, param, kind in calls]
+    either = fe.overload(functions, name="either")
+    assert [either(3), either(0.5)] == [3, 3.5]
+
+
+def test_ir_without_a_triple_is_exported_for_another_platform(tmp_path: Path) -> None:
+    call = CFunction("bump", returns="int32", code=ir_code())
+    fn = compiler.build(Signature("bump", []), call, options="--host-target riscv64-linux-gnu")
+    fn.export_to_c(tmp_path / "bump.o")
+    assert read_object((tmp_path / "bump.o").read_bytes()).machine.name == "RISCV64"
+
+
+@pytest.mark.parametrize("is_portable", [False, True])
+def test_ir_that_another_platform_does_not_have(tmp_path: Path, is_portable: bool) -> None:
+    if "x86_64" not in llvm.get_process_triple():
+        pytest.skip("of x86-64")
+    triple = "" if is_portable else f'target triple = "{llvm.get_process_triple()}"\n'
+    text = f"""{triple}
+declare void @llvm.x86.sse2.pause()
+define void @pause() {{
+  call void @llvm.x86.sse2.pause()
+  ret void
+}}
+"""
+    call = CFunction("pause", code=HostCode.from_llvm(text))
+    fn = compiler.build(Signature("pause", []), call, options="--host-target riscv64-linux-gnu")
+    said = "needs|cannot be compiled by LLVM" if is_portable else "cannot be exported for riscv64"
+    with pytest.raises(CompileError, match=said):
+        fn.export_to_c(tmp_path / "pause.o")
 
 
 def test_bitcode_and_files_of_either() -> None:

@@ -118,3 +118,22 @@ def test_choices_may_be_of_different_code(fake_cuda: FakeCuda) -> None:
             function(on_gpu(size))
             assert [each.kernel for each in fake_cuda.launches()] == [kernel]
     assert fake_cuda.depth == 0
+
+
+def test_what_no_argument_places_is_made_on_the_current_device(fake_cuda: FakeCuda) -> None:
+    sig = Signature("f", [specs.Scalar("n", "int32")])
+    out = Tensor("out", (4,), "float32")
+    launch = CudaLaunch(code(), "total", [out.data, out.data, sig["n"].value], 1, 1)
+    function = compiler.build(sig, launch, results=[out])
+    fake_cuda.set_current(1, primary=True)
+    with use_memory():
+        assert str(function(3).device) == "cuda:1"
+
+
+def test_a_tensor_of_a_branch_is_known_in_it_alone() -> None:
+    sig = Signature("f", [Tensor("x", (N,), "float32")])
+    scratch = Tensor("scratch", (N,), "float32")
+    use = CudaLaunch(code(), "total", [sig["x"].data, scratch.data, N * 2], 1, 1)
+    maybe = Sequence([use], temporaries=[scratch], when=N > 4)
+    with pytest.raises(ValueError, match="Tensor 'scratch' is in no parameter of f"):
+        compiler.build(sig, Sequence([maybe, use]))

@@ -14,6 +14,8 @@ from embedded import EXAMPLE, Memory, tiny_dsl
 from exported import run_python
 from ptxas import assemble
 
+import ferrule as fe
+
 X = np.array([-2.5, -1, -0.0, 0, 0.1, 3, 1e38, np.inf, np.nan], np.float32)
 Y = np.array([1, 2, 3, -4, 5, 6, 1e38, np.inf, 1], np.float32)
 
@@ -130,3 +132,20 @@ def test_the_guide_shows_it_whole() -> None:
         left = left.replace(code, "") if code in left else left
     lines = [line for line in left.partition("annotations")[2].splitlines() if line]
     assert lines[0] == 'if __name__ == "__main__":'
+
+
+def test_compiled_code_and_an_overload_take_it_as_any_other() -> None:
+    made = tiny_dsl().build(axpy)
+
+    @fe.jit
+    def twice(a: fe.Tensor, b: fe.Tensor):
+        c = made(2.0, a, b)
+        return made(2.0, c, b)
+
+    vector = fe.make_fake_compact_tensor(fe.Float32, (fe.sym_int64(),))
+    function = fe.compile(twice, vector, vector, options="--target cpu")
+    ones = np.ones(2, np.float32)
+    assert np.from_dlpack(function(ones, ones)).tolist() == [7, 7]
+    either = fe.overload([function, made], name="either")
+    assert np.from_dlpack(either(2.0, ones, ones)).tolist() == [3, 3]
+    assert np.from_dlpack(either(ones, ones)).tolist() == [7, 7]

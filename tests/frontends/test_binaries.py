@@ -5,19 +5,25 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 from cuda_body import IMAGE
+from cuda_device import FakeCuda, forged
 from forged_cubins import NEW, OLD, ForgedKernel, forge_cubin
 from hypothesis import given
 from hypothesis import strategies as st
 from ptxas import find_ptxas
 
+import ferrule as fe
+from ferrule import compiler, specs
 from ferrule.compiler.artefacts import DeviceCode
+from ferrule.compiler.conventions import CudaLaunch
 from ferrule.compiler.cuda.cubins import read_cubin
 from ferrule.compiler.cuda.images import images_of
 from ferrule.compiler.cuda.parameters import KernelParameter
 from ferrule.compiler.cuda.ptxtext import read_ptx
 from ferrule.compiler.errors import CompileError
+from ferrule.specs import Signature, Tensor
 
 ADD = ForgedKernel("add", (8, 8, 4, 4, 2), most=(128, 1, 1), shared=64)
 OTHER = ForgedKernel("other", (), block=(64, 2, 1), cluster=(2, 1, 1))
@@ -334,3 +340,39 @@ def test_blocks_and_clusters_must_be_those_that_it_was_compiled_for() -> None:
     assert "for clusters of (2, 1, 1) blocks, but the launch asks for (4, 1, 1)" in (
         refused("other", [], (64, 2, 1), (4, 1, 1))
     )
+
+
+# ---- which GPUs an image is for ----
+
+
+def launching() -> fe.Function:
+    images = [forge_cubin(arch, [ForgedKernel("add", (8,))]) for arch in ("sm_80", "sm_90a")]
+    code = DeviceCode.from_cubin(images)
+    signature = Signature("add", [Tensor("x", (specs.sym_int(),), "float32")])
+    launch = CudaLaunch(code, "add", [signature["x"].data], grid=1, block=32)
+    return compiler.build(signature, launch)
+
+
+@pytest.mark.parametrize(
+    ("capability", "target"), [(80, "sm_80"), (86, "sm_80"), (89, "sm_80"), (90, "sm_90")]
+)
+def test_a_gpu_gets_the_cubin_of_its_major_version(
+    fake_cuda: FakeCuda, capability: int, target: str
+) -> None:
+    for device in (0, 1):
+        fake_cuda.set_capability(device, capability)
+    function = launching()
+    function(forged(np.zeros(8, np.float32)))
+    assert (len(fake_cuda.launches()), fake_cuda.target) == (1, target)
+
+
+@pytest.mark.parametrize("capability", [75, 100])
+def test_a_gpu_that_runs_no_image_is_named(fake_cuda: FakeCuda, capability: int) -> None:
+    for device in (0, 1):
+        fake_cuda.set_capability(device, capability)
+    with pytest.raises(fe.CudaError) as caught:
+        launching()(forged(np.zeros(8, np.float32)))
+    assert (
+        f"the GPU cuda:0 has compute capability {capability // 10}.{capability % 10}, but the "
+        "kernels were compiled for sm_90a (cubin), sm_80 (cubin), which it does not run"
+    ) in str(caught.value)

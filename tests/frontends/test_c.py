@@ -14,8 +14,7 @@ import pytest
 
 import ferrule as fe
 from ferrule import compiler, specs
-from ferrule.compiler.conventions import cast
-from ferrule.compiler.conventions.functions import CFunction, ReturnCode
+from ferrule.compiler.conventions import CFunction, ReturnCode, cast
 from ferrule.compiler.errors import CompileError
 from ferrule.frontends import c
 from ferrule.specs import Pointer, Scalar, Signature, Tensor
@@ -162,6 +161,13 @@ def test_an_error_has_the_lines_of_the_compiler() -> None:
     assert any(line.startswith("f.c:2:14: error: ") and "missing" in line for line in lines)
     assert any(line.endswith("  return a + missing;") for line in lines)
     assert any(line.strip(" |").startswith("^") for line in lines)
+
+
+def test_code_that_only_a_loader_can_run_is_refused() -> None:
+    with pytest.raises(CompileError, match=r"own\.c: .* it has thread-local data"):
+        c.module("static __thread int z; int f(int a) { return z += a; }", name="own.c")
+    with pytest.raises(CompileError, match=r"own\.c: .* needs nowhere, which is neither in the"):
+        c.module("int nowhere(void); int f(int a) { return nowhere(); }", name="own.c")
 
 
 def test_a_function_that_is_not_there_is_refused_with_those_that_are() -> None:

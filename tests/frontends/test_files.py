@@ -13,7 +13,7 @@ from forged_cubins import ForgedKernel, forge_cubin
 
 from ferrule import compiler
 from ferrule.compiler.artefacts import DeviceCode
-from ferrule.compiler.conventions.functions import CFunction
+from ferrule.compiler.conventions import CFunction
 from ferrule.compiler.hostcode import HostCode
 from ferrule.frontends import files
 from ferrule.specs import Scalar, Signature

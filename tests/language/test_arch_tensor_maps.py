@@ -160,32 +160,6 @@ def test_a_box_is_stored_where_the_tensor_is() -> None:
     np.testing.assert_array_equal(out, wanted)
 
 
-def test_of_a_multicast_the_own_block_is_the_first_bit() -> None:
-    @fe.kernel
-    def kernel(a, out, mask):
-        t = arch.thread_idx()[0]
-        arrived = arch.alloc_smem(fe.Int64, 1)
-        tile = arch.alloc_smem(fe.Float32, 64, alignment=128)
-        tile[t] = -1.0
-        arch.sync_threads()
-        if t == 0:
-            arch.mbarrier_init(arrived, 1)
-            arch.mbarrier_arrive_and_expect_tx(arrived, fe.where(mask % 2 == 1, 256, 0))
-            arch.prefetch_tensor_map(a)
-            arch.prefetch_tensor(a, 0)
-            arch.cp_async_bulk_tensor(tile, a, 0, arrived, multicast_mask=mask)
-        arch.sync_threads()
-        arch.mbarrier_wait(arrived, 0)
-        out[t] = tile[t]
-
-    a = np.arange(64, dtype=np.float32)
-    out = np.zeros_like(a)
-    _, found, _ = launched(kernel, a, out, 3, box=64)
-    np.testing.assert_array_equal(found, a)
-    _, found, _ = launched(kernel, a, out, 2, box=64)
-    np.testing.assert_array_equal(found, np.full(64, -1))
-
-
 def test_bytes_go_back_to_global_memory() -> None:
     @fe.kernel
     def kernel(a, out):

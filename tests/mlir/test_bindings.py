@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from mlir_functions import both, needs_mlir
 
+import ferrule as fe
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.mlir import bindings, jobs
 from ferrule.compiler.mlir.child import in_child
@@ -114,6 +115,12 @@ def test_the_placeholder_of_the_index_is_named(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(metadata, "version", {"mlir-python-bindings": "0.0.1"}.__getitem__)
     with pytest.raises(CompileError, match=r"mlir-python-bindings 0\.0\.1 is installed, an empty"):
         bindings.open_mlir({})
+
+
+def test_without_bindings_the_frontend_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(bindings.VARIABLE, "mlir_of_nobody")
+    with pytest.raises(CompileError, match=r'pip install "ferrule\[mlir\]"'):
+        fe.frontends.mlir.compile(ADD)
 
 
 # ---- what they do ----

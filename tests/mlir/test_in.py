@@ -57,10 +57,13 @@ def test_a_matmul_by_loops_is_that_of_numpy() -> None:
     check_matmul(mlir.compile(MATMUL))
 
 
-def test_a_matmul_by_vectors_is_that_of_numpy() -> None:
+def test_a_matmul_by_vectors_is_that_of_numpy(tmp_path: Path) -> None:
     fn = mlir.compile(MATMUL, pipeline=BY_AFFINE_VECTORS)
-    assert "<8 x float>" in fn.inspect_llvm()
+    path = tmp_path / "matmul.ll"
+    fn.export_to_c(path)
+    assert "<8 x float>" in path.read_text()
     check_matmul(fn)
+    check_matmul(fn, n=21)
 
 
 def test_strided_layouts_are_strides() -> None:
@@ -90,6 +93,15 @@ def test_tensors_are_values_and_results() -> None:
 def test_a_tensor_that_is_an_argument_comes_back_as_a_copy() -> None:
     fn = mlir.compile("func.func @same(%x: tensor<?xf32>) -> tensor<?xf32> "
                       "{ return %x : tensor<?xf32> }")  # fmt: skip
+    x = numbers(4)
+    kept, found = x.copy(), np.from_dlpack(fn(x))
+    x[:] = 0
+    assert (found == kept).all()
+
+
+def test_a_memref_that_is_an_argument_comes_back_as_a_copy() -> None:
+    fn = mlir.compile("func.func private @same(%x: memref<?xf32>) -> memref<?xf32> "
+                      "{ return %x : memref<?xf32> }", "same")  # fmt: skip
     x = numbers(4)
     kept, found = x.copy(), np.from_dlpack(fn(x))
     x[:] = 0

@@ -127,6 +127,31 @@ def test_launches_are_made_in_order(fake_cuda: FakeCuda) -> None:
     assert first.kernel != second.kernel
 
 
+def test_a_gpu_module_is_taken_as_it_is(fake_cuda: FakeCuda) -> None:
+    text = """
+        gpu.module @kernels {
+          gpu.func @first(%x: memref<?xf32>) kernel { gpu.return }
+          gpu.func @second(%n: index, %v: f64) kernel { gpu.return }
+        }
+        func.func @both(%x: memref<?xf32>, %n: index) {
+          %c1 = arith.constant 1 : index
+          %smem = arith.constant 256 : i32
+          %v = arith.constant 2.5 : f64
+          gpu.launch_func @kernels::@second blocks in (%n, %c1, %c1) threads in (%c1, %c1, %c1)
+              dynamic_shared_memory_size %smem args(%n : index, %v : f64)
+          gpu.launch_func @kernels::@first blocks in (%c1, %n, %c1) threads in (%c1, %c1, %c1)
+              args(%x : memref<?xf32>)
+          return
+        }
+    """
+    fn = mlir.compile("module attributes {gpu.container_module} {" + text + "}", options=SM_90A)
+    fn(on_gpu(10), 3)
+    second, first = fake_cuda.launches()
+    assert (second.kernel, second.grid, second.smem) == ("second", (3, 1, 1), 256)
+    assert second.parameters == tuple(packed("qd", 3, 2.5))
+    assert (first.kernel, first.grid, first.smem) == ("first", (1, 3, 1), 0)
+
+
 def test_functions_of_libdevice_are_part_of_the_kernels() -> None:
     inside = (
         "%v = memref.load %x[%tx] : memref<?xf32>\n%e = math.exp %v : f32\n"

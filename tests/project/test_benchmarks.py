@@ -88,3 +88,14 @@ def require_every_stage(content: dict[str, Any]) -> None:
         # Only the last column is of kernels for a GPU.
         counted = times[-1:] if stage == "kernels to PTX" else times
         assert all(float(time) > 0 for time in counted), stage
+
+
+@pytest.mark.needs_cc
+def test_launches_of_triton_kernels_are_measured_beside_tritons_launchers(
+    root: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("triton", reason="Triton is not installed")
+    content = run(root, "launch_triton", tmp_path / "launch_triton.json")
+    (table,) = content["tables"]
+    assert [len(row["sides"]) for row in table["rows"]] == [3, 3, 3]
+    assert len(content["goals"]) == 6

@@ -51,7 +51,11 @@ def test_scalars_have_their_own_width(gpu: FakeCuda, kernels: ModuleType) -> Non
     scalars = {
         **{f"a{bits}": f"i{bits}" for bits in names},
         **{f"b{bits}": f"u{bits}" for bits in names},
-        **dict(flag="u1", half="fp16", brain="bf16", single="fp32", double="fp64"),
+        "flag": "u1",
+        "half": "fp16",
+        "brain": "bf16",
+        "single": "fp32",
+        "double": "fp64",
     }
     function = frontend.compile(
         kernels.every_type,

@@ -17,7 +17,6 @@ from ferrule.specs import Dim, Signature, Sym
 if TYPE_CHECKING:
     from ferrule.compiler.cuda.binaries import Binary
     from ferrule.compiler.cuda.parameters import KernelParameters
-    from ferrule.compiler.wrapper.callee import Callee
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,11 +211,21 @@ class Embedded:
 
 
 @dataclass(frozen=True, slots=True)
+class Foreign:
+    """That LLVM IR is not ferrule's own: the triple that it was compiled for once, and whether it
+    may be for others too."""
+
+    triple: str
+    is_portable: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """LLVM code that becomes a part of another module, whose function `entry` is `symbol` there.
 
-    `parts` are those that it needs itself, `embedded` is machine code that goes with it.  A part
-    without an entry has functions whose names are unlike any other.
+    `parts` are those that it needs itself, `embedded` is machine code that goes with it, `foreign`
+    says that others wrote the text.  A part without an entry has functions whose names are unlike
+    any other.
     """
 
     symbol: str
@@ -224,6 +233,7 @@ class Part:
     text: str = field(repr=False)
     parts: tuple[Part, ...] = ()
     embedded: tuple[Embedded, ...] = ()
+    foreign: Foreign | None = None
 
     @property
     def digest(self) -> str:
@@ -303,8 +313,8 @@ class Body:
 class HostModule:
     """Wrapper and body, unoptimised: what an object is made from.
 
-    `wrapper` exports `__tvm_ffi_<signature.name>` and calls `body.symbol`, or what its `convention`
-    says.  `opt_level`, from 0 to 3, is how far the body is optimised.  An overload has
+    `wrapper` exports `__tvm_ffi_<signature.name>` and calls `body.symbol`.
+    `opt_level`, from 0 to 3, is how far the body is optimised.  An overload has
     `candidates`, and their bodies as the parts of its own, which has no function.  `needed` are the
     handlers of the support code that the wrapper's constants mean, None for all.
     """
@@ -313,6 +323,5 @@ class HostModule:
     wrapper: str
     body: Body
     opt_level: int = 3
-    convention: Callee | None = None
     candidates: tuple[HostModule, ...] = ()
     needed: frozenset[str] | None = None

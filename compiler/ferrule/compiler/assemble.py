@@ -36,6 +36,7 @@ from ferrule.compiler.support import (
     support_text,
 )
 from ferrule.compiler.targets import HostTarget
+from ferrule.compiler.trying import require_portable
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.artefacts import ExportForm, ObjectCode
 
@@ -96,7 +97,8 @@ def wrapper_text(module: HostModule, target: HostTarget, description: str) -> st
     What is internal has names that begin with that of the function, so that wrappers of several
     can be put into one module.
     """
-    module, machine = _for_target(module, target)
+    # Whoever gets it optimises it: nothing is made a vector before.
+    module, machine = _for_target(replace(module, opt_level=min(module.opt_level, 1)), target)
     with _linked(module, target.triple, machine, None, description) as linked:
         builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options())
         passes = llvm.create_new_module_pass_manager()
@@ -139,6 +141,7 @@ def _linked(
         def parsed(text: str) -> Any:
             return opened.enter_context(_parse(text, triple, machine, context))
 
+        _check_foreign(module.body.part, triple)
         body = _whole(module.body.part, parsed)
         needs = _support_of(module, body)
         embedded = _embedded(module.body.part, triple)
@@ -205,6 +208,14 @@ def _embedded(part: Part, triple: str) -> str:
                 )
             )
     return "".join(as_module_assembly(each.assembly) for each in found.values())
+
+
+def _check_foreign(part: Part, triple: str) -> None:
+    """Raises CompileError for LLVM code of others that is not for this platform."""
+    if part.foreign is not None:
+        require_portable(part.foreign, part.text, triple)
+    for inner in part.parts:
+        _check_foreign(inner, triple)
 
 
 def _all_embedded(part: Part) -> Iterator[Embedded]:

@@ -9,7 +9,8 @@ The wrapper checks the arguments of the signature; the convention writes what it
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -29,7 +30,7 @@ from ferrule.compiler.wrapper.results import result_leaves
 from ferrule.runtime.entry.key import CallTraits
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I32, I64, PTR, VOID
-from ferrule.specs import EnvStream, Param, Signature, Tensor, Tuple, symbols_of
+from ferrule.specs import Device, EnvStream, Param, Signature, Tensor, Tuple, symbols_of
 from ferrule.specs.changing import placed
 
 if TYPE_CHECKING:
@@ -161,6 +162,11 @@ def allocates(convention: CallingConvention) -> bool:
     return bool(getattr(convention, "temporaries", ())) or any(map(allocates, inner))
 
 
+def _tells_device(param: Param) -> bool:
+    """Whether an argument says which GPU a call is for."""
+    return isinstance(param, (Tensor, Device, EnvStream))
+
+
 @dataclass(frozen=True, slots=True)
 class _Building:
     """Makes the body of one function: `ferrule_body` owns what `inner` makes."""
@@ -224,14 +230,27 @@ class _Building:
         symbols = dict(zip(self.signature.symbols, wide, strict=True))
         leaves = dict(enumerate(given))
         call = Call(emitter, self.signature, self.target, values, handles, device, leaves, symbols)
-        for tensor in self.results:
-            call.allocate(tensor)
-        with call.where(self.convention.when):
-            self.convention.emit(call)
-        if results is not None:
-            self._give(call, results)
+        with self._on_device(call):
+            for tensor in self.results:
+                call.allocate(tensor)
+            with call.where(self.convention.when):
+                self.convention.emit(call)
+            if results is not None:
+                self._give(call, results)
         emitter.ret(ir.Constant(I32, 0))
         return call
+
+    @contextmanager
+    def _on_device(self, call: Call) -> Iterator[None]:
+        """Emit code for which the call's device is known, also where no argument tells it: then it
+        is the current one, and tensors are made there too."""
+        codes = self.convention.codes()
+        makes = self.results or allocates(self.convention)
+        if not codes or not makes or any(map(_tells_device, self.signature.params)):
+            yield
+            return
+        with call.entered(codes[0]):
+            yield
 
     def _give(self, call: Call, results: ir.Value) -> None:
         """Leave the results where the wrapper finds them: the tensors, then the others."""

@@ -86,7 +86,7 @@ _BY_JUMP: Final = MappingProxyType({"R_X86_64_PLTOFF64": "R_X86_64_GOTOFF64"})
 
 _RESOLVED: Final = frozenset({31})
 _JUMP: Final = "\\377\\045"
-"""x86-64's jump to the address that stands where the next four bytes say, counted from their end."""
+"""x86-64's jump to the address that stands as far behind it as its next four bytes say."""
 
 _ADDRESS: Final = MappingProxyType({62: "R_X86_64_64", 183: "R_AARCH64_ABS64"})
 _DIRECT: Final = frozenset(

@@ -10,10 +10,7 @@ from __future__ import annotations
 
 import base64
 import ctypes
-import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,9 +21,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from typing_extensions import assert_never
 
 from ferrule.compiler import irtext
-from ferrule.compiler.artefacts import Embedded, Part
+from ferrule.compiler.artefacts import Embedded, Foreign, Part
 from ferrule.compiler.embedding import PREFIX, SYMBOL, embed
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.trying import tried_in_child
 from ferrule.runtime.elf import ObjectFileError
 from ferrule.runtime.links import Link
 from ferrule.runtime.llvm.capi import C_FUNCTIONS
@@ -73,6 +71,7 @@ class LlvmModule:
     digest: str
     functions: Mapping[str, str] = field(compare=False)
     text: str = field(repr=False, compare=False)
+    foreign: Foreign = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +114,14 @@ class HostCode:
         """
         data, what = _read(code, "LLVM IR")
         digest = sha256(data).hexdigest()[:16]
-        tried = _tried(data, what, f"{PREFIX}{digest}.")
+        tried = tried_in_child(data, what, f"{PREFIX}{digest}.")
         text = irtext.embeddable(tried, what)
         try:
             undefined = read_object(base64.b64decode(tried["object"])).undefined
         except ObjectFileError as error:
             raise CompileError(f"{what} cannot be embedded: {error}") from None
-        module = LlvmModule(digest, tried["functions"], text)
+        foreign = Foreign(tried["target"], is_portable=not tried["triple"])
+        module = LlvmModule(digest, tried["functions"], text, foreign)
         # Calls that the optimiser takes away are there without it.
         more = _known_links(set(tried["needed"]).difference(undefined), libraries)
         return cls(module, (*_links(undefined, libraries, what), *more))
@@ -185,8 +185,8 @@ class HostCode:
             case Library(path):
                 if symbol not in C_FUNCTIONS:
                     call.link(_link(symbol, [] if path is None else [path]))
-            case LlvmModule(digest=digest, text=text):
-                call.part(Part(f"{PREFIX}{digest}", "", text))
+            case LlvmModule(digest=digest, text=text, foreign=foreign):
+                call.part(Part(f"{PREFIX}{digest}", "", text, foreign=foreign))
             case Embedded(digest=digest) as embedded:
                 call.part(Part(f"{PREFIX}{digest}", "", "", embedded=(embedded,)))
 
@@ -218,50 +218,6 @@ def _read(code: Code, kind: str) -> tuple[bytes, str]:
     if not isinstance(code, str | os.PathLike):
         raise TypeError(f"expected the bytes or the path of {kind}, but got {type(code).__name__}")
     return Path(code).read_bytes(), os.fspath(code)
-
-
-def _tried(data: bytes, what: str, prefix: str) -> dict[str, Any]:
-    """What `trial` says of LLVM code.  Raises CompileError with LLVM's words."""
-    import llvmlite
-
-    home = str(Path(llvmlite.__file__).parents[1])
-    request = {"code": base64.b64encode(data).decode(), "prefix": prefix, "path": home}
-    program = Path(__file__).with_name("trial.py")
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", str(program)],
-        input=json.dumps(request),
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-    )
-    try:
-        said: dict[str, Any] = json.loads(done.stdout)
-    except ValueError:
-        words = done.stderr.strip() or f"the compiler ended with status {done.returncode}"
-        raise CompileError(
-            Diagnostic(f"{what} cannot be compiled by LLVM {_llvm_version()}: {_shortened(words)}")
-        ) from None
-    if "error" in said:
-        raise CompileError(
-            Diagnostic(
-                f"{what} cannot be read by LLVM {_llvm_version()}: {_shortened(said['error'])}",
-                hint="if a newer LLVM wrote it, write it with this one, or give an object file",
-            )
-        )
-    return said
-
-
-def _llvm_version() -> str:
-    import llvmlite.binding as llvm
-
-    return ".".join(map(str, llvm.llvm_version_info))
-
-
-def _shortened(words: str) -> str:
-    """The first lines of LLVM's words, without the addresses of its own stack."""
-    lines = [line for line in words.strip().splitlines() if line.strip()]
-    return "\n".join(lines[:8])
 
 
 def _require_known(symbol: str, names: Iterable[str], what: str) -> None:

@@ -47,10 +47,10 @@ def embeddable(tried: Mapping[str, Any], what: str) -> str:
 
 
 def _check_platform(tried: Mapping[str, Any], what: str) -> None:
-    triple, here = tried["triple"], tried["host"]
+    triple, here = tried["triple"], tried["target"]
     if triple and _platform(triple) != _platform(here):
         raise CompileError(f"{what} is for {triple}, and the code that calls it for {here}")
-    said, wanted = _layout(tried["layout"]), _layout(tried["host_layout"])
+    said, wanted = _layout(tried["layout"]), _layout(tried["target_layout"])
     for key in sorted(said.keys() & wanted.keys()):
         if said[key] != wanted[key]:
             raise CompileError(
@@ -80,8 +80,8 @@ def _layout(text: str) -> dict[str, str]:
 def require_type(symbol: str, found: str, wanted: ir.FunctionType, what: str) -> None:
     """Raises CompileError where a function of the IR has another type than a call gives it.
 
-    A flag may be i1 there, which is a byte in a call, and 2-byte float `half`.  A call that wants
-    nothing back takes any function.
+    A flag may be i1 there, which is a byte in a call, a 2-byte float `half` or `bfloat`.  A call
+    that wants nothing back takes any function.
     """
     has, given = _split(found), _split(str(wanted))
     if has == given or _same(has, given):
@@ -123,7 +123,7 @@ _PASSED: Final = re.compile(
 )
 """Attributes of parameters that change how they are passed."""
 
-_FITTED: Final = {"i1": "i8", "half": "i16"}
+_FITTED: Final = {"i1": "i8", "half": "i16", "bfloat": "i16"}
 """Types of LLVM IR, and those of a call that become them."""
 
 

@@ -6,7 +6,7 @@ generated again, because its symbol and its messages carry the name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -19,7 +19,7 @@ from ferrule.compiler.describing import described_data
 from ferrule.compiler.exports import ExportTarget, export_target
 from ferrule.compiler.overloading import overload_module
 from ferrule.compiler.wrapper.builder import wrapper_parts
-from ferrule.compiler.wrapper.callee import BodyCall, Callee
+from ferrule.compiler.wrapper.callee import BodyCall
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.artefacts import ExportForm, KernelInfo, ObjectCode, Stage
 from ferrule.runtime.entry.key import ANY_FUNCTION, CallTraits
@@ -34,21 +34,12 @@ if TYPE_CHECKING:
 _NO_SOURCES: Final[Mapping[str, Function]] = MappingProxyType({})
 
 
-def host_module(
-    signature: Signature,
-    body: Body,
-    opt_level: int = 3,
-    convention: Callee | None = None,
-) -> HostModule:
-    """A body with the wrapper that checks the signature's arguments and calls it.
-
-    `convention` is how it is called, as `Body` documents it by default.
-    """
-    chosen = convention or BodyCall(body)
-    faults = chosen.faults(signature)
-    wrapper = wrapper_parts(signature, chosen, body.relations, faults, body.location)
-    text = wrapper.text()
-    return HostModule(signature, text, body, opt_level, convention, needed=wrapper.needed)
+def host_module(signature: Signature, body: Body, opt_level: int = 3) -> HostModule:
+    """A body with the wrapper that checks the signature's arguments and calls it."""
+    callee = BodyCall(body)
+    faults = callee.faults(signature)
+    wrapper = wrapper_parts(signature, callee, body.relations, faults, body.location)
+    return HostModule(signature, wrapper.text(), body, opt_level, needed=wrapper.needed)
 
 
 def _device_images(code: DeviceCode) -> Iterator[DeviceImage]:
@@ -68,6 +59,7 @@ class CompiledOrigin:
         "_files",
         "_ir",
         "_lock",
+        "_mlir",
         "_module",
         "_objects",
         "_sources",
@@ -84,11 +76,14 @@ class CompiledOrigin:
         target: ExportTarget | None = None,
         traits: CallTraits = ANY_FUNCTION,
         sources: Mapping[str, Function] = _NO_SOURCES,
+        mlir: Callable[[], str] | None = None,
     ) -> None:
         """`target` is what `export` makes code for, the baseline CPU of this machine's platform by
         default; `doc` and `traits` are the docstring and the traits of what is exported.
-        `sources` are functions by the symbols of them that the code needs.
+        `sources` are functions by the symbols of them that the code needs.  `mlir` gives the kernel
+        IR as MLIR.
         """
+        self._mlir: Final = mlir
         self._sources: Final = sources
         self._module: Final = module
         self._ir: Final = ir
@@ -108,6 +103,11 @@ class CompiledOrigin:
     def sources(self) -> Mapping[str, Function]:
         """The functions that the code calls as those of other objects, by symbol."""
         return self._sources
+
+    @property
+    def ir(self) -> str:
+        """The kernel IR; "" for code that came from elsewhere."""
+        return self._ir
 
     @property
     def doc(self) -> str | None:
@@ -197,6 +197,11 @@ class CompiledOrigin:
                 if not self._ir:
                     raise StageError("ir", ("llvm", "asm"), "its code came from elsewhere")
                 return self._ir
+            case "mlir":
+                if self._mlir is None:
+                    why = "only what was compiled from one Python function has it"
+                    raise StageError("mlir", ("llvm", "asm"), why)
+                return self._mlir()
             case "llvm":
                 return f"{self._module.wrapper}\n{self._module.body.text}"
             case "asm":
@@ -240,4 +245,4 @@ class CompiledOrigin:
         signature = module.signature.renamed(name)
         if isinstance(signature, Overloads):
             return overload_module(signature, module.candidates)
-        return host_module(signature, module.body, module.opt_level, module.convention)
+        return host_module(signature, module.body, module.opt_level)

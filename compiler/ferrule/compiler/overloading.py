@@ -11,11 +11,7 @@ from ferrule.specs.overloads import Overloads
 
 
 def overload_module(signature: Overloads, modules: Sequence[HostModule]) -> HostModule:
-    """The module whose wrapper calls the first of its candidates that takes the arguments.
-
-    Raises ValueError where two candidates bring along C functions of the same name.
-    """
-    _check_functions(signature.name, modules)
+    """The module whose wrapper calls the first of its candidates that takes the arguments."""
     candidates = [_numbered(i, module) for i, module in enumerate(modules)]
     wrapper = build_overloads(signature, candidates)
     pairs = zip(candidates, modules, strict=True)
@@ -24,7 +20,7 @@ def overload_module(signature: Overloads, modules: Sequence[HostModule]) -> Host
     body = Body("", "", (), device_code=_device_code(modules), parts=parts, links=tuple(links))
     level = max(module.opt_level for module in modules)
     needed = _needed(modules)
-    return HostModule(signature, wrapper, body, level, None, tuple(modules), needed)
+    return HostModule(signature, wrapper, body, level, tuple(modules), needed)
 
 
 def _needed(modules: Sequence[HostModule]) -> frozenset[str] | None:
@@ -37,21 +33,8 @@ def _needed(modules: Sequence[HostModule]) -> frozenset[str] | None:
     return found
 
 
-def _check_functions(name: str, modules: Sequence[HostModule]) -> None:
-    """What a convention calls keeps its name, which no other candidate can define again."""
-    own = [module.body.symbol for module in modules if module.convention is not None]
-    for symbol in own:
-        if own.count(symbol) > 1:
-            raise ValueError(
-                f"{name}: two candidates bring along a function that is called {symbol!r}; "
-                f"give one of them another name"
-            )
-
-
 def _numbered(position: int, module: HostModule) -> HostModule:
     """The module with a symbol that no other candidate's body has."""
-    if module.convention is not None:
-        return module
     symbol = f"{module.body.symbol}.{position}"
     return replace(module, body=replace(module.body, symbol=symbol))
 

@@ -1,11 +1,13 @@
 """Reads and compiles LLVM code of others, in a process of its own: LLVM ends it on some of them.
 
 Run as a program, without ferrule: `python trial.py` reads JSON, `{"code": base64, "prefix": text,
-"path": where llvmlite is}`, and writes JSON: `{"error": text}`, or
+"path": where llvmlite is, "triple": of another platform, or ""}`, and writes JSON: `{"error":
+text}`, or
 
-* `triple`, `layout`: what the code says that it is for, `host` and `host_layout` this machine's;
+* `triple`, `layout`: what the code says that it is for; `target` and `target_layout`, what it was
+  compiled for, this machine's platform by default;
 * `text`: the module as LLVM prints it, each function and variable that others could see under a
-  name with the prefix;
+  name with the prefix, or hidden where a linker may leave it out;
 * `functions`: the LLVM types of the functions that it shows, by name;
 * `needed`: the functions and variables that it declares;
 * `object`: the machine code, base64.
@@ -27,9 +29,9 @@ def _run(request: dict[str, str]) -> dict[str, Any]:
     import llvmlite.binding as llvm
 
     _leave_no_core()
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    llvm.initialize_native_asmparser()
+    host = llvm.get_process_triple()
+    target = request["triple"] or host
+    _initialize(llvm, target == host)
     code = base64.b64decode(request["code"])
     try:
         if code.startswith(_BITCODE):
@@ -39,25 +41,34 @@ def _run(request: dict[str, str]) -> dict[str, Any]:
         module.verify()
     except (RuntimeError, UnicodeDecodeError) as error:
         return {"error": str(error)}
-    host = llvm.get_process_triple()
-    machine = llvm.Target.from_triple(host).create_target_machine(
+    machine = llvm.Target.from_triple(target).create_target_machine(
         opt=2, reloc="pic", codemodel="default"
     )
     said = {"triple": module.triple, "layout": module.data_layout}
     functions = _rename(module, llvm, request["prefix"])
     symbols = (*module.functions, *module.global_variables)
     needed = [each.name for each in symbols if each.is_declaration]
-    module.triple, module.data_layout = host, str(machine.target_data)
+    module.triple, module.data_layout = target, str(machine.target_data)
     text = str(module)
     return {
         **said,
-        "host": host,
-        "host_layout": str(machine.target_data),
+        "target": target,
+        "target_layout": str(machine.target_data),
         "functions": functions,
         "text": text,
         "needed": needed,
         "object": base64.b64encode(_compiled(llvm, module, machine)).decode(),
     }
+
+
+def _initialize(llvm: Any, native: bool) -> None:
+    if native:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        llvm.initialize_native_asmparser()
+    else:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
 
 
 def _leave_no_core() -> None:
@@ -71,14 +82,18 @@ def _leave_no_core() -> None:
 
 def _rename(module: Any, llvm: Any, prefix: str) -> dict[str, str]:
     hidden = (llvm.Linkage.internal, llvm.Linkage.private)
+    spare = (llvm.Linkage.linkonce_any, llvm.Linkage.linkonce_odr)
     functions = {}
     for symbol in (*module.functions, *module.global_variables):
         if symbol.is_declaration or symbol.linkage in hidden or symbol.name.startswith(_KEPT):
             continue
-        name = symbol.name
+        name, symbol.name = symbol.name, prefix + symbol.name
+        if symbol.linkage in spare:
+            symbol.linkage = llvm.Linkage.internal
+            continue
+        symbol.linkage = llvm.Linkage.external
         if symbol.is_function:
             functions[name] = str(symbol.global_value_type)
-        symbol.linkage, symbol.name = llvm.Linkage.external, prefix + name
     return functions
 
 

@@ -16,11 +16,13 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from ferrule.compiler.building import build
-from ferrule.compiler.conventions.functions import CArgument, CFunction, ReturnCode
+from ferrule.compiler.conventions import CFunction, ReturnCode
+from ferrule.compiler.conventions.functions import CArgument
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.hostcode import HostCode
 from ferrule.compiler.options import Options
@@ -64,7 +66,7 @@ def compile(
     """
     read = read_source(source, f"{signature.name}.c")
     search = search_words(read, include_paths, defines or {})
-    code = HostCode.from_object(_object(read, cc, search, flags), libraries=libraries)
+    code = _code(read, cc, search, flags, libraries)
     given = in_order(signature) if arguments is None else arguments
     called = CFunction(function or signature.name, given, returns=returns, code=code)
     return build(signature, called, results=results, options=options, doc=doc)
@@ -91,7 +93,22 @@ def module(
     """
     read = read_source(source, name)
     search = search_words(read, include_paths, defines or {})
-    return HostCode.from_object(_object(read, cc, search, flags), libraries=libraries)
+    return _code(read, cc, search, flags, libraries)
+
+
+def _code(
+    source: Source,
+    cc: str | None,
+    search: Sequence[str],
+    flags: Sequence[str],
+    libraries: Sequence[str],
+) -> HostCode:
+    data = _object(source, cc, search, flags)
+    try:
+        return HostCode.from_object(data, libraries=libraries)
+    except CompileError as error:
+        known = error.diagnostic
+        raise CompileError(replace(known, message=f"{source.name}: {known.message}")) from None
 
 
 def _object(source: Source, cc: str | None, search: Sequence[str], flags: Sequence[str]) -> bytes:

@@ -12,7 +12,11 @@ def load(module: str, frontend: str, extra: str | None = None) -> Any:
     Raises ImportError that names the extra to install, by default that of the frontend's name.
     """
     try:
-        return importlib.import_module(module)
+        found = importlib.import_module(module)
+        if getattr(found, "__file__", None) is None:
+            # Any folder of that name on the path can be imported so.
+            raise ImportError(f"{found!r} is a folder")
+        return found
     except ImportError as error:
         raise ImportError(
             f"fe.frontends.{frontend} needs {module}, which cannot be imported here ({error}): "

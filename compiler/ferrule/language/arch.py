@@ -12,8 +12,10 @@ from ferrule.language.asynchronous import (
     cp_async_wait_group,
     griddepcontrol_launch_dependents,
     griddepcontrol_wait,
+    load_peer,
     setmaxregister_decrease,
     setmaxregister_increase,
+    store_peer,
 )
 from ferrule.language.collectives import (
     block_reduction,
@@ -141,6 +143,7 @@ __all__ = [
     "griddepcontrol_wait",
     "lane_idx",
     "ldmatrix",
+    "load_peer",
     "make_tensor_map",
     "make_warp_uniform",
     "match_all_sync",
@@ -163,6 +166,7 @@ __all__ = [
     "shuffle_sync_down",
     "shuffle_sync_up",
     "stmatrix",
+    "store_peer",
     "sync_threads",
     "sync_warp",
     "thread_idx",

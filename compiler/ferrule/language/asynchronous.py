@@ -60,6 +60,22 @@ def cluster_wait() -> None:
     outside("arch.cluster_wait")
 
 
+def load_peer(ptr: Any, peer_cta_rank_in_cluster: Any) -> Any:
+    """The element at the same place in the shared memory of another block of the cluster.
+
+    That block must run still: both see to it with the barrier of the cluster.  From sm_90 on.
+    """
+    outside("arch.load_peer")
+
+
+def store_peer(ptr: Any, value: Any, peer_cta_rank_in_cluster: Any) -> None:
+    """Writes the element at the same place in the shared memory of another block; see `load_peer`.
+
+    It is seen behind the barrier of the cluster.
+    """
+    outside("arch.store_peer")
+
+
 def setmaxregister_increase(reg_count: Any) -> None:
     """Gives each thread of the warpgroup so many registers, a multiple of 8 from 24 to 256.
 

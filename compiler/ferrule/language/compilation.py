@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ferrule.compiler.errors import CompileError, Diagnostic
@@ -284,4 +285,23 @@ def compiled(job: Job) -> CompiledOrigin:
     traits = traits_of(program, signature, on_gpu=on_gpu, release_gil=job.options.release_gil)
     text = print_program(program)
     sources = sources_of(program)
-    return CompiledOrigin(module, text, doc=doc, target=exported, traits=traits, sources=sources)
+    return CompiledOrigin(
+        module,
+        text,
+        doc=doc,
+        target=exported,
+        traits=traits,
+        sources=sources,
+        mlir=partial(_mlir, program),
+    )
+
+
+def _mlir(program: Program) -> str:
+    """The kernel IR as MLIR."""
+    from ferrule.language.codegen import CodegenError
+    from ferrule.language.mlir.module import program_text
+
+    try:
+        return program_text(program)
+    except CodegenError as error:
+        raise CompileError(f"{program.name}: {error}") from None

@@ -74,7 +74,7 @@ def joined(name: str, origins: Sequence[CompiledOrigin], *, shown: str | None = 
         module = overload_module(signature, modules)
     except ValueError as error:
         raise CompileError(f"overload: {error}") from None
-    text = "\n".join(origin.text("ir") for origin in origins)
+    text = "\n".join(origin.ir for origin in origins if origin.ir)
     docs = dict.fromkeys(origin.doc for origin in origins)
     doc = docs.popitem()[0] if len(docs) == 1 else None
     target, traits = origins[0].target, _traits([origin.traits for origin in origins])

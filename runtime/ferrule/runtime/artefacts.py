@@ -12,8 +12,8 @@ from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from ferrule.runtime.abi import SYMBOL_PREFIX
 
-Stage: TypeAlias = Literal["ir", "llvm", "asm", "ptx"]
-"""The texts that a function can have: kernel IR, LLVM IR, assembly, PTX."""
+Stage: TypeAlias = Literal["ir", "mlir", "llvm", "asm", "ptx"]
+"""The texts that a function can have: kernel IR, the same as MLIR, LLVM IR, assembly, PTX."""
 
 
 ExportForm: TypeAlias = Literal[".o", ".ll", ".bc", ".s"]

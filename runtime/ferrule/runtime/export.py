@@ -43,13 +43,17 @@ def export_code(origin: Origin, name: str, path: StrPath, system_lib: str | None
 
     `.o` is an object, `.s` its assembly, `.ll` and `.bc` are LLVM's text and bitcode of it, and
     `.ptx` is the PTX of the kernels alone; of several architectures there is a file each, whose
-    name has the architecture before the suffix: PTX is for one. With the prefix `system_lib` the
+    name has the architecture before the suffix: PTX is for one. `.mlir` is the kernel IR as MLIR,
+    under the function's own name. With the prefix `system_lib` the
     code registers itself.
     """
     check_export_name(name)
     if system_lib is not None and not re.fullmatch(r"\w*", system_lib, re.ASCII):
         raise ValueError(f"system_lib must be letters, digits and _, but got {system_lib!r}")
-    target = _target(path, (*_FORMS, ".ptx"), "export_to_c")
+    target = _target(path, (*_FORMS, ".ptx", ".mlir"), "export_to_c")
+    if target.suffix == ".mlir":
+        write_file(target, origin.text("mlir").encode())
+        return
     if target.suffix != ".ptx":
         write_file(target, origin.export(name, _FORMS[target.suffix], system_lib))
         return

@@ -135,6 +135,13 @@ class _Members:
         """The kernel IR as text."""
         return _state_of(self).origin.text("ir")
 
+    def inspect_mlir(self) -> str:
+        """The kernel IR as MLIR, in upstream's dialects; no package of MLIR is needed for it.
+
+        StageError where there is no kernel IR, CompileError for what MLIR cannot express.
+        """
+        return _state_of(self).origin.text("mlir")
+
     def inspect_llvm(self) -> str:
         """The LLVM IR before any optimisation."""
         return _state_of(self).origin.text("llvm")
@@ -168,7 +175,7 @@ class _Members:
         """Write the code that defines `__tvm_ffi_<function_name>`, with metadata and docstring.
 
         The suffix says what: `.o` is an object, `.s` assembly, `.ll` and `.bc` LLVM's text and
-        bitcode, `.ptx` the kernels alone. It runs on every processor of the architecture, unless
+        bitcode, `.ptx` the kernels alone, `.mlir` is what `inspect_mlir` gives. It runs on every processor of the architecture, unless
         --host-cpu said otherwise, and needs libtvm_ffi and libc alone. The function's own name is
         the default. With the prefix `system_lib` a program that the object is linked into has the
         function in `tvm_ffi.system_lib(prefix)`. ValueError for a name that is no C identifier or

@@ -15,7 +15,7 @@ int cuCtxPopCurrent_v2(void **context) { return *context = &handle, 0; }
 
 int cuDeviceGetAttribute(int *value, int attribute, int device)
 {
-    return *value = 232448, attribute != 97 || device;
+    return *value = attribute == 75 ? 9 : attribute == 76 ? 0 : 232448, device;
 }
 
 int cuDeviceGet(int *device, int ordinal) { return *device = ordinal, ordinal; }

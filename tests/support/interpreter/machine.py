@@ -141,6 +141,8 @@ class Machine:
                 | ops.BulkCopy()
                 | ops.BulkStore()
                 | ops.TensorCopy()
+                | ops.PeerLoad()
+                | ops.PeerStore()
             ):
                 self.shared(op, values, thread)
             case ops.Fence() | ops.Control():
@@ -167,7 +169,9 @@ class Machine:
         | ops.MBarrier
         | ops.BulkCopy
         | ops.BulkStore
-        | ops.TensorCopy,
+        | ops.TensorCopy
+        | ops.PeerLoad
+        | ops.PeerStore,
         values: Values,
         thread: Thread,
     ) -> None:
@@ -179,6 +183,10 @@ class Machine:
                 thread.copies.run(op, values)
             case ops.MBarrier() | ops.BulkCopy():
                 thread.block.barriers.run(op, values)
+            case ops.PeerLoad(result, source):
+                values[result] = values[source].read(source.tensor.dtype, 0)
+            case ops.PeerStore(target, value):
+                values[target].write(target.tensor.dtype, 0, values[value])
             case ops.BulkStore(target, source, size):
                 copy_bytes(values[source], values[target], values[size])
             case ops.TensorCopy(tensor=tensor):

@@ -19,18 +19,16 @@ from typing import Any, Final, Protocol, TypeAlias, get_args, runtime_checkable
 
 from llvmlite import ir
 
-from ferrule.compiler import halves
-from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.conventions.conversions import TYPES as TYPES
+from ferrule.compiler.conventions.conversions import converted, limits, type_of
 from ferrule.compiler.wrapper.leaves import leaves_of
-from ferrule.runtime.llvm.layouts import F32, F64, I8, I16, I32, I64, PTR, align_of, size_of
+from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR, align_of, size_of
 from ferrule.specs import (
-    BFloat16,
     Compound,
     Data,
     Dim,
     DType,
-    Float16,
     Param,
     Scalar,
     Signature,
@@ -38,18 +36,9 @@ from ferrule.specs import (
     Tensor,
     as_dtype,
 )
-from ferrule.specs.expr import is_dim
+from ferrule.specs.expr import INT64_MAX, INT64_MIN, is_dim
 from ferrule.specs.params.numbers import check_scalar_dtype
 
-TYPES: Final[dict[str, ir.Type]] = {
-    "ptr": PTR,
-    "i8": I8,
-    "i16": I16,
-    "i32": I32,
-    "i64": I64,
-    "float": F32,
-    "double": F64,
-}
 _PARAMS: Final = get_args(Param)
 
 
@@ -108,7 +97,7 @@ def cast(value: Dim | float | Scalar, dtype: DType | str) -> Cast:
     if is_float and wanted.kind != "float":
         raise TypeError(f"cast: a float cannot become {wanted.name}: {_named(value)}")
     if isinstance(value, int) and wanted.kind != "float":
-        low, high = _range(wanted)
+        low, high = limits(wanted)
         if not low <= value <= high:
             raise ValueError(f"cast: {value} does not fit {wanted.name}, [{low}, {high}]")
     return Cast(value, wanted)
@@ -127,6 +116,8 @@ class Struct:
     def __init__(self, fields: Sequence[Argument], align: int = 1) -> None:
         object.__setattr__(self, "fields", tuple(fields))
         object.__setattr__(self, "least_align", align)
+        if align < 1 or align & (align - 1):
+            raise ValueError(f"Struct: align must be a power of two, but got {align}")
         for position, field in enumerate(self.fields):
             check_argument(field, f"field #{position} of a struct")
 
@@ -200,6 +191,8 @@ def check_argument(argument: object, what: str) -> None:
             f"{what} must be a parameter, the .data of a tensor, a size, a cast(...), NULL, a "
             f"Struct or a TensorMap, but got {argument!r}"
         )
+    if isinstance(argument, int) and not INT64_MIN <= argument <= INT64_MAX:
+        raise ValueError(f"{what} does not fit 64 bits: {argument}")
 
 
 def types(argument: Argument) -> list[ir.Type]:
@@ -210,7 +203,7 @@ def types(argument: Argument) -> list[ir.Type]:
         case Sym(width=32):
             return [I32]
         case Cast(dtype=dtype):
-            return [_type(dtype)]
+            return [type_of(dtype)]
         case int() | Sym() | Compound():
             return [I64]
         case InMemory():
@@ -228,7 +221,7 @@ def values(call: Call, argument: Argument, what: str) -> list[ir.Value]:
         case Null():
             return [e.null()]
         case Cast():
-            return [_cast(call, argument, what)]
+            return [converted(call, argument.value, argument.dtype, what)]
         case int() | Sym() | Compound():
             value = call.size(argument, what)
             narrow = isinstance(argument, Sym) and argument.width == 32
@@ -285,16 +278,6 @@ def _rounded(size: int, align: int) -> int:
     return -(-size // align) * align
 
 
-def _range(dtype: DType) -> tuple[int, int]:
-    if dtype.kind == "int":
-        return -(1 << dtype.bits - 1), (1 << dtype.bits - 1) - 1
-    return 0, 1 if dtype.kind == "bool" else (1 << dtype.bits) - 1
-
-
-def _type(dtype: DType) -> ir.Type:
-    return TYPES[leaves_of(Scalar("x", dtype))[0]]
-
-
 def _named(value: Any) -> str:
     return f"{type(value).__name__} {value.name!r}" if isinstance(value, _PARAMS) else repr(value)
 
@@ -315,58 +298,3 @@ def describe(signature: Signature, argument: Argument) -> str:
             return type(argument).__name__
         case _:
             return argument.name
-
-
-# ---- conversions ----
-
-
-def _cast(call: Call, cast: Cast, what: str) -> ir.Value:
-    source, wanted = cast.value, cast.dtype
-    if isinstance(source, float):
-        return _narrowed(call, ir.Constant(F64, source), wanted)
-    if isinstance(source, Scalar) and source.dtype.kind == "float":
-        return _narrowed(call, _float64(call, call.leaves(source)[0], source.dtype), wanted)
-    if isinstance(source, Scalar):
-        value = call.leaves(source)[0]
-        if source.dtype is wanted:
-            return value
-        if wanted.kind == "float" and source.dtype.kind != "int":
-            return _narrowed(call, call.emitter.builder.uitofp(value, F64), wanted)
-        number = call.wide(value, source, what)
-    else:
-        number = call.size(source, what)
-    if wanted.kind == "float":
-        return _narrowed(call, call.emitter.builder.sitofp(number, F64), wanted)
-    return _fitting(call, number, wanted, what)
-
-
-def _fitting(call: Call, number: ir.Value, wanted: DType, what: str) -> ir.Value:
-    """An i64 as an integer type that must have its value."""
-    e = call.emitter
-    low, high = _range(wanted)
-    flags = []
-    if wanted.kind != "int" or wanted.bits < 64:
-        flags.append(e.icmp("slt", number, e.const_i64(low)))
-    if wanted.bits < 64:
-        flags.append(e.icmp("sgt", number, e.const_i64(high)))
-    fault = Fault("ValueError", f"{literal(what)} does not fit {wanted.name}: got {{}}")
-    for flag in flags:
-        call.refuse(flag, fault, [number])
-    kind = _type(wanted)
-    return number if kind == I64 else e.builder.trunc(number, kind)
-
-
-def _float64(call: Call, value: ir.Value, dtype: DType) -> ir.Value:
-    """A float parameter as float64."""
-    if dtype in (Float16, BFloat16):
-        value = halves.widen(call.emitter, dtype, value)
-    return value if value.type == F64 else call.emitter.builder.fpext(value, F64)
-
-
-def _narrowed(call: Call, value: ir.Value, wanted: DType) -> ir.Value:
-    """A float64 as a float dtype, rounded once."""
-    if wanted.bits == 64:
-        return value
-    if wanted.bits == 32 and _type(wanted) == F32 and wanted.name == "float32":
-        return call.emitter.builder.fptrunc(value, F32)
-    return halves.narrow(call.emitter, wanted, value)

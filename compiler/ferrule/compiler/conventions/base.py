@@ -139,7 +139,7 @@ class Call:
 
         Null for an optional tensor that was not given.
         """
-        made = next((at for tensor, at in self._made if tensor is data.tensor), None)
+        made = next((at for each, at in reversed(self._made) if each is data.tensor), None)
         first = self.leaves(data.tensor)[0] if made is None else made
         if data.offset == 0:
             return first
@@ -222,9 +222,17 @@ class Call:
         on, behind = self.emitter.block("when"), self.emitter.block("then")
         self.emitter.cond_branch(self.condition(condition), on, behind)
         self.emitter.at(on)
-        yield
+        with self.apart():
+            yield
         self.emitter.branch(behind)
         self.emitter.at(behind)
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Emit code that does not always run: the tensors that it makes are known in it alone."""
+        known = len(self._made)
+        yield
+        del self._made[known:]
 
     @contextmanager
     def undone(self, undo: Callable[[bool], None]) -> Iterator[None]:
@@ -407,9 +415,11 @@ class Call:
                 self.require(left, cuda_failures(f"at the end of {name}", None))
 
         with self.undone(leave):
+            before, self.device = self.device, device
             self._entered[id(code)] = _Entered(launcher, device)
             yield
             del self._entered[id(code)]
+            self.device = before
 
 
 def _shown(param: Param) -> str:

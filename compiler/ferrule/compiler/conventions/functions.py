@@ -16,7 +16,6 @@ from llvmlite import ir
 
 from ferrule.compiler.artefacts import DeviceCode, Fault, literal
 from ferrule.compiler.conventions.arguments import (
-    TYPES,
     Argument,
     Cast,
     InMemory,
@@ -26,15 +25,23 @@ from ferrule.compiler.conventions.arguments import (
     values,
 )
 from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.conventions.returns import (
+    UNWANTED,
+    ReturnCode,
+    Returns,
+    as_ir,
+    checked_returns,
+    received,
+    return_type,
+    widened,
+)
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.hostcode import HostCode, LlvmModule
 from ferrule.compiler.irtext import parameter_types, result_type
-from ferrule.compiler.wrapper.leaves import leaves_of
-from ferrule.runtime.llvm.layouts import I8, I16, I32, I64, PTR, VOID
-from ferrule.specs import Condition, DType, Param, Pointer, Scalar, as_dtype
+from ferrule.runtime.llvm.layouts import I32, PTR
+from ferrule.specs import Condition, DType, Param, Pointer, Scalar
 from ferrule.specs import params as kinds
 from ferrule.specs.conditions import checked_condition
-from ferrule.specs.params.numbers import check_scalar_dtype
 
 _LOADED: Final = HostCode.from_library(None)
 
@@ -53,7 +60,6 @@ class HostArgument(Protocol):
 
 
 CArgument: TypeAlias = "Argument | HostArgument"
-Returns: TypeAlias = "ReturnCode | DType | str | None"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,65 +83,6 @@ class Reference:
     def values(self, call: Call, what: str) -> list[ir.Value]:
         """See `HostArgument`."""
         return in_memory(call, self.value, what)
-
-
-@dataclass(frozen=True, slots=True, init=False)
-class ReturnCode:
-    """How a C function says that it failed.
-
-        ReturnCode(errors={-2: (ValueError, "the stream is damaged")}, fails="negative")
-
-    `dtype` is the C type of what it returns.  `fails`: which codes are failures, all but 0 or those
-    below 0.  `errors` are the class and message of the error for each code; any other failure is a
-    RuntimeError that shows the code.  With `value` a code that is no failure is what the call gives
-    back.
-    """
-
-    dtype: DType
-    fails: Literal["nonzero", "negative"]
-    errors: tuple[tuple[int, str, str], ...]
-    value: bool
-
-    def __init__(
-        self,
-        dtype: DType | str = "int32",
-        *,
-        fails: Literal["nonzero", "negative"] = "nonzero",
-        errors: collections.abc.Mapping[int, tuple[type[Exception] | str, str]] | None = None,
-        value: bool = False,
-    ) -> None:
-        """Raises ValueError for a dtype that is no integer, and for codes that are no failure or
-        that the dtype does not have."""
-        put = object.__setattr__
-        put(self, "dtype", check_scalar_dtype(as_dtype(dtype)))
-        put(self, "fails", fails)
-        put(self, "value", value)
-        if fails not in ("nonzero", "negative"):
-            raise ValueError(f"ReturnCode: expected fails='nonzero' or 'negative', got {fails!r}")
-        if self.dtype.kind not in ("int", "uint"):
-            raise ValueError(f"ReturnCode: expected an integer dtype, but got {self.dtype.name}")
-        if fails == "negative" and self.dtype.kind == "uint":
-            raise ValueError(f"ReturnCode: {self.dtype.name} is never negative")
-        given = () if errors is None else errors.items()
-        rows = ((code, _class_name(kind), text) for code, (kind, text) in given)
-        put(self, "errors", tuple(sorted(rows)))
-        for code, _, _ in self.errors:
-            self._check_code(code)
-
-    def _check_code(self, code: int) -> None:
-        bits, signed = self.dtype.bits, self.dtype.kind == "int"
-        low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
-        if not low <= code <= high:
-            raise ValueError(f"ReturnCode: {self.dtype.name} is never {code}")
-        if code == 0 or (code > 0 and self.fails == "negative"):
-            raise ValueError(f"ReturnCode: {code} is no failure where {self.fails} codes are")
-
-
-def _class_name(kind: type[Exception] | str) -> str:
-    name = kind if isinstance(kind, str) else getattr(kind, "__name__", "")
-    if not name.isidentifier():
-        raise TypeError(f"ReturnCode: expected a class of errors or its name, but got {kind!r}")
-    return name
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -179,7 +126,7 @@ class CFunction:
         put(self, "function", name)
         put(self, "code", found)
         put(self, "arguments", tuple(arguments))
-        put(self, "returns", _returns(returns))
+        put(self, "returns", checked_returns(returns))
         put(self, "when", None if when is None else checked_condition(when))
         for position, argument in enumerate(self.arguments):
             _check(argument, f"argument #{position} of {name}")
@@ -220,7 +167,7 @@ class CFunction:
             what = f"argument #{position} of {self.function}"
             given += _values(call, argument, what)
             kinds_of += _types(argument)
-        returned = _return_type(self.returns)
+        returned = return_type(self.returns)
         wanted = ir.FunctionType(returned, kinds_of)
         self.code.require(self.function, wanted, call.signature.name)
         given, kind = self._fitted(call, given, wanted)
@@ -234,7 +181,7 @@ class CFunction:
         }
         callee = declared(call, self.code.symbol(self.function), kind)
         value = call.emitter.builder.call(callee, given, arg_attrs=extended)
-        return _received(call, value, returned, self.returns)
+        return received(call, value, returned, self.returns)
 
     def _fitted(
         self, call: Call, given: list[ir.Value], kind: ir.FunctionType
@@ -245,20 +192,20 @@ class CFunction:
             return given, kind
         found = source.functions[self.function]
         pairs = zip(given, parameter_types(found), strict=True)
-        fitted = [_as_ir(call, value, wanted) for value, wanted in pairs]
+        fitted = [as_ir(call, value, wanted) for value, wanted in pairs]
         returned = result_type(found)
-        if returned not in _UNWANTED:
+        if returned not in UNWANTED:
             raise CompileError(
                 f"{call.signature.name}: {self.function} returns {returned}, which no C function "
                 f"does: let it write to a pointer"
             )
-        result = _UNWANTED[returned]
+        result = UNWANTED[returned]
         return fitted, ir.FunctionType(result, [value.type for value in fitted])
 
     def _check_status(self, call: Call, code: ReturnCode, value: ir.Value) -> None:
         """End the call where the function failed."""
         e = call.emitter
-        wide = _wide(call, value, code.dtype)
+        wide = widened(call, value, code.dtype)
         op: Literal["ne", "slt"] = "ne" if code.fails == "nonzero" else "slt"
         with e.if_then(e.icmp(op, wide, e.const_i64(0)), likely=False):
             for number, kind, text in code.errors:
@@ -268,13 +215,6 @@ class CFunction:
             fault = Fault("RuntimeError", f"{literal(self.function)} returned {shown}")
             e.store(wide, call.values)
             call.fail(ir.Constant(I32, call.fault(fault)))
-
-
-_IR_TYPES: Final = {"i1": ir.IntType(1), "half": ir.HalfType()}
-"""Types of LLVM IR that no value of a call has."""
-
-_UNWANTED: Final = {**TYPES, **_IR_TYPES, "void": VOID}
-"""Types of results that may be left alone."""
 
 
 def chosen_function(function: object, code: HostCode | None) -> tuple[str, HostCode]:
@@ -294,14 +234,6 @@ def chosen_function(function: object, code: HostCode | None) -> tuple[str, HostC
         )
     found = HostCode.from_address(function)
     return f"the function at {found.symbol('').removeprefix('ferrule_address_')}", found
-
-
-def _returns(given: Returns) -> Returns:
-    if given is None or isinstance(given, ReturnCode) or given == "pointer":
-        return given
-    if given == "status":
-        return ReturnCode()
-    return check_scalar_dtype(as_dtype(given))
 
 
 def _check(argument: object, what: str) -> None:
@@ -337,50 +269,6 @@ def _are_signed(argument: CArgument) -> list[bool]:
         case kinds.Union(members=members):
             return [False, *(sign for member in members for sign in _are_signed(member))]
     return [False] * len(_types(argument))
-
-
-def _return_type(returns: Returns) -> ir.Type:
-    match returns:
-        case None:
-            return VOID
-        case ReturnCode(dtype=dtype):
-            return _c_type(dtype)
-        case DType() as dtype:
-            return _c_type(dtype)
-    return PTR
-
-
-def _c_type(dtype: DType) -> ir.Type:
-    return TYPES[leaves_of(Scalar("result", dtype))[0]]
-
-
-def _as_ir(call: Call, value: ir.Value, wanted: str) -> ir.Value:
-    """A flag as i1, a 2-byte float as half, where LLVM IR takes these."""
-    build = call.emitter.builder
-    if wanted == "i1" and value.type == I8:
-        return build.trunc(value, _IR_TYPES["i1"])
-    if wanted == "half" and value.type == I16:
-        return build.bitcast(value, _IR_TYPES["half"])
-    return value
-
-
-def _received(call: Call, value: ir.Value, wanted: ir.Type, returns: Returns) -> ir.Value:
-    """What a function returned as the leaf of a result; of a flag its lowest bit."""
-    build = call.emitter.builder
-    if value.type == _IR_TYPES["half"]:
-        return build.bitcast(value, I16)
-    if value.type == _IR_TYPES["i1"]:
-        return build.zext(value, wanted)
-    if isinstance(returns, DType) and returns.kind == "bool":
-        return build.and_(value, ir.Constant(I8, 1))
-    return value
-
-
-def _wide(call: Call, value: ir.Value, dtype: DType) -> ir.Value:
-    if dtype.bits == 64:
-        return value
-    build = call.emitter.builder
-    return build.sext(value, I64) if dtype.kind == "int" else build.zext(value, I64)
 
 
 def declared(call: Call, symbol: str, kind: ir.FunctionType) -> ir.Value:

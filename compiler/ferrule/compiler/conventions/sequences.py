@@ -67,10 +67,17 @@ class Sequence:
         codes = {id(code): code for step in self.steps for code in step.codes()}
         with ExitStack() as opened:
             if len(codes) == 1:
-                opened.enter_context(call.entered(next(iter(codes.values()))))
+                (code,) = codes.values()
+                opened.enter_context(call.entered(code, self._stream(call)))
             for step in self.steps:
                 with call.where(step.when):
                     step.emit(call)
+
+    def _stream(self, call: Call) -> ir.Value | None:
+        """That of the first step that names one: whether it is captured is asked at the start."""
+        named = (getattr(step, "stream", None) for step in self.steps)
+        stream = next((each for each in named if each is not None), None)
+        return None if stream is None else call.leaves(stream)[0]
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -122,7 +129,8 @@ class FirstOf:
             on, other = e.block("choice"), e.block("other")
             e.cond_branch(call.condition(choice.when), on, other)
             e.at(on)
-            choice.emit(call)
+            with call.apart():
+                choice.emit(call)
             e.branch(done)
             e.at(other)
         else:

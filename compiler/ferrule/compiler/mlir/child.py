@@ -27,9 +27,11 @@ from ferrule.compiler.mlir.session import Report, opened
 T = TypeVar("T")
 
 _START: Final = (
-    "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
+    "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); sys.modules['torch'] = None; "
     "from ferrule.compiler.mlir.child import serve; serve()"
 )
+"""Without PyTorch, which tvm-ffi imports where it can, and which takes longer than all else."""
+
 _FATAL: Final = re.compile(r"\berror:|\bERROR\b|Assertion")
 _MOST_LINES: Final = 4
 

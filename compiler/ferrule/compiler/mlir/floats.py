@@ -1,10 +1,10 @@
 """Floats in LLVM's text, as every LLVM reads them.
 
-From version 24 on LLVM prints a float as a decimal number that is nearest to it in its own type,
-and says `+inf`, `+qnan`, `+nan(0x1)`, `+snan(0x1)`, or the bits, `f0x3FB8AA3B`.  Earlier versions read decimal numbers as
-double and take only those that are exact, and know hexadecimal digits alone for the rest: those of
-a double for `float` and `double`, `0xH` and `0xR` before the bits of `half` and `bfloat` (LLVM's
-language reference, "Simple Constants").
+From version 24 on LLVM prints a float as a decimal number that is nearest to it in its own type, or
+its bits, `f0x3FB8AA3B`, and says `+inf`, `+qnan`, `+nan(0x1)`, `+snan(0x1)`.  Earlier versions read
+decimal numbers as double and take only those that are exact.  For the rest they know hexadecimal
+digits alone: those of a double for `float` and `double`, `0xH` and `0xR` before the bits of `half`
+and `bfloat` (LLVM's language reference, "Simple Constants").
 """
 
 from __future__ import annotations

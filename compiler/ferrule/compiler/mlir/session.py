@@ -7,6 +7,7 @@ reported at once, so that the parent knows both of a process that ended.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -17,6 +18,10 @@ from ferrule.compiler.mlir.floats import readable
 from ferrule.compiler.mlir.said import Said, Step, failure
 
 Report = Callable[[Said | Step], None]
+
+
+_NEWER: Final = re.compile(r"\bnocreateundeforpoison (?=[^\"\n]*\}$)", re.M)
+"""Attributes that the oldest LLVM of llvmlite's does not read, and that intrinsics have anyway."""
 
 
 class Session:
@@ -60,7 +65,8 @@ class Session:
     def translate(self, module: Any) -> str:
         """The LLVM IR of a module of the dialects `llvm`, `nvvm` and their like."""
         with self._doing(Step("translate the module to LLVM IR", self._step.source)):
-            return readable(str(self._bindings.llvm.translate_module_to_llvmir(module.operation)))
+            text = str(self._bindings.llvm.translate_module_to_llvmir(module.operation))
+        return readable(_NEWER.sub("", text))
 
     def translate_gpu(self, module: Any) -> dict[str, str]:
         """The LLVM IR of each `gpu.module` in a module, by its name; `nvvm` and `llvm` inside.

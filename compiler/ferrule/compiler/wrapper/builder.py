@@ -1,7 +1,7 @@
 """The wrapper builder: from a signature to the LLVM text of `__tvm_ffi_<name>`.
 
 The generated function is `i32 (ptr handle, ptr args, i32 num_args, ptr result)`.  It decodes and
-checks every argument, makes the call of the convention, sets `result` where the signature has one
+checks every argument, calls the callee, sets `result` where the signature has one
 (else it stays as it is, None) and returns 0; or it sets an error and returns -1.  The body never
 runs unless every argument passed.
 
@@ -48,7 +48,7 @@ _ATTRIBUTES: Final = "noinline optnone"
 
 def build_wrapper(
     signature: Signature,
-    convention: Callee,
+    callee: Callee,
     relations: Sequence[Relation] = (),
     faults: Sequence[Fault] = (),
     *,
@@ -59,16 +59,16 @@ def build_wrapper(
 
     `location` is where the function comes from, for the traceback of an error.
 
-    `relations` are checked behind the parameters.  `faults` are what a status of the convention
+    `relations` are checked behind the parameters.  `faults` are what a status of the callee
     other than 0 means.  Without `hot` every call is the checker's.
     """
-    wrapper = wrapper_parts(signature, convention, relations, faults, location)
+    wrapper = wrapper_parts(signature, callee, relations, faults, location)
     return wrapper.text() if hot else wrapper.build(hot=False)
 
 
 def wrapper_parts(
     signature: Signature,
-    convention: Callee,
+    callee: Callee,
     relations: Sequence[Relation],
     faults: Sequence[Fault],
     location: Location | None,
@@ -82,7 +82,7 @@ def wrapper_parts(
     numbers = [messages.add(catalogue.body_fault(fault)) for fault in faults]
     return WrapperParts(
         signature,
-        convention,
+        callee,
         tuple(relations),
         program.data,
         messages.data(),
@@ -99,7 +99,7 @@ class WrapperParts:
     """
 
     signature: Signature
-    convention: Callee
+    callee: Callee
     relations: tuple[Relation, ...]
     program: bytes
     table: bytes
@@ -163,7 +163,7 @@ class WrapperParts:
         left = None if results is None else results.slots
         keep = None if results is None else results.keep
         call = DecodedCall(self.signature, _ARGS, values, slots, streams, left, keep)
-        status = self.convention.emit(writer, call)
+        status = self.callee.emit(writer, call)
         if self.fault:
             fault, done = writer.block("fault"), writer.block("done")
             writer.cond_branch(writer.icmp("ne", status, i32(0)), fault, done)

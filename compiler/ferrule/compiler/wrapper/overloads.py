@@ -66,9 +66,9 @@ def build_overloads(signature: Overloads, modules: Sequence[HostModule]) -> str:
 
 def _candidate(name: str, signature: Signature, module: HostModule, shown: str | None) -> Candidate:
     body = module.body
-    convention = module.convention or BodyCall(body)
-    faults = convention.faults(signature)
-    parts = wrapper_parts(signature, convention, body.relations, faults, body.location, shown)
+    callee = BodyCall(body)
+    faults = callee.faults(signature)
+    parts = wrapper_parts(signature, callee, body.relations, faults, body.location, shown)
     return Candidate(name, parts)
 
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from ferrule.compiler.building import build
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.mlir.child import in_child
 from ferrule.compiler.options import Options, parse_options
@@ -64,6 +63,8 @@ def compile(
     chosen = parse_options(options)
     request = Request(function, pipeline, asserts)
     lowered = in_child(lower, _source(module), request)
+    # Imported here, for the process of MLIR imports this module too.
+    from ferrule.compiler.building import build
     from ferrule.frontends.mlir.signatures import signature_of
 
     wanted = signature_of(lowered.function, name, specs, signature)

@@ -82,8 +82,13 @@ def _path(kernel: tuple[str, str]) -> str:
 
 
 def _mark(session: Session, function: Any, kind: FunctionType) -> None:
-    """Ask for the C interface, and for tensors that are values not to be written to."""
+    """Ask for the C interface, and for tensors that are values not to be written to.
+
+    Passes keep the function: it is public from now on.
+    """
     ir = session.ir
+    if attribute(function, "sym_visibility") is not None:
+        del function.attributes["sym_visibility"]
     function.attributes[_C_INTERFACE] = ir.UnitAttr.get()
     given = attribute(function, "arg_attrs")
     attributes = []

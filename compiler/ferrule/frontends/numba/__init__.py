@@ -52,7 +52,7 @@ def compile(
     and for what would need Python.
     """
     cuda = target != "cpu"
-    load("numba.cuda" if cuda else "numba", "numba", "numba-cuda" if cuda else "numba")
+    load("numba_cuda" if cuda else "numba", "numba", "numba-cuda" if cuda else "numba")
     plain = getattr(function, "py_func", function)
     if not inspect.isfunction(plain):
         raise TypeError(

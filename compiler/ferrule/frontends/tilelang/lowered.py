@@ -53,8 +53,8 @@ def lower(tilelang: Any, function: Any, arch: str) -> Lowered:
     Raises CompileError with TileLang's words, and for launches that depend on more than sizes.
     """
     name = str(function.attrs["global_symbol"])
-    target = tilelang.tvm.target.Target({"kind": "cuda", "arch": arch})
     try:
+        target = tilelang.tvm.target.Target({"kind": "cuda", "arch": arch})
         with target:
             found = tilelang.lower(function, target=target, enable_device_compile=False)
     except Exception as error:
@@ -68,11 +68,7 @@ def lower(tilelang: Any, function: Any, arch: str) -> Lowered:
     kernels = [_kernel(each, device[each]) for each in _order(name, str(host), device)]
     maps = dict(host.attrs).get("tma_descriptor_args", {})
     given = {str(key.name): tuple(value) for key, value in maps.items()}
-    return Lowered(_source(found.kernel_source), tuple(kernels), given)
-
-
-def _source(text: Any) -> str:
-    return str(text)
+    return Lowered(str(found.kernel_source), tuple(kernels), given)
 
 
 def _order(name: str, host: str, device: Mapping[str, Any]) -> Sequence[str]:

@@ -12,5 +12,18 @@ from __future__ import annotations
 from ferrule.frontends.triton.compiling import compile
 from ferrule.frontends.triton.examples import descriptor, empty, like
 from ferrule.frontends.triton.grids import ceil_div, maximum, minimum
+from ferrule.frontends.triton.recording import RecordedLaunch, Recorder
+from ferrule.frontends.triton.tuning import tune
 
-__all__ = ["ceil_div", "compile", "descriptor", "empty", "like", "maximum", "minimum"]
+__all__ = [
+    "RecordedLaunch",
+    "Recorder",
+    "ceil_div",
+    "compile",
+    "descriptor",
+    "empty",
+    "like",
+    "maximum",
+    "minimum",
+    "tune",
+]

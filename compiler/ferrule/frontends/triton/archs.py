@@ -2,7 +2,7 @@
 
 Triton chooses shared memory, warps and tensor maps for each architecture: where these differ a
 function has a launch for each, and the GPU of the call decides.  Its compute capability is asked
-once a device and kept.
+once a device, and what is chosen kept.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ from ferrule.compiler.cuda.loading import RTLD_NOW
 from ferrule.compiler.cuda.state import MAX_DEVICES
 from ferrule.frontends.triton.offline import Compiled
 from ferrule.runtime.llvm.emitter import Emitter
-from ferrule.runtime.llvm.layouts import I32, PTR
+from ferrule.runtime.llvm.layouts import I1, I32, I64, PTR
 from ferrule.specs import Condition, Param
 
 _CAPABILITY: Final = "triton_capability"
 _TYPE: Final = ir.FunctionType(I32, [I32])
-_KNOWN: Final = "triton_capabilities"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +51,7 @@ class ByArchitecture:
     def emit(self, call: Call) -> None:
         """See `CallingConvention`."""
         e = call.emitter
-        if _CAPABILITY not in e.module.globals:
-            _define_capability(e)
-        own = e.call(e.symbol(_CAPABILITY, _TYPE), [call.device], "capability")
-        wanted = self._served(e, own)
+        wanted = e.call(self._define_choice(e), [call.device], "choice")
         done = e.block("launched")
         for number, choice in enumerate(self.choices):
             on, other = e.block("for.arch"), e.block("other.arch")
@@ -64,19 +60,49 @@ class ByArchitecture:
             choice.emit(call)
             e.branch(done)
             e.at(other)
-        # A machine without a driver or GPU hears so from the launch.
-        unknown = e.icmp("eq", own, e.const_i32(0))
-        wide = e.builder.zext(own, e.const_i64(0).type)
+        own = e.builder.neg(e.builder.sext(wanted, I64))
         ten = e.const_i64(10)
-        shown = [e.builder.udiv(wide, ten), e.builder.urem(wide, ten)]
-        call.refuse(e.not_(unknown), self._none(), shown)
-        self.choices[0].emit(call)
+        shown = [e.builder.udiv(own, ten), e.builder.urem(own, ten)]
+        call.refuse(ir.Constant(I1, 1), self._none(), shown)
         e.branch(done)
         e.at(done)
 
+    def _define_choice(self, e: Emitter) -> ir.Function:
+        """`i32 triton_choice(i32 device)`: the number of the choice for a device; the negative
+        of ten times its compute capability where there is none.
+
+        A machine without a driver or a GPU gets the first one, whose launch says what is wrong.
+        """
+        table = ir.GlobalVariable(
+            e.module, ir.ArrayType(I32, MAX_DEVICES), e.module.get_unique_name("triton.known")
+        )
+        table.linkage = "internal"
+        table.initializer = ir.Constant(table.value_type, None)
+        table.type = PTR
+        name = e.module.get_unique_name("triton.choice")
+        with e.define(name, I32, [I32], linkage="internal") as function:
+            (device,) = function.args
+            place = e.index(table, I32, e.builder.zext(device, I64))
+            is_kept = e.icmp("ult", device, e.const_i32(MAX_DEVICES))
+            with e.if_then(is_kept, likely=True):
+                # One more than the number of a choice: 0 is what nobody has asked for yet.
+                known = e.builder.load_atomic(place, "monotonic", 4, typ=I32)
+                with e.if_then(e.icmp("sgt", known, e.const_i32(0)), likely=True):
+                    e.ret(e.binary("sub", known, e.const_i32(1)))
+            own = e.call(_capability(e), [device], "capability")
+            with e.if_then(e.icmp("eq", own, e.const_i32(0)), likely=False):
+                e.ret(e.const_i32(0))
+            number = self._served(e, own)
+            none = e.icmp("slt", number, e.const_i32(0))
+            with e.if_then(e.binary("and", is_kept, e.not_(none))):
+                more = e.binary("add", number, e.const_i32(1))
+                e.builder.atomic_rmw("xchg", place, more, "monotonic")
+            e.ret(e.select(none, e.builder.neg(own), number))
+        return function
+
     def _served(self, e: Emitter, own: ir.Value) -> ir.Value:
         """The number of the choice for a compute capability, -1 for none."""
-        number = e.const_i32(-1)
+        number: ir.Value = e.const_i32(-1)
         for capability in sorted(self._capabilities(), reverse=True):
             best = self._best(capability)
             if best is not None:
@@ -107,32 +133,18 @@ class ByArchitecture:
         return Fault("CudaError", message)
 
 
-def _define_capability(e: Emitter) -> None:
+def _capability(e: Emitter) -> ir.Function:
     """`i32 triton_capability(i32 device)`: ten times it, 0 where it cannot be had.
 
     For -1 it is that of the current device, of device 0 where none is.
     """
-    table = ir.GlobalVariable(e.module, ir.ArrayType(I32, MAX_DEVICES), _KNOWN)
-    table.linkage = "internal"
-    table.initializer = ir.Constant(table.value_type, None)
-    table.type = PTR
-    with e.define(_CAPABILITY, I32, [I32], linkage="internal") as function:
-        (device,) = function.args
-        kept = e.icmp("ult", device, e.const_i32(MAX_DEVICES))
-        asking, known, looking = map(e.block, ("ask", "known", "look"))
-        e.cond_branch(kept, looking, asking)
-        e.at(looking)
-        place = e.index(table, I32, e.builder.zext(device, e.const_i64(0).type))
-        found = e.builder.load_atomic(place, "monotonic", 4, typ=I32)
-        e.cond_branch(e.icmp("ne", found, e.const_i32(0)), known, asking)
-        e.at(known)
-        e.ret(found)
-        e.at(asking)
-        asked = _asked(e, device)
-        with e.if_then(kept):
-            again = e.index(table, I32, e.builder.zext(device, e.const_i64(0).type))
-            e.builder.atomic_rmw("xchg", again, asked, "monotonic")
-        e.ret(asked)
+    if _CAPABILITY not in e.module.globals:
+        attributes = ("cold", "noinline")
+        with e.define(
+            _CAPABILITY, I32, [I32], linkage="internal", attributes=attributes
+        ) as function:
+            e.ret(_asked(e, function.args[0]))
+    return e.symbol(_CAPABILITY, _TYPE)
 
 
 def _asked(e: Emitter, device: ir.Value) -> ir.Value:

@@ -8,7 +8,7 @@ stride is that of a tensor.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ferrule.frontends.triton.grids import TracedTensor, traced
@@ -43,10 +43,11 @@ class IntegerArgument:
 
 @dataclass(frozen=True, slots=True)
 class NumberArgument:
-    """A float or a bool, which is a parameter of the function; Triton assumes nothing of it."""
+    """A float or a bool, of which Triton assumes nothing: a parameter of the function, or a number
+    that every call has."""
 
     name: str
-    scalar: Scalar
+    scalar: Scalar | float | bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,13 @@ class Arguments:
         """The values of those that are compiled in."""
         return {a.name: a.value for a in self.each if isinstance(a, ConstantArgument)}
 
+    def with_constants(self, values: Mapping[str, Any]) -> Arguments:
+        """The same with other values of constants."""
+        each = tuple(
+            ConstantArgument(a.name, values[a.name]) if a.name in values else a for a in self.each
+        )
+        return replace(self, each=each)
+
     def traced(self) -> Mapping[str, Any]:
         """The arguments as a grid's function sees them, but for floats and bools."""
         seen: dict[str, Any] = {}
@@ -123,3 +131,10 @@ class Descriptor:
     example: Any
     block: tuple[int, ...]
     padding: Literal["zero", "nan"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """An example of a number that every call has: the function has no parameter for it."""
+
+    value: int | float | bool

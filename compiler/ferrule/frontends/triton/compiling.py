@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ferrule import compiler
+from ferrule.compiler import conventions
 from ferrule.compiler.artefacts import Location
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.options import Options
 from ferrule.frontends.triton.arguments import Arguments
-from ferrule.frontends.triton.configs import chosen_config
+from ferrule.frontends.triton.configs import Version, condition_of, versions_of
 from ferrule.frontends.triton.examples import arguments_of
 from ferrule.frontends.triton.grids import trace, trace_grid
 from ferrule.frontends.triton.installed import Kernel, kernel_of
+from ferrule.frontends.triton.jobs import Job, as_constants, job_of
 from ferrule.frontends.triton.launching import Candidate, convention
 from ferrule.frontends.triton.offline import architectures, compile_offline
 from ferrule.frontends.triton.specialise import Specialise, specialisations
@@ -59,93 +61,19 @@ def compile(
     `target` is an architecture or several, the first GPU's by default.  `specialize` says what is
     done about what Triton assumes of a call's arguments: "check" refuses others, "dispatch" also
     compiles the kernel without assumptions and chooses, a list says what each of several versions
-    assumes.  `config` is the one to use of an autotuned kernel, see `configs`.  `more` are
-    arguments of the kernel and Triton's options (num_warps, num_stages, num_ctas, maxnreg,
-    launch_pdl, launch_cooperative_grid).
+    assumes.  `config` is the configuration of an autotuned kernel: a `triton.Config`, the number of
+    one of the kernel's, or a dict of these by key, such as `tune` gives.  `more` are arguments of
+    the kernel and Triton's options (num_warps, num_stages, num_ctas, maxnreg, launch_pdl,
+    launch_cooperative_grid).  `options` are those of `build`.
 
     Raises ImportError without Triton, CompileError for what cannot be compiled.
     """
     found = kernel_of(kernel)
-    job = _job(found, examples, signature, constexprs, more, config)
-    return _Compilation(found, job, name or found.name, specialize, _archs(target), grid).function(
-        options, doc
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """What was said of a kernel: its arguments by name, and Triton's options."""
-
-    given: Mapping[str, Any]
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-
-def _job(
-    kernel: Kernel,
-    examples: Sequence[Any],
-    signature: Mapping[str, Any] | None,
-    constexprs: Mapping[str, Any] | None,
-    more: Mapping[str, Any],
-    config: Any,
-) -> Job:
-    if len(examples) > len(kernel.parameters):
-        raise CompileError(
-            f"{kernel.name} has {len(kernel.parameters)} parameters, but got {len(examples)} "
-            "examples"
-        )
-    given: dict[str, Any] = {}
-    options = {key: value for key, value in more.items() if key not in kernel.names}
-    named = {key: value for key, value in more.items() if key in kernel.names}
-    chosen, chosen_options = chosen_config(kernel, config)
-    sources = (
-        ("by position", dict(zip(kernel.names, examples, strict=False))),
-        ("in `signature`", signature or {}),
-        ("in `constexprs`", _as_constants(constexprs or {})),
-        ("as a keyword", named),
-        ("by the config", _as_constants(chosen)),
-    )
-    for where, values in sources:
-        _merge(kernel, given, values, where)
-    return Job(given, {**chosen_options, **_checked_options(kernel, options)})
-
-
-def _merge(kernel: Kernel, given: dict[str, Any], values: Mapping[str, Any], where: str) -> None:
-    for key, value in values.items():
-        if key not in kernel.names:
-            raise CompileError(
-                Diagnostic(
-                    f"{kernel.name} has no parameter {key!r}, which is given {where}",
-                    expected=", ".join(kernel.names),
-                )
-            )
-        if key in given:
-            raise CompileError(f"{kernel.name}: the parameter {key!r} is given twice, once {where}")
-        given[key] = value
-
-
-def _as_constants(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values that are compiled in, whether or not the kernel marks them so."""
-    from triton.language import constexpr
-
-    return {
-        key: value if isinstance(value, constexpr) else constexpr(value)
-        for key, value in values.items()
-    }
-
-
-def _checked_options(kernel: Kernel, options: Mapping[str, Any]) -> Mapping[str, Any]:
-    from triton.backends.nvidia.compiler import CUDAOptions
-
-    known = CUDAOptions.__dataclass_fields__
-    for key in options:
-        if key not in known:
-            raise CompileError(
-                Diagnostic(
-                    f"{key!r} is neither a parameter of {kernel.name} nor an option of Triton",
-                    expected=f"{', '.join(kernel.names)}; or {', '.join(sorted(known))}",
-                )
-            )
-    return options
+    versions = versions_of(found, config)
+    job = job_of(found, examples, signature, constexprs, more, versions)
+    named = name or found.name
+    archs = _archs(target)
+    return _Compilation(found, job, named, specialize, archs, grid, versions).function(options, doc)
 
 
 def _archs(target: str | Sequence[str] | None) -> tuple[int, ...]:
@@ -154,8 +82,6 @@ def _archs(target: str | Sequence[str] | None) -> tuple[int, ...]:
     named = os.environ.get("FERRULE_GPU_ARCH")
     if named:
         return architectures(named)
-    from ferrule.runtime.gpus import compute_capabilities
-
     gpus = cuda_devices()
     if not gpus:
         raise CompileError(
@@ -165,8 +91,7 @@ def _archs(target: str | Sequence[str] | None) -> tuple[int, ...]:
                 expected='target="sm_90a", or several: target=["sm_80", "sm_90a"]',
             )
         )
-    major, minor = gpus[0]
-    return (major * 10 + minor,)
+    return (gpus[0].major * 10 + gpus[0].minor,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,43 +102,73 @@ class _Compilation:
     specialize: Specialise
     archs: tuple[int, ...]
     grid: Any
+    versions: tuple[Version, ...]
 
     def function(self, options: str | Options | None, doc: str | None) -> Function:
+        if not is_name(self.name):
+            raise CompileError(f"a function's name is an identifier, but got {self.name!r}")
         arguments = self._arguments()
         return compiler.build(
             arguments.signature,
             self._convention(arguments),
             results=arguments.results,
             options=options,
-            doc=doc if doc is not None else self.kernel.function.__doc__,
+            doc=self._documented(doc),
             location=_location(self.kernel),
         )
 
     def _arguments(self) -> Arguments:
-        if not is_name(self.name):
-            raise CompileError(f"a function's name is an identifier, but got {self.name!r}")
-        given = dict(self.job.given)
-        heuristics: Mapping[str, Callable[..., Any]] = self.kernel.heuristics or {}
-        missing = {name: rule for name, rule in heuristics.items() if name not in given}
-        if missing:
-            unknown = dict.fromkeys(missing)
-            known = arguments_of(self.kernel, self.name, {**given, **unknown}).traced()
-            for name, rule in missing.items():
-                visible = {key: value for key, value in known.items() if key not in missing}
-                what = f"{self.name}: the heuristic of {name!r}"
-                given |= _as_constants({name: trace(rule, visible, what)})
-        return arguments_of(self.kernel, self.name, given)
+        """The arguments of all versions: what one of them is in has no value yet."""
+        names = {*(self.kernel.heuristics or {})}.union(*(each.constants for each in self.versions))
+        open_ones = as_constants(dict.fromkeys(names - self.job.given.keys()))
+        return arguments_of(self.kernel, self.name, {**self.job.given, **open_ones})
 
     def _convention(self, arguments: Arguments) -> CallingConvention:
+        steps = []
+        for version in self.versions:
+            step = self._launch(self._filled(arguments, version), version)
+            if version.key is None:
+                steps.append(step)
+                break
+            when = condition_of(self.kernel, arguments, version.key)
+            steps.append(conventions.Sequence([step], when=when))
+        return steps[0] if steps[0].when is None else conventions.FirstOf(steps)
+
+    def _filled(self, arguments: Arguments, version: Version) -> Arguments:
+        """The arguments with the constants of a version, and what heuristics make of them."""
+        filled = arguments.with_constants(version.constants)
+        heuristics: Mapping[str, Callable[..., Any]] = self.kernel.heuristics or {}
+        unknown = [name for name in heuristics if name not in self.job.given]
+        for name in unknown:
+            seen = filled.traced()
+            visible = {key: value for key, value in seen.items() if key not in unknown}
+            value = trace(heuristics[name], visible, f"{self.name}: the heuristic of {name!r}")
+            filled = filled.with_constants({name: value})
+            unknown = [each for each in unknown if each != name]
+        return filled
+
+    def _launch(self, arguments: Arguments, version: Version) -> CallingConvention:
         kinds, whole = specialisations(self.kernel, arguments, self.specialize)
         grid = trace_grid(self.grid, arguments.traced(), self.name)
+        options = {**version.options, **self.job.options}
         candidates = []
         for each in kinds:
-            compiled = compile_offline(self.kernel, each, self.job.options, self.archs)
+            compiled = compile_offline(self.kernel, each, options, self.archs)
             candidates.append(Candidate(each, compiled, grid))
             if not each.conditions:
                 break
         return convention(self.name, candidates, whole=whole)
+
+    def _documented(self, doc: str | None) -> str | None:
+        """The kernel's documentation, and its configurations: kept in whatever is exported."""
+        text = doc if doc is not None else self.kernel.function.__doc__
+        lines = [] if text is None else [text]
+        for version in self.versions:
+            if version.text:
+                key = zip(self.kernel.key, version.key or (), strict=False)
+                where = ", ".join(f"{name} = {value}" for name, value in key)
+                lines.append(f"Triton config{' for ' + where if where else ''}: {version.text}")
+        return "\n".join(lines) or None
 
 
 def _location(kernel: Kernel) -> Location | None:

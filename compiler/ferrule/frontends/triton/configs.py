@@ -1,31 +1,103 @@
-"""Configurations of autotuned kernels: `triton.Config` with constants and options of Triton."""
+"""Configurations of autotuned kernels: `triton.Config`, with constants and options of Triton.
+
+A function has one configuration, or one for each of several keys, which the call decides: a key
+are the values of the parameters that the autotuner names.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Final
 
+from ferrule import specs
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.triton.arguments import Arguments, ConstantArgument, IntegerArgument
 from ferrule.frontends.triton.installed import Kernel
+from ferrule.specs import Condition
 
 
-def chosen_config(kernel: Kernel, config: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """The constants and options of a configuration: one of the kernel's by its number, or another.
+@dataclass(frozen=True, slots=True)
+class Version:
+    """The kernel with the constants and options of a configuration, for a key; None: for all."""
+
+    text: str
+    constants: Mapping[str, Any]
+    options: Mapping[str, Any]
+    key: tuple[int, ...] | None = None
+
+
+_PLAIN: Final = Version("", {}, {})
+
+
+def versions_of(kernel: Kernel, config: Any) -> tuple[Version, ...]:
+    """The versions to compile for what was said of configurations; one for every call comes last.
 
     Raises CompileError where a kernel has several and none is named, and for one that runs code
     before each launch.
     """
-    found = _found(kernel, config)
+    if not isinstance(config, Mapping):
+        return (_version(kernel, _found(kernel, config), None),)
+    if not config:
+        raise CompileError(f"{kernel.name}: `config` names no config at all")
+    keyed = [
+        _version(kernel, _found(kernel, each), _key(kernel, key))
+        for key, each in config.items()
+        if key is not None
+    ]
+    if None in config:
+        keyed.append(_version(kernel, _found(kernel, config[None]), None))
+    return tuple(keyed)
+
+
+def condition_of(kernel: Kernel, arguments: Arguments, key: tuple[int, ...]) -> Condition:
+    """Whether a call has a key.  Raises CompileError for a key of what is no integer of a call."""
+    known = {argument.name: argument for argument in arguments.each}
+    conditions: list[Condition] = []
+    for name, value in zip(kernel.key, key, strict=True):
+        match known[name]:
+            case IntegerArgument(size=size):
+                conditions.append(specs.equal(size, value))
+            case ConstantArgument(value=constant) if constant == value:
+                continue
+            case _:
+                raise CompileError(
+                    f"{kernel.name}: the key says {value!r} of {name!r}, which is no integer that "
+                    "a call tells"
+                )
+    if not conditions:
+        return specs.equal(0, 0)
+    return reduce(lambda left, right: left & right, conditions)
+
+
+def _version(kernel: Kernel, found: Any, key: tuple[int, ...] | None) -> Version:
     if found is None:
-        return {}, {}
+        return _PLAIN
     if getattr(found, "pre_hook", None) is not None:
         raise CompileError(
             f"{kernel.name}: the config {found} has a pre_hook, Python code that runs before each "
             "launch: a compiled function runs none; do it in a function around it"
         )
     constants = dict(found.kwargs)
-    options = {key: value for key, value in found.all_kwargs().items() if key not in constants}
-    return constants, options
+    options = {name: value for name, value in found.all_kwargs().items() if name not in constants}
+    shown = ", ".join(f"{name}={value}" for name, value in (*constants.items(), *options.items()))
+    return Version(shown, constants, options, key)
+
+
+def _key(kernel: Kernel, key: Any) -> tuple[int, ...]:
+    values = (key,) if isinstance(key, int) else key
+    whole = isinstance(values, Sequence) and len(values) == len(kernel.key)
+    if not kernel.key or not whole or not all(isinstance(value, int) for value in values):
+        raise CompileError(
+            Diagnostic(
+                f"{kernel.name}: {key!r} is no key of its configs",
+                expected=f"integers for {', '.join(kernel.key)}; None for every other call"
+                if kernel.key
+                else "an autotuned kernel with a key",
+            )
+        )
+    return tuple(values)
 
 
 def _found(kernel: Kernel, config: Any) -> Any:
@@ -41,7 +113,8 @@ def _found(kernel: Kernel, config: Any) -> Any:
             raise CompileError(
                 Diagnostic(
                     f"{kernel.name}: the config is {config!r}",
-                    expected="a triton.Config, or the number of one of the kernel's",
+                    expected="a triton.Config, the number of one of the kernel's, or a dict of "
+                    "these by the key of a call",
                 )
             )
         return config

@@ -67,8 +67,8 @@ class Traced:
     def _refuse(self, *_: Any) -> NoReturn:
         raise CompileError(_undecided(self.dim))
 
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse  # type: ignore[assignment]
-    __bool__ = __int__ = __index__ = __float__ = __hash__ = __round__ = _refuse  # type: ignore[assignment]
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __bool__ = __int__ = __index__ = __float__ = __hash__ = __round__ = _refuse
     __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __divmod__ = __rdivmod__ = _refuse
     __lshift__ = __rshift__ = __and__ = __or__ = __xor__ = __invert__ = __abs__ = _refuse
     __rlshift__ = __rrshift__ = __rand__ = __ror__ = __rxor__ = _refuse

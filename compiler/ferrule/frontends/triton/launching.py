@@ -98,13 +98,14 @@ def convention(name: str, candidates: Sequence[Candidate], *, whole: bool) -> Ca
     """
     if len(candidates) == 1 and not whole:
         (only,) = candidates
-        conditions = only.specialisation.conditions
+        assumptions = only.specialisation.conditions
         step = _by_architecture(name, only, None)
-        return Assuming(name, conditions, (step,)) if conditions else step
+        return Assuming(name, assumptions, (step,)) if assumptions else step
     choices = []
     for each in candidates:
-        conditions = [assumption.condition for assumption in each.specialisation.conditions]
-        when = reduce(lambda left, right: left & right, conditions) if conditions else None
+        when: Condition | None = None
+        for assumption in each.specialisation.conditions:
+            when = assumption.condition if when is None else when & assumption.condition
         choices.append(_by_architecture(name, each, when))
         if when is None:
             break

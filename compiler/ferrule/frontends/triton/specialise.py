@@ -25,7 +25,7 @@ from ferrule.frontends.triton.arguments import (
 )
 from ferrule.frontends.triton.installed import Kernel, KernelParameter
 from ferrule.frontends.triton.types import DTYPES, INTEGERS, number_type, pointer_type
-from ferrule.specs import Condition, Dim, DType, Tensor, divisibility_of, symbols_of
+from ferrule.specs import Condition, Dim, DType, Scalar, Tensor, divisibility_of, symbols_of
 from ferrule.specs.expr import Compound, Sym, ValueOf
 
 INT32_MIN: Final = -(1 << 31)
@@ -280,17 +280,22 @@ class _Specialiser:
             self.packed.append(conventions.cast(argument.size, dtype))
 
     def _number(self, parameter: KernelParameter, argument: NumberArgument) -> None:
-        scalar, name = argument.scalar, parameter.name
-        found = parameter.type or number_type(scalar.dtype, self._what(name))
+        given, name = argument.scalar, parameter.name
+        kind = specs.Boolean if isinstance(given, bool) else specs.Float32
+        own = given.dtype if isinstance(given, Scalar) else kind
+        found = parameter.type or number_type(own, self._what(name))
         dtype = DTYPES.get(found)
-        if dtype is None or found in INTEGERS and scalar.dtype.kind == "float":
+        if dtype is None or (found in INTEGERS and own.kind == "float"):
             raise CompileError(
                 f"{self._what(name)} is annotated as {parameter.type}, but the example is "
-                f"{scalar.dtype.name}"
+                f"{own.name}"
             )
         self.types[name] = found
-        same = scalar.dtype is dtype
-        self.packed.append(scalar if same else conventions.cast(scalar, dtype))
+        if isinstance(given, Scalar) and own is dtype:
+            self.packed.append(given)
+        else:
+            number = int(given) if isinstance(given, bool) else given
+            self.packed.append(conventions.cast(number, dtype))
 
     def _descriptor(self, parameter: KernelParameter, argument: DescriptorArgument) -> None:
         name, tensor = parameter.name, argument.tensor

@@ -49,7 +49,8 @@ class Types:
         """
         if kind in self._scalars:
             return Scalar(name, self._scalars[kind])
-        if type(kind) is self._array_type:
+        # Written as `wp.array(dtype=...)`, or as `wp.array[...]`.
+        if self._array_type in (type(kind), getattr(kind, "_concrete_cls", None)):
             return self._tensor(name, kind)
         shape = self.shape(kind)
         if shape is not None:

@@ -70,6 +70,13 @@ def _sigmoid(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
     return _RCP(b, b.fadd(ir.Constant(F32, 1.0), _exp(b, b.fneg(x))))
 
 
+def _div(b: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
+    """A reciprocal is one instruction."""
+    if isinstance(x, ir.Constant) and x.constant == 1.0:
+        return _RCP(b, y)
+    return b.fdiv(x, y, flags=("afn", *_CONTRACT))
+
+
 _CONTRACT: Final = ("contract",)
 _CONTRACTED: Final = ("add", "sub", "mul")
 """Ops of any float that may become one with others."""
@@ -92,7 +99,7 @@ _FAST: Final[MappingProxyType[str, _Emit]] = MappingProxyType(
         "add": lambda b, x, y: b.fadd(x, y, flags=_CONTRACT),
         "sub": lambda b, x, y: b.fsub(x, y, flags=_CONTRACT),
         "mul": lambda b, x, y: b.fmul(x, y, flags=_CONTRACT),
-        "div": lambda b, x, y: b.fdiv(x, y, flags=("afn", *_CONTRACT)),
+        "div": _div,
     }
 )
 """Ops by name: what emits them, of float32 operands."""

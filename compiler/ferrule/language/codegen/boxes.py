@@ -74,8 +74,8 @@ def _element(
     at = tuple(places[dim] for dim in range(len(places)))
     inside = b.constant(Boolean, value=True)
     for place, size in zip(at, op.tensor.tensor.shape, strict=True):
-        for name, limit in (("ge", b.constant(Int64, 0)), ("lt", b.size(Int64, size))):
-            inside = b.binary("and", inside, b.compare(name, place, limit))
+        inside = b.binary("and", inside, b.compare("ge", place, b.constant(Int64, 0)))
+        inside = b.binary("and", inside, b.compare("lt", place, b.size(Int64, size)))
     offset = (_swizzled(b, op, number),)
     with b.region() as then:
         if op.kind == "load":

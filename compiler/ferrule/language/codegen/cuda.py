@@ -20,7 +20,6 @@ from ferrule.compiler.cuda.faults import failures
 from ferrule.compiler.cuda.images import images_of
 from ferrule.compiler.cuda.launch import Large, Launcher
 from ferrule.compiler.cuda.making import DeviceOptions
-from ferrule.compiler.cuda.tensormaps import encoding_faults
 from ferrule.language.checks.places import Places as SourcePlaces
 from ferrule.language.codegen import approximate, devicemaths
 from ferrule.language.codegen.allocation import (
@@ -38,6 +37,7 @@ from ferrule.language.codegen.functions import Faults, FunctionLowering, HostOp
 from ferrule.language.codegen.host import SYMBOL, emit_host, finished, host_types
 from ferrule.language.codegen.launch_attributes import launch_attributes, require_attributes
 from ferrule.language.codegen.launch_maps import encoded_map
+from ferrule.language.codegen.ordinals import at_least_0, device_bits
 from ferrule.language.codegen.parameters import (
     KernelParameter,
     MapParameter,
@@ -115,7 +115,7 @@ def _without_kernels(program: ops.Program) -> Body:
     attributes = ("nounwind",)
     with emitter.define(SYMBOL, I32, types, names=names, attributes=attributes) as function:
         if not needs_frame(program):
-            index = _at_least_0(emitter, function.args[-1]) if on_device else emitter.const_i32(0)
+            index = at_least_0(emitter, function.args[-1]) if on_device else emitter.const_i32(0)
             arguments = function.args[:-1] if on_device else function.args
             emit_host(program, emitter, faults, arguments, partial(_calls, index))
         else:
@@ -123,25 +123,12 @@ def _without_kernels(program: ops.Program) -> Body:
             frame(program, emitter, inner, function.args)
     if needs_frame(program):
         with emitter.body(inner):
-            index = _at_least_0(emitter, inner.args[-1]) if on_device else emitter.const_i32(0)
+            index = at_least_0(emitter, inner.args[-1]) if on_device else emitter.const_i32(0)
             places = places_of(program, emitter, inner.args)
             allocator = Allocator(places, DeviceType.CUDA, index)
             arguments = inner.args[1:-1] if on_device else inner.args[1:]
             emit_host(program, emitter, faults, arguments, partial(_allocations, allocator))
     return finished(program, emitter, faults, takes_device=on_device)
-
-
-def _at_least_0(emitter: Emitter, device: ir.Value) -> ir.Value:
-    """The call's device, the first one where it has none."""
-    zero = emitter.const_i32(0)
-    return emitter.select(emitter.icmp("slt", device, zero), zero, device)
-
-
-def _device_bits(emitter: Emitter, index: ir.Value) -> ir.Value:
-    """A GPU as the bits of a DLDevice."""
-    wide = emitter.builder.zext(index, I64)
-    above = emitter.binary("shl", wide, emitter.const_i64(32))
-    return emitter.binary("or", above, emitter.const_i64(DeviceType.CUDA))
 
 
 def _allocations(allocator: Allocator, lowering: FunctionLowering, op: HostOp) -> Work | None:
@@ -158,7 +145,7 @@ def _calls(
         emit_call(lowering, op, Surroundings(DeviceType.CUDA, index, places))
         return None
     if isinstance(op, ops.CallDevice):
-        lowering.values[op.result] = _device_bits(lowering.emitter, index)
+        lowering.values[op.result] = device_bits(lowering.emitter, index)
         return None
     raise TypeError(f"a program without kernels has a {type(op).__name__}")
 
@@ -273,7 +260,7 @@ class _Module:
             return None
         if isinstance(op, ops.CallDevice):
             assert self.device is not None
-            lowering.values[op.result] = _device_bits(self.emitter, self.device)
+            lowering.values[op.result] = device_bits(self.emitter, self.device)
             return None
         if isinstance(op, ops.Parallel):
             raise TypeError("every Parallel was outlined")
@@ -340,10 +327,11 @@ class _Module:
                 stored = e.builder.zext(scalar, kind) if scalar.type == I1 else scalar
             case SymbolParameter(symbol, type=kind):
                 stored = self.size(lowering, symbol)
-            case MapParameter(value, boxes):
-                place, encoded = encoded_map(self.launcher, lowering, given[value], boxes)
+            case MapParameter(value):
                 where = f"in a launch of {self.program.name}"
-                self.require_faults(encoded, encoding_faults(boxes.tiling, value.hint, where, None))
+                maps = encoded_map(self.launcher, lowering, given[value], parameter, where)
+                place, encoded, faults = maps
+                self.require_faults(encoded, faults)
                 return place
         place = e.alloca(kind, name="parameter")
         e.store(stored, place)

@@ -13,10 +13,11 @@ from llvmlite import ir
 from ferrule.compiler.cuda import archs
 from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.codegen.functions import FunctionLowering
+from ferrule.language.codegen.scalars import memory_type
 from ferrule.language.ir import asynchronous, ops, tensor_cores, threads
 from ferrule.language.ir.walk import all_ops
-from ferrule.runtime.llvm.layouts import F32, I1, I16, I32, I64, VOID
-from ferrule.specs import DType, Float16, Float32
+from ferrule.runtime.llvm.layouts import F32, I1, I8, I16, I32, I64, VOID
+from ferrule.specs import Boolean, DType, Float16, Float32
 
 _CONTROLS: Final[dict[asynchronous.ControlKind, tuple[str, int]]] = {
     "cp_async_commit_group": ("cp.async.commit.group", 80),
@@ -76,6 +77,8 @@ def require_architecture(kernel: ops.Function, arch: str) -> None:
                 name, least = "cp_async_bulk_tensor", 90
             case ops.StoreMatrix():
                 name, least = "stmatrix", 90
+            case ops.PeerLoad() | ops.PeerStore():
+                name, least = "load_peer or store_peer", 90
             case _:
                 continue
         _require(kernel, name, least, arch)
@@ -129,6 +132,11 @@ def lower(lowering: FunctionLowering, op: threads.ArchOp) -> None:
             tensor_copy(lowering, op)
         case ops.StoreMatrix():
             _store_matrix(lowering, op)
+        case ops.PeerStore(target, value, peer):
+            stored, dtype = lowering.values[value], target.tensor.dtype
+            stored = lowering.b.zext(stored, I8) if dtype is Boolean else stored
+            there = _at_peer(lowering, target, peer)
+            lowering.b.store(stored, there, align=dtype.itemsize)
         case ops.BarrierArrive():
             raise TypeError("whoever knows whether threads are aligned arrives")
 
@@ -281,10 +289,23 @@ def try_wait(lowering: FunctionLowering, op: ops.MBarrierWait | ops.MBarrierTry)
     return call(lowering, "mbarrier.try.wait.parity.scope.cta.space.cta", I1, given)
 
 
+def peer_load(lowering: FunctionLowering, op: ops.PeerLoad) -> ir.Value:
+    """An element of another block."""
+    b, dtype = lowering.b, op.source.tensor.dtype
+    there = _at_peer(lowering, op.source, op.peer)
+    loaded = b.load(there, typ=memory_type(dtype), align=dtype.itemsize)
+    return b.icmp_unsigned("!=", loaded, ir.Constant(I8, 0)) if dtype is Boolean else loaded
+
+
+def _at_peer(lowering: FunctionLowering, place: ops.Value, peer: ops.Value) -> ir.Value:
+    """The same place in the shared memory of another block."""
+    given = [lowering.values[place], lowering.values[peer]]
+    return call(lowering, "mapa.shared.cluster", _OF_CLUSTER, given)
+
+
 def _arrive_at_peer(lowering: FunctionLowering, op: ops.MBarrier) -> None:
     """The barrier at the same place of another block of the cluster."""
     assert op.peer is not None
-    given = [lowering.values[op.barrier], lowering.values[op.peer]]
-    there = call(lowering, "mapa.shared.cluster", _OF_CLUSTER, given)
+    there = _at_peer(lowering, op.barrier, op.peer)
     name = "mbarrier.arrive.scope.cluster.space.cluster"
     call(lowering, name, VOID, [there, ir.Constant(I32, 1)])

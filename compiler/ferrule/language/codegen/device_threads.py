@@ -102,8 +102,12 @@ class DeviceThreads:
                     self.arrive(lowering, op)
                 else:
                     device_arch.lower(lowering, op)
+            case ops.PeerStore():
+                device_arch.lower(lowering, op)
             case ops.Atomic(result):
                 values[result] = device_atomics.atomic(lowering, op)
+            case ops.PeerLoad(result):
+                values[result] = device_arch.peer_load(lowering, op)
             case ops.MBarrierTry(result):
                 values[result] = device_arch.try_wait(lowering, op)
 

@@ -212,6 +212,8 @@ class FunctionLowering:
                 self.together(op)
             case ops.TensorCopy() | ops.BulkStore() | ops.StoreMatrix() | ops.BarrierArrive():
                 self.together(op)
+            case ops.PeerStore():
+                self.together(op)
             case _:
                 self.simple(op)
         return None
@@ -254,7 +256,7 @@ class FunctionLowering:
                 self.values[result] = self.emitter.null()
             case ops.Shared() | ops.DynamicShared() | ops.Atomic():
                 self.together(op)
-            case ops.Shuffle() | ops.Vote() | ops.Match() | ops.MBarrierTry():
+            case ops.Shuffle() | ops.Vote() | ops.Match() | ops.MBarrierTry() | ops.PeerLoad():
                 self.together(op)
             case _:
                 self.values[result] = self.computed(op, dtype_of(result))

@@ -211,7 +211,9 @@ class _Spine:
                     return None
                 case ops.TensorCopy() | ops.BulkStore() | ops.StoreMatrix() | ops.BarrierArrive():
                     return None
-                case ops.Shuffle() | ops.Vote() | ops.Match() | ops.MBarrierTry():
+                case ops.PeerStore():
+                    return None
+                case ops.Shuffle() | ops.Vote() | ops.Match() | ops.MBarrierTry() | ops.PeerLoad():
                     return None
                 case _:
                     self.take(op)

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from llvmlite import ir
 
+from ferrule.compiler.artefacts import Fault
 from ferrule.compiler.cuda.launch import Launcher
+from ferrule.compiler.cuda.tensormaps import encoding_faults
 from ferrule.language.codegen.functions import FunctionLowering
+from ferrule.language.codegen.parameters import MapParameter
 from ferrule.language.ir import ops
 
 
 def encoded_map(
-    launcher: Launcher, lowering: FunctionLowering, tensor: ops.Value, boxes: ops.Boxes
-) -> tuple[ir.Value, ir.Value]:
-    """Where the map of a tensor is, and how its encoding ended: see `Launcher`."""
+    launcher: Launcher,
+    lowering: FunctionLowering,
+    tensor: ops.Value,
+    parameter: MapParameter,
+    doing: str,
+) -> tuple[ir.Value, ir.Value, tuple[Fault, ...]]:
+    """Where the map of a tensor is, how its encoding ended and which faults that is.
+
+    See `Launcher.encode_tensor_map`.
+    """
+    boxes = parameter.boxes
     e, type_, order = lowering.emitter, tensor.tensor, boxes.order
     assert lowering.fault_values is not None, "the host function has room for faults"
     itemsize = e.const_i64(type_.dtype.itemsize)
@@ -21,4 +32,5 @@ def encoded_map(
     strides = [e.binary("mul", step, itemsize) for step in steps]
     place, address = launcher.tensor_map(), lowering.values[tensor]
     given = (boxes.tiling, place, address, sizes, strides, lowering.fault_values)
-    return place, launcher.encode_tensor_map(*given)
+    faults = encoding_faults(boxes.tiling, parameter.value.hint, doing, None)
+    return place, launcher.encode_tensor_map(*given), faults

@@ -38,6 +38,8 @@ _BACKGROUND: Final = (
     ops.TensorCopy,
     ops.StoreMatrix,
     ops.BarrierArrive,
+    ops.PeerLoad,
+    ops.PeerStore,
 )
 
 
@@ -77,6 +79,10 @@ def _rule(b: Builder, op: ops.Op) -> None:
         case ops.MBarrierTry(result, barrier, phase, location):
             b.mbarrier_wait(barrier, phase, location)
             b.append(ops.Constant(result, value=True))
+        case ops.PeerLoad(result, source):
+            b.append(ops.Load(result, source, (b.constant(Int32, 0),)))
+        case ops.PeerStore(target, value):
+            b.store(target, (b.constant(Int32, 0),), value)
         case ops.BarrierArrive():
             raise CodegenError(
                 "arch.barrier_arrive is known to GPUs alone: compile it for --target cuda"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ferrule.language.ir import asynchronous, mbarriers, tensor_copies, tensor_cores, threads
+from ferrule.language.ir import asynchronous, mbarriers, peers, tensor_copies, tensor_cores, threads
 from ferrule.language.ir.thread_rules import Checker
 from ferrule.language.ir.types import TensorType
 from ferrule.language.ir.values import Value
@@ -45,6 +45,10 @@ def effect(checker: Checker, op: threads.ArchOp) -> None:
         case tensor_copies.BulkStore(target, source, size):
             _between(checker, source, target, "a BulkStore", back=True)
             checker.types([size], [Int32], "the size of a BulkStore")
+        case peers.PeerStore(target, value, peer):
+            _one_dim(checker, target, "what a PeerStore writes to")
+            checker.require(target.tensor.is_shared, "a PeerStore writes to shared memory")
+            checker.types([value, peer], [target.tensor.dtype, Int32], "a store to a peer")
         case tensor_copies.TensorCopy():
             _tensor_copy(checker, op)
         case tensor_cores.StoreMatrix():

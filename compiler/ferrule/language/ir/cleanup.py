@@ -76,9 +76,18 @@ def _is_needed(op: ops.Op, used: set[ops.Value]) -> bool:
             return True
         case ops.TensorCopy() | ops.BulkStore() | ops.StoreMatrix() | ops.BarrierArrive():
             return True
+        case ops.PeerStore():
+            return True
         case ops.Call() | ops.CallBody() | ops.Receive():
             return True
-        case ops.Atomic() | ops.Shuffle() | ops.Vote() | ops.Match() | ops.MBarrierTry():
+        case (
+            ops.Atomic()
+            | ops.Shuffle()
+            | ops.Vote()
+            | ops.Match()
+            | ops.MBarrierTry()
+            | ops.PeerLoad()
+        ):
             return True
         case ops.Size(fault=fault) if fault is not None:
             return True

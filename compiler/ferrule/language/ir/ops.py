@@ -77,6 +77,7 @@ from ferrule.language.ir.objects import (
     PeekPart,
     Setter,
 )
+from ferrule.language.ir.peers import PeerLoad, PeerStore
 from ferrule.language.ir.tensor_copies import Boxes, BulkStore, TensorCopy, TensorCopyKind
 from ferrule.language.ir.tensor_cores import LoadMatrix, Mma, StoreMatrix
 from ferrule.language.ir.threads import (
@@ -161,6 +162,8 @@ __all__ = [  # of what is made elsewhere
     "ObjectOp",
     "Outgoing",
     "Peek",
+    "PeerLoad",
+    "PeerStore",
     "PeekPart",
     "Receive",
     "Received",

@@ -222,5 +222,7 @@ def _definitions(op: ops.Op) -> tuple[ops.Value, ...]:
             return ()
         case ops.TensorCopy() | ops.BulkStore() | ops.StoreMatrix() | ops.BarrierArrive():
             return ()
+        case ops.PeerStore():
+            return ()
         case _:
             return (op.result,)

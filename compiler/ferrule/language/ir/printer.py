@@ -122,6 +122,8 @@ class _Printer:
                 self.line(self.arch(op))
             case ops.TensorCopy() | ops.BulkStore() | ops.StoreMatrix() | ops.BarrierArrive():
                 self.line(self.arch(op))
+            case ops.PeerStore():
+                self.line(self.arch(op))
             case ops.Print(format_, values):
                 self.line(f"print {format_!r}({self.use(values)})")
             case ops.Launch(kernel, grid, block, arguments, stream, smem):
@@ -208,6 +210,8 @@ class _Printer:
                 )
             case ops.Vote(_, name, predicate, mask):
                 return f"vote {name} {self.use([predicate])}{self.optional('mask', mask)}"
+            case ops.PeerLoad(_, source, peer):
+                return f"peer_load {self.use([source, peer])}"
             case ops.MBarrierTry(_, barrier, phase):
                 return f"mbarrier try {self.use([barrier, phase])}"
             case ops.Match(_, name, value, mask):
@@ -235,6 +239,8 @@ class _Printer:
                 return f"mbarrier {kind} {self.use(used)}{self.optional('peer', peer)}"
             case ops.TensorCopy():
                 return self.tensor_copy(op)
+            case ops.PeerStore(target, value, peer):
+                return f"peer_store {self.use([value, target, peer])}"
             case ops.BulkStore(target, source, size):
                 return f"bulk_store {self.use([target, source, size])}"
             case ops.StoreMatrix(target, source, transposed, mask):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
-from ferrule.language.ir import threads
+from ferrule.language.ir import mbarriers, peers, threads
 from ferrule.language.ir.types import TensorType, Type
 from ferrule.language.ir.values import Value
 from ferrule.specs import (
@@ -88,7 +88,10 @@ def simple(checker: Checker, op: threads.Cooperation) -> None:
             checker.types([mask, result], [Uint32, Uint32], "the mask and result of a match")
         case threads.Atomic():
             _atomic(checker, op)
-        case threads.MBarrierTry(result, barrier, phase):
+        case peers.PeerLoad(result, source, peer):
+            _shared(checker, source)
+            checker.types([result, peer], [source.tensor.dtype, Int32], "a load of a peer")
+        case mbarriers.MBarrierTry(result, barrier, phase):
             type_ = barrier.type
             holds = isinstance(type_, TensorType) and type_.is_shared and type_.dtype is Int64
             checker.require(holds, "an mbarrier is an int64 in shared memory")

@@ -24,6 +24,7 @@ from typing import Final, Literal
 from ferrule.compiler.artefacts import Location
 from ferrule.language.ir.asynchronous import AsyncCopy, Control
 from ferrule.language.ir.mbarriers import BulkCopy, MBarrier, MBarrierTry, MBarrierWait
+from ferrule.language.ir.peers import PeerLoad, PeerStore
 from ferrule.language.ir.tensor_copies import BulkStore, TensorCopy
 from ferrule.language.ir.tensor_cores import LoadMatrix, Mma, StoreMatrix
 from ferrule.language.ir.values import Value
@@ -177,10 +178,10 @@ class BarrierArrive:
     location: Location | None = None
 
 
-Cooperation = Shared | DynamicShared | Shuffle | Vote | Match | Atomic | MBarrierTry
+Cooperation = Shared | DynamicShared | Shuffle | Vote | Match | Atomic | MBarrierTry | PeerLoad
 """Those with one result.  All but `Shared` and `DynamicShared` have an effect too."""
 
-BackgroundOp = TensorCopy | BulkStore | StoreMatrix | BarrierArrive
+BackgroundOp = TensorCopy | BulkStore | StoreMatrix | BarrierArrive | PeerStore
 """Those of `ArchOp` that only GPUs have since sm_90, and named barriers."""
 
 ArchOp = Mma | LoadMatrix | AsyncCopy | Control | MBarrier | MBarrierWait | BulkCopy | BackgroundOp

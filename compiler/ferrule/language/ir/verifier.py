@@ -74,7 +74,8 @@ tensor cores and copies
   for each, none of a `prefetch_map`; a `load` and a `store` have shared memory of the same dtype,
   compact and of one dim, a `load` a barrier too, and perhaps a mask, an Int32;
 * a StoreMatrix goes from a fragment to shared memory, as a LoadMatrix the other way; the number and
-  count of a BarrierArrive are Int32.
+  count of a BarrierArrive are Int32;
+* a PeerLoad and a PeerStore are of shared memory and a value of its dtype; the peer is an Int32.
 
 objects
 * an Item, a Field, a Peek and an IsInstance are in the host function, outside Parallel, and read
@@ -278,6 +279,8 @@ class _Checker:
                 case ops.MBarrier() | ops.MBarrierWait() | ops.BulkCopy():
                     arch_rules.effect(self, op)
                 case ops.TensorCopy() | ops.BulkStore() | ops.StoreMatrix() | ops.BarrierArrive():
+                    arch_rules.effect(self, op)
+                case ops.PeerStore():
                     arch_rules.effect(self, op)
                 case _:
                     self.simple(op)
@@ -527,7 +530,7 @@ class _Checker:
                 self.receive(op)
             case ops.Shared() | ops.DynamicShared() | ops.Atomic():
                 thread_rules.simple(self, op)
-            case ops.Shuffle() | ops.Vote() | ops.Match() | ops.MBarrierTry():
+            case ops.Shuffle() | ops.Vote() | ops.Match() | ops.MBarrierTry() | ops.PeerLoad():
                 thread_rules.simple(self, op)
             case _:
                 self.arithmetic(op)

@@ -113,10 +113,14 @@ def operands_of(op: ops.Op) -> tuple[ops.Value, ...]:
         case ops.BulkStore(target, source, size):
             return target, source, size
         case ops.TensorCopy(_, tensor, _, coordinates, shared, barrier, mask):
-            optional = (shared, barrier, mask)
-            return tensor, *coordinates, *(value for value in optional if value is not None)
+            more = (value for value in (shared, barrier, mask) if value is not None)
+            return tensor, *coordinates, *more
         case ops.StoreMatrix(target, source, _, mask):
             return target, source, mask
+        case ops.PeerLoad(_, source, peer):
+            return source, peer
+        case ops.PeerStore(target, value, peer):
+            return target, value, peer
         case ops.BarrierArrive(number, count):
             return number, count
         case ops.Vote(_, _, value, mask) | ops.Match(_, _, value, mask):

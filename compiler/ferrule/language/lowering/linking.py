@@ -50,8 +50,6 @@ def call_compiled(
     _require_target(low, module, node)
     callee = _linked(module, origin)
     try:
-        if module.convention is not None:
-            raise Unproved
         return _call_body(low, module, callee, given, node)
     except Unproved:
         return _call_wrapper(low, signature, callee, given, node)

@@ -84,7 +84,7 @@ def unary(t: Text, op: ops.UnaryOp, dtype: DType, operand: str, *, native: bool)
         result = unary(t, op, Float32, wide, native=native)
         return halves.narrow(t, dtype, result, native=native)
     if dtype.kind == "float":
-        return _sigmoid(t, operand) if op == "sigmoid" else t.arith(_float_op(op), operand)
+        return _float_unary(t, op, operand, native=native)
     match op:
         case "neg":
             return t.binary("sub", t.integer(0, t.types[operand]), operand)
@@ -119,6 +119,18 @@ def compare(t: Text, op: ops.CompareOp, dtype: DType, lhs: str, rhs: str, *, nat
     if dtype in HALVES:
         lhs, rhs = (halves.widen(t, dtype, side, native=native) for side in (lhs, rhs))
     return t.fcmp("une" if op == "ne" else f"o{op}", lhs, rhs)
+
+
+def _float_unary(t: Text, op: ops.UnaryOp, operand: str, *, native: bool) -> str:
+    match op:
+        case "sigmoid":
+            return _sigmoid(t, operand)
+        case "sqrt" if native:  # `math.sqrt` becomes a call of a library on a GPU
+            kind = t.types[operand]
+            text = f'llvm.call_intrinsic "llvm.sqrt.{kind}"({operand}) : ({kind}) -> {kind}'
+            return t.op(text, kind)
+        case _:
+            return t.arith(_float_op(op), operand)
 
 
 def _float_op(op: str) -> str:

@@ -83,9 +83,7 @@ def swapped_until(f: FunctionText, op: ops.Atomic, place: str, orders: str) -> s
     return t.cast("bitcast", name, kind)
 
 
-def _swapped(
-    f: FunctionText, place: str, wanted: str, new: str, orders: str, bits: str
-) -> str:
+def _swapped(f: FunctionText, place: str, wanted: str, new: str, orders: str, bits: str) -> str:
     text = f"llvm.cmpxchg {place}, {wanted}, {new} {orders} : {f.t.types[place]}, {bits}"
     return f.t.op(text, f"!llvm.struct<({bits}, i1)>")
 

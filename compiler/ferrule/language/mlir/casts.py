@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 from ferrule import specs
 from ferrule.language.codegen.scalars import bfloat16_bits, float16_bits, tfloat32_value
 from ferrule.language.mlir import halves
@@ -63,8 +65,6 @@ def _as_float(value: bool | int | float) -> float:
 
 def _rounded(number: float) -> float:
     """The nearest float32, which may be infinite."""
-    import struct
-
     try:
         return float(struct.unpack("<f", struct.pack("<f", number))[0])
     except OverflowError:

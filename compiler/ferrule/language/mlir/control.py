@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ferrule.language.codegen.scalars import dtype_of
 from ferrule.language.ir import ops
+from ferrule.runtime.llvm.arithmetic import Predicate
 
 if TYPE_CHECKING:
     from ferrule.language.mlir.functions import FunctionText
@@ -106,12 +107,11 @@ def _range(f: FunctionText, op: ops.For) -> Range:
     low, high, by = (f.as_i64(value) for value in (op.start, op.stop, op.step))
     if f.constants.get(op.step) == 1:
         return Range(low, high, signed=signed or dtype.bits < 64)
-    less, zero, one = "slt" if signed else "ult", t.const_i64(0), t.const_i64(1)
+    less: Predicate = "slt" if signed else "ult"
+    zero, one = t.const_i64(0), t.const_i64(1)
     up = t.icmp(less, zero, by)
     down = t.icmp(less, by, zero)
-    goes = t.select(
-        up, t.icmp(less, low, high), t.binary("and", down, t.icmp(less, high, low))
-    )
+    goes = t.select(up, t.icmp(less, low, high), t.binary("and", down, t.icmp(less, high, low)))
     distance = t.select(up, t.binary("sub", high, low), t.binary("sub", low, high))
     size = t.select(up, by, t.binary("sub", zero, by))
     divisor = t.select(t.icmp("eq", by, zero), one, size)
@@ -204,8 +204,10 @@ def _while(
     after = [t.known(t.name(hint or "carried"), type_) for type_ in types]
     pairs = ", ".join(f"{b} = {i}" for b, i in zip(before, initial, strict=True))
     listed = ", ".join(types)
-    opening = f"scf.while ({pairs}) : ({listed}) -> ({listed}) {{" if types else (
-        "scf.while : () -> () {"
+    opening = (
+        f"scf.while ({pairs}) : ({listed}) -> ({listed}) {{"
+        if types
+        else ("scf.while : () -> () {")
     )
     names = t.several(opening, types)
     with t.indented():

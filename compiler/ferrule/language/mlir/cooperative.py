@@ -1,4 +1,4 @@
-"""Kernels whose threads wait for each other, on the CPU: phase after phase, each a loop over threads.
+"""Kernels whose threads wait for each other, on the CPU: phases, each a loop over threads.
 
 What a block needs besides its arguments is one buffer: its shared memory, and the slots in which
 threads keep what outlives a phase.  A kernel whose threads may wait at different places cannot be
@@ -18,6 +18,7 @@ from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.ir import divergence, ops
 from ferrule.language.ir.walk import all_ops
 from ferrule.language.mlir import control, memory
+from ferrule.language.mlir.blocks import locate, threads
 
 if TYPE_CHECKING:
     from ferrule.language.mlir.functions import FunctionText
@@ -39,11 +40,11 @@ def emit(f: FunctionText, where: CpuKernel, dynamic: str, blocks: tuple[str, str
             f"{kernel.name}: its threads may wait at different places, which MLIR cannot express "
             "for a CPU; compile it with --pipeline llvm"
         )
-    threads = _threads(f)
+    count = _threads(f)
     if matrices.room(all_ops(kernel.body)):
-        rest = f.t.binary("and", threads, f.t.const_i64(ops.WARP_SIZE - 1))
+        rest = f.t.binary("and", count, f.t.const_i64(ops.WARP_SIZE - 1))
         whole = f.t.icmp("eq", rest, f.t.const_i64(0))
-        where.check(f, whole, divergence.partial_warps(kernel.name), [threads])
+        where.check(f, whole, divergence.partial_warps(kernel.name), [count])
     where.phase = _phase
     _run(f, where, phases, dynamic, blocks)
 
@@ -58,8 +59,6 @@ def _run(
     f: FunctionText, where: CpuKernel, phases: Split, dynamic: str, blocks: tuple[str, str]
 ) -> None:
     """All blocks, with one buffer; it is given back however they end."""
-    from ferrule.language.mlir.kernels import locate
-
     t = f.t
     static, start = _shared_places(where.kernel)
     slots, size = _slot_places(f, phases, t.binary("add", t.const_i64(start), _rounded(f, dynamic)))
@@ -86,8 +85,6 @@ def _run(
 
 def _phase(f: FunctionText, op: ops.Parallel) -> None:
     """All threads of the block, one after the other."""
-    from ferrule.language.mlir.kernels import threads
-
     threads(f, lambda: f.region(op.body), fails=f.fails(op))
 
 

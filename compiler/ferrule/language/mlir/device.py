@@ -7,16 +7,18 @@ its dynamic sizes and strides.  Each thread runs the body once; its coordinates 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import Final
 
 from ferrule.compiler.artefacts import Fault
+from ferrule.compiler.cuda.tensormaps import ALIGN
 from ferrule.language.codegen.clusters import LEAST, without_clusters
 from ferrule.language.codegen.cooperate.uniform import Divergent, Uniform
 from ferrule.language.codegen.launched import Launched, launched
 from ferrule.language.codegen.parameters import (
     KernelParameter,
+    MapParameter,
     ScalarParameter,
     SymbolParameter,
     TensorParameter,
@@ -62,6 +64,8 @@ class DeviceKernel:
     native: bool = True
     shared: int = 0
     """How many tensors in static shared memory the kernel has so far."""
+    maps: dict[tuple[ops.Value, ops.Boxes], str] = field(default_factory=dict)
+    """The tensor maps of its parameters."""
 
     def fails(self, op: ops.Op) -> bool:
         return False  # a check that fails ends the context
@@ -121,6 +125,13 @@ def parameter_type(parameter: KernelParameter) -> str:
             return interface_type(dtype, memory=True)
         case SymbolParameter(symbol):
             return dim_type(symbol)
+        case MapParameter():
+            return "!llvm.ptr"
+
+
+def _attributes(parameter: KernelParameter) -> str:
+    """Those of a kernel's argument: a tensor map is known by its alignment, see `pipeline`."""
+    return f" {{llvm.align = {ALIGN} : i64}}" if isinstance(parameter, MapParameter) else ""
 
 
 def dim_type(dim: Dim) -> str:
@@ -137,13 +148,16 @@ def _kernel(t: Text, kernel: ops.Function, name: str, known: Launched, *, paths:
     where = DeviceKernel(kernel, name, paths, _is_aligned(kernel))
     f = FunctionText(t, where)
     given = [t.known(t.name("parameter"), parameter_type(each)) for each in parameters]
-    header = ", ".join(f"{each}: {t.types[each]}" for each in given)
+    header = ", ".join(
+        f"{name}: {t.types[name]}{_attributes(each)}"
+        for name, each in zip(given, parameters, strict=True)
+    )
 
     def body() -> None:
         for parameter, argument in zip(parameters, given, strict=True):
             _bind(f, parameter, argument)
         for parameter, argument in zip(parameters, given, strict=True):
-            _receive(f, parameter, argument)
+            _receive(f, where, parameter, argument)
         _coordinates(f, kernel)
         f.region(kernel.body)
 
@@ -199,13 +213,17 @@ def _bound(f: FunctionText, symbol: Sym, number: str) -> None:
     f.symbols[symbol] = f.t.cast("extsi", number, "i64")
 
 
-def _receive(f: FunctionText, parameter: KernelParameter, argument: str) -> None:
+def _receive(
+    f: FunctionText, where: DeviceKernel, parameter: KernelParameter, argument: str
+) -> None:
     match parameter:
         case TensorParameter(value):
             text = f"llvm.extractvalue {argument}[0] : {f.t.types[argument]}"
             f.receive(value, f.t.op(text, "!llvm.ptr"))
         case ScalarParameter(value):
             f.receive(value, argument)
+        case MapParameter(value, boxes):
+            where.maps[value, boxes] = argument
 
 
 def _coordinates(f: FunctionText, kernel: ops.Function) -> None:
@@ -214,5 +232,3 @@ def _coordinates(f: FunctionText, kernel: ops.Function) -> None:
         if isinstance(op, ops.Special) and (op.register, op.axis) not in f.coordinates:
             found = f.t.op(f"gpu.{_IDS[op.register]} {ops.AXES[op.axis]}", "index")
             f.coordinates[op.register, op.axis] = f.t.cast("index_cast", found, "i64")
-
-

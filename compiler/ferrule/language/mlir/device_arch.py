@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from ferrule.language.ir import ops, tensor_cores
 from ferrule.language.mlir import memory
 from ferrule.language.mlir.functions import FunctionText
+from ferrule.language.mlir.intrinsics import intrinsic
 from ferrule.specs import DType, Float16, Float32
 
 _HALVES = "vector<2xf16>"
+_CLUSTER = "!llvm.ptr<7>"
 _CONTROLS = {
     "cp_async_commit_group": "cp.async.commit.group",
     "cp_async_wait_group": "cp.async.wait.group",
@@ -51,24 +53,37 @@ def lower(f: FunctionText, op: ops.Op) -> bool:
             _copy(f, op)
         case ops.Control(kind, amount):
             given = [f.t.integer(amount, "i32")] if kind in ops.WITH_AMOUNT else []
-            _call(f, _CONTROLS[kind], None, given)
-        case ops.MBarrier(kind, barrier, amount) if getattr(op, "peer", None) is None:
+            intrinsic(f, _CONTROLS[kind], None, given)
+        case ops.StoreMatrix():
+            form = ".trans" if op.transposed else ""
+            name = f"stmatrix.sync.aligned.m8n8.x{op.count}{form}.b16.p3"
+            intrinsic(f, name, None, [memory.pointer(f, op.target), *_loaded(f, op.source, "i32")])
+        case ops.MBarrier("arrive", barrier, peer=ops.Value() as peer):
+            given = [memory.pointer(f, barrier), f.values[peer]]
+            there = intrinsic(f, "mapa.shared.cluster", _CLUSTER, given)
+            name = "mbarrier.arrive.scope.cluster.space.cluster"
+            intrinsic(f, name, None, [there, f.t.integer(1, "i32")])
+        case ops.MBarrier(kind, barrier, amount):
             name, result = _MBARRIERS[kind]
             numbers = [] if amount is None else [f.values[amount]]
-            _call(f, name, result, [memory.pointer(f, barrier), *numbers])
+            intrinsic(f, name, result, [memory.pointer(f, barrier), *numbers])
         case ops.MBarrierWait():
             _wait(f, op)
         case ops.BulkCopy():
             _bulk_copy(f, op)
+        case ops.BulkStore(target, source, size):
+            given = [memory.pointer(f, target), memory.pointer(f, source), f.values[size]]
+            given += [f.t.const_i64(0), f.t.const_i1(False)]
+            intrinsic(f, "cp.async.bulk.shared.cta.to.global", None, given)
         case _:
             return False
     return True
 
 
-def _call(f: FunctionText, name: str, result: str | None, given: Sequence[str]) -> str:
-    from ferrule.language.mlir.device_threads import intrinsic
-
-    return intrinsic(f, name, result, given)
+def try_wait(f: FunctionText, op: ops.MBarrierWait | ops.MBarrierTry) -> str:
+    """Whether the phase has ended when the hardware has waited for a while."""
+    given = [memory.pointer(f, op.barrier), f.values[op.phase]]
+    return intrinsic(f, "mbarrier.try.wait.parity.scope.cta.space.cta", "i1", given)
 
 
 # ---- tensor cores ----
@@ -112,7 +127,7 @@ def _store(
     """Fills a fragment with the words that an intrinsic gives."""
     count = tensor_cores.fragment_size(fragment) // tensor_cores.words(fragment)
     several = f"!llvm.struct<({', '.join([kind] * count)})>"
-    found = _call(f, name, several if count > 1 else kind, given)
+    found = intrinsic(f, name, several if count > 1 else kind, given)
     start = memory.pointer(f, fragment)
     for position in range(count):
         text = f"llvm.extractvalue {found}[{position}] : {several}"
@@ -130,30 +145,57 @@ def _copy(f: FunctionText, op: ops.AsyncCopy) -> None:
     name = f"cp.async.{cache}.shared.global.{size}"
     given = [memory.pointer(f, op.target), memory.pointer(f, op.source)]
     if op.holds is None:
-        _call(f, name, None, given)
+        intrinsic(f, name, None, given)
         return
     read = t.select(f.values[op.holds], t.integer(size, "i32"), t.integer(0, "i32"))
-    _call(f, f"{name}.s", None, [*given, read])
+    intrinsic(f, f"{name}.s", None, [*given, read])
 
 
 def _bulk_copy(f: FunctionText, op: ops.BulkCopy) -> None:
     """Of one block; shared memory is also that of its cluster."""
-    t, cluster = f.t, "!llvm.ptr<7>"
-    target = memory.pointer(f, op.target)
-    target = t.op(f"llvm.addrspacecast {target} : {t.types[target]} to {cluster}", cluster)
-    given = [target, memory.pointer(f, op.barrier), memory.pointer(f, op.source)]
+    t = f.t
+    given = [_in_cluster(f, op.target), memory.pointer(f, op.barrier), memory.pointer(f, op.source)]
     given += [f.values[op.size], t.integer(0, "i16"), t.const_i64(0)]
     given += [t.const_i1(False), t.const_i1(False)]
-    _call(f, "cp.async.bulk.global.to.shared.cluster", None, given)
+    intrinsic(f, "cp.async.bulk.global.to.shared.cluster", None, given)
+
+
+def _in_cluster(f: FunctionText, tensor: ops.Value) -> str:
+    """Shared memory of the block, as that of its cluster."""
+    place = memory.pointer(f, tensor)
+    text = f"llvm.addrspacecast {place} : {f.t.types[place]} to {_CLUSTER}"
+    return f.t.op(text, _CLUSTER)
+
+
+def tensor_copy(f: FunctionText, op: ops.TensorCopy, map_: str) -> None:
+    """The coordinates begin with the innermost one."""
+    t, no = f.t, f.t.const_i1(False)
+    if op.kind == "prefetch_map":
+        intrinsic(f, "prefetch.tensormap.p0", None, [map_])
+        return
+    at = [f.values[op.coordinates[dim]] for dim in op.boxes.order]
+    form, hint = f"tile.{len(at)}d", t.const_i64(0)
+    if op.kind == "prefetch":
+        intrinsic(f, f"cp.async.bulk.tensor.prefetch.{form}", None, [map_, *at, hint, no])
+        return
+    assert op.shared is not None
+    if op.kind == "store":
+        given = [memory.pointer(f, op.shared), map_, *at, hint, no]
+        intrinsic(f, f"cp.async.bulk.tensor.s2g.{form}", None, given)
+        return
+    assert op.barrier is not None
+    mask = t.integer(0, "i16") if op.mask is None else t.cast("trunci", f.values[op.mask], "i16")
+    given = [_in_cluster(f, op.shared), memory.pointer(f, op.barrier), map_, *at, mask, hint]
+    given += [t.const_i1(op.mask is not None), no, t.integer(0, "i32")]
+    intrinsic(f, f"cp.async.bulk.tensor.g2s.{form}", None, given)
 
 
 def _wait(f: FunctionText, op: ops.MBarrierWait) -> None:
     """Asks until the phase has ended; each time the hardware waits for a while."""
     t = f.t
-    given = [memory.pointer(f, op.barrier), f.values[op.phase]]
     t.line("scf.while : () -> () {")
     with t.indented():
-        ended = _call(f, "mbarrier.try.wait.parity.scope.cta.space.cta", "i1", given)
+        ended = try_wait(f, op)
         t.line(f"scf.condition({t.not_(ended)})")
     t.line("} do {")
     t.line("  scf.yield")

@@ -47,7 +47,7 @@ def check(
         types = "!llvm.ptr, !llvm.ptr, i32, !llvm.ptr, i64"
         t.declare(
             "@__assertfail",
-            f"  llvm.func @__assertfail({types}) attributes {{passthrough = [\"noreturn\"]}}",
+            f'  llvm.func @__assertfail({types}) attributes {{passthrough = ["noreturn"]}}',
         )
         t.line(f"llvm.call @__assertfail({', '.join(given)}) : ({types}) -> ()")
     t.line("}")

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ferrule.language.codegen.scalars import dtype_of
 from ferrule.language.ir import ops
 from ferrule.language.mlir import atomics, device_arch, memory
 from ferrule.language.mlir.functions import FunctionText, unknown
+from ferrule.language.mlir.intrinsics import intrinsic
 from ferrule.language.mlir.types import element_type
 from ferrule.specs import DType, Float16
 
@@ -63,21 +63,18 @@ def lower(f: FunctionText, where: DeviceKernel, op: ops.Op) -> None:
             values[result] = intrinsic(f, f"vote.{name}.sync", kind, given)
         case ops.Match(result):
             values[result] = _match(f, op)
+        case ops.BarrierArrive(number, count):
+            form = "barrier.cta.arrive.aligned" if where.aligned else "barrier.cta.arrive"
+            intrinsic(f, f"{form}.count", None, [values[number], values[count]])
+        case ops.MBarrierTry(result):
+            values[result] = device_arch.try_wait(f, op)
+        case ops.TensorCopy():
+            device_arch.tensor_copy(f, op, where.maps[op.tensor, op.boxes])
         case ops.Atomic(result):
             values[result] = _atomic(f, op)
         case _:
             if not device_arch.lower(f, op):
                 raise unknown(op, "it is not known on a GPU")
-
-
-def intrinsic(f: FunctionText, name: str, result: str | None, given: Sequence[str]) -> str:
-    """A call of one of NVVM's intrinsics."""
-    types = ", ".join(f.t.types[value] for value in given)
-    text = f'llvm.call_intrinsic "llvm.nvvm.{name}"({", ".join(given)}) : ({types}) -> '
-    if result is None:
-        f.t.line(f"{text}()")
-        return ""
-    return f.t.op(f"{text}{result}", result)
 
 
 # ---- shared memory ----
@@ -95,8 +92,7 @@ def _shared(f: FunctionText, where: DeviceKernel, result: ops.Value) -> str:
     where.shared += 1
     t.declare(
         symbol,
-        f"  memref.global {symbol} : {buffer} = uninitialized "
-        f"{{alignment = {type_.align} : i64}}",
+        f"  memref.global {symbol} : {buffer} = uninitialized {{alignment = {type_.align} : i64}}",
     )
     place = t.op(f"memref.get_global {symbol} : {buffer}", buffer)
     return memory.of_buffer(f, type_, place, buffer)

@@ -37,9 +37,7 @@ class Surroundings(Protocol):
     def fails(self, op: ops.Op) -> bool:
         """Whether an op without regions may end the function early."""
 
-    def check(
-        self, f: FunctionText, ok: str, fault: Fault, values: Sequence[str]
-    ) -> None:
+    def check(self, f: FunctionText, ok: str, fault: Fault, values: Sequence[str]) -> None:
         """Ends the call if the i1 does not hold; values of the message are i64."""
 
     def print_(self, f: FunctionText, op: ops.Print) -> None:
@@ -199,7 +197,7 @@ class FunctionText:
                 return casts.bitcast(t, dtype_of(result), values[operand])
 
     def fma(self, op: ops.Fma) -> None:
-        """One rounding: an instruction where there is one, else the ops that have the same result."""
+        """One rounding: an instruction where there is one, else ops that have the same result."""
         operands = [self.values[value] for value in (op.x, op.y, op.z)]
         if self.where.native and dtype_of(op.result) not in HALVES:
             self.values[op.result] = self.t.arith("math.fma", *operands)
@@ -213,6 +211,9 @@ class FunctionText:
     def checked_size(self, op: ops.Size, fault: Fault) -> None:
         """A size of which every step is checked; its fault's values are those of its symbols."""
         t, size = self.t, self.sizes().lower(op.dim)
+        if size.undefined is None and self.type_of(op.result) == "i64":
+            self.integer(op.result, size.value)
+            return
         ok = t.const_i1(True) if size.undefined is None else t.not_(size.undefined)
         if self.type_of(op.result) != "i64":
             back = t.cast("extsi", t.cast("trunci", size.value, "i32"), "i64")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
 from ferrule.compiler.artefacts import Fault
-from ferrule.language.codegen.allocation import keeps
+from ferrule.language.codegen.allocation import needs_frame
 from ferrule.language.codegen.functions import Faults
 from ferrule.language.codegen.host import SYMBOL
 from ferrule.language.ir import ops
@@ -27,22 +27,28 @@ FOREIGN: Final = (ops.Alloc, ops.Outgoing, ops.ObjectOp)
 
 def is_plain(program: ops.Program) -> bool:
     """Whether the host function has its text in MLIR, too, and not only its kernels."""
-    return not keeps(program) and not any(isinstance(op, FOREIGN) for op in all_ops(program.host.body))
+    return not needs_frame(program) and not any(
+        isinstance(op, FOREIGN) for op in all_ops(program.host.body)
+    )
 
 
 @dataclass(slots=True)
 class CpuHost:
-    """The surroundings of the host function; `results` is where the parts of the result go."""
+    """The surroundings of the host function; `results` is where the parts of the result go.
+
+    `launches` are those of a GPU, see `launching`; without it a launch is a call.
+    """
 
     program: ops.Program
     values: str
     results: str | None = None
+    launches: Callable[[FunctionText, ops.Launch], None] | None = None
     spaces: Spaces = field(default_factory=Spaces)
     native: bool = False
 
     def fails(self, op: ops.Op) -> bool:
         if isinstance(op, ops.Launch):
-            return kernels.kernel_fails(self.program.kernel(op.kernel))
+            return self.launches is None and kernels.kernel_fails(self.program.kernel(op.kernel))
         return kernels.can_fail(op)
 
     def check(self, f: FunctionText, ok: str, fault: Fault, values: Sequence[str]) -> None:
@@ -56,7 +62,7 @@ class CpuHost:
             case ops.Parallel():
                 self.parallel(f, op)
             case ops.Launch():
-                self.launch(f, op)
+                (self.launches or self.launch)(f, op)
             case ops.Return(values):
                 self.return_(f, values)
             case ops.CallDevice(result):
@@ -140,15 +146,20 @@ def handed(f: FunctionText, value: ops.Value) -> str:
     return f.t.cast("bitcast", given, kernels.interface_type(value.type))
 
 
-def emit_host(t: Text, program: ops.Program, faults: Faults) -> None:
-    """The host function: what a `Body` documents."""
+def emit_host(
+    t: Text,
+    program: ops.Program,
+    faults: Faults,
+    launches: Callable[[FunctionText, ops.Launch], None] | None = None,
+) -> None:
+    """The host function: what a `Body` documents; `launches` are those of a GPU."""
     params = [(p.hint, kernels.interface_type(p.type, memory=True)) for p in program.host.params]
     symbols = [(n, "i32" if s.width == 32 else "i64") for s, n in program.given.items()]
     results = [] if program.result is None else [("results", "!llvm.ptr")]
     listed = [("values", "!llvm.ptr"), *results, *params, *symbols]
     names = [t.known(t.name(name), type_) for name, type_ in listed]
     header = ", ".join(f"{name}: {t.types[name]}" for name in names)
-    where = CpuHost(program, names[0], names[1] if results else None)
+    where = CpuHost(program, names[0], names[1] if results else None, launches)
     f = FunctionText(t, where, faults=faults)
     kernels.with_body(
         f,

@@ -12,22 +12,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
 
 from ferrule.compiler.artefacts import Fault
 from ferrule.language.codegen.cooperate.blocks import cooperates, has_dynamic
 from ferrule.language.codegen.functions import Faults
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, TensorType, Type
+from ferrule.language.ir.walk import all_ops
 from ferrule.language.mlir import atomics, control, cooperative, output
+from ferrule.language.mlir.blocks import AXES, locate, threads
 from ferrule.language.mlir.functions import FunctionText, unknown
 from ferrule.language.mlir.halves import INTERNAL
 from ferrule.language.mlir.text import Text
 from ferrule.language.mlir.types import Spaces, scalar_type
 from ferrule.specs import DType
-
-AXES: Final = range(3)
-_OUTER_FIRST: Final = (2, 1, 0)
 
 
 def interface_type(type_: Type, *, memory: bool = False) -> str:
@@ -83,8 +81,6 @@ def can_fail(op: ops.Op) -> bool:
 
 def kernel_fails(kernel: ops.Function) -> bool:
     """Whether a launch of a kernel may fail."""
-    from ferrule.language.ir.walk import all_ops
-
     return cooperates(kernel) or any(map(can_fail, all_ops(kernel.body)))
 
 
@@ -128,9 +124,11 @@ def emit_kernel(
     for axis in AXES:
         f.coordinates["grid_dim", axis] = given[f"grid.{axis}"]
         f.coordinates["block_dim", axis] = given[f"block.{axis}"]
-    with_body(f, f"func.func {function_name(kernel)}({header}) -> i32{attributes}", partial(
-        _body, f, where, given
-    ))
+    with_body(
+        f,
+        f"func.func {function_name(kernel)}({header}) -> i32{attributes}",
+        partial(_body, f, where, given),
+    )
 
 
 def with_body(f: FunctionText, header: str, body: Callable[[], None]) -> None:
@@ -165,32 +163,3 @@ def _body(f: FunctionText, where: CpuKernel, given: dict[str, str]) -> None:
         threads(f, lambda: f.region(kernel.body), fails=fails)
 
     control.counted(f, *blocks, block, fails=fails, hint="block")
-
-
-def locate(f: FunctionText, number: str) -> None:
-    """The coordinates of a block by its number."""
-    t, width, height = f.t, f.coordinates["grid_dim", 0], f.coordinates["grid_dim", 1]
-    rows = t.arith("divui", number, width)
-    places = (t.arith("remui", number, width), t.arith("remui", rows, height))
-    for axis, place in enumerate((*places, t.arith("divui", rows, height))):
-        f.coordinates["block_idx", axis] = place
-
-
-def threads(f: FunctionText, body: Callable[[], None], *, fails: bool) -> None:
-    """Loops over the threads of a block, x innermost."""
-
-    def along(axes: tuple[int, ...]) -> None:
-        if not axes:
-            body()
-            return
-        axis, *rest = axes
-
-        def each(number: str) -> None:
-            f.coordinates["thread_idx", axis] = number
-            along(tuple(rest))
-
-        first, end = f.t.const_i64(0), f.coordinates["block_dim", axis]
-        hint = f"thread_{ops.AXES[axis]}"
-        control.counted(f, first, end, each, fails=fails, hint=hint)
-
-    along(_OUTER_FIRST)

@@ -192,5 +192,3 @@ def span(type_: TensorType) -> int:
 
 def _zero(f: FunctionText, dtype: DType) -> str:
     return f.t.integer(0, "i8") if dtype is Boolean else casts.constant(f.t, dtype, 0)
-
-

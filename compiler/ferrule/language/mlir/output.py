@@ -10,10 +10,8 @@ from ferrule.language.mlir.functions import FunctionText
 from ferrule.specs import Boolean
 
 
-def check(
-    f: FunctionText, place: str, ok: str, fault: Fault, values: Sequence[str]
-) -> None:
-    """Ends the region with the fault's number if the i1 is false; its values are left at `place`."""
+def check(f: FunctionText, place: str, ok: str, fault: Fault, values: Sequence[str]) -> None:
+    """Ends the region with the fault's number if the i1 is false; its values go to `place`."""
     t = f.t
     passed, failed = t.label("passed"), t.label("failed")
     t.line(f"cf.cond_br {ok}, {passed}, {failed}")

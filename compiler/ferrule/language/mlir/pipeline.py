@@ -1,7 +1,8 @@
-"""The second lowering of a program: MLIR's text through upstream's passes to LLVM IR, as a `Body`."""
+"""The second lowering of a program: MLIR's text, through upstream's passes to LLVM IR, a `Body`."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
@@ -12,6 +13,7 @@ from ferrule.compiler.artefacts import Body, DeviceCode, Fault, KernelImage, Par
 from ferrule.compiler.cuda import archs
 from ferrule.compiler.cuda.assembling import with_cubin
 from ferrule.compiler.cuda.making import DeviceOptions
+from ferrule.compiler.cuda.tensormaps import ALIGN, BYTES
 from ferrule.compiler.mlir.child import in_child
 from ferrule.compiler.mlir.session import Session
 from ferrule.language.checks.places import Places
@@ -40,11 +42,11 @@ TO_LLVM: Final = (
 )
 """The passes from the dialects of the text to `llvm`."""
 HOST: Final = f"builtin.module({TO_LLVM})"
-_DEVICE: Final = (
-    "convert-scf-to-cf,{first}expand-strided-metadata,convert-gpu-to-nvvm,"
-    "convert-math-to-llvm,convert-arith-to-llvm,convert-index-to-llvm,convert-cf-to-llvm,"
-    "convert-ub-to-llvm,reconcile-unrealized-casts"
+_INTRINSIC: Final = re.compile(
+    r"^(.*\bcall\b.*@llvm\.nvvm\.(?!read\.)[\w.]+\(.*\))(?= #\d+$|$)", re.M
 )
+_KERNEL: Final = re.compile(r"^define ptx_kernel .*$", re.M)
+_DEVICE: Final = "convert-scf-to-cf,{first}expand-strided-metadata,convert-gpu-to-nvvm"
 
 
 def device_pipeline(*, libdevice: bool = False) -> str:
@@ -53,7 +55,7 @@ def device_pipeline(*, libdevice: bool = False) -> str:
     `gpu` makes calls of libdevice of what `math` has: unless that is wanted, it comes too late.
     """
     first = "" if libdevice else "convert-math-to-llvm,"
-    return f"builtin.module(gpu.module({_DEVICE.format(first=first)}))"
+    return f"builtin.module(gpu.module({_DEVICE.format(first=first)}),reconcile-unrealized-casts)"
 
 
 def lower_cpu_by_mlir(program: ops.Program) -> Body:
@@ -101,9 +103,7 @@ def _device_code(
     jobs = tuple(_job(program, arch, names, options) for arch in options.archs)
     pipeline = device_pipeline(libdevice=options.libdevice)
     made = in_child(_assembled, jobs, pipeline, options.opt_level)
-    images = [
-        KernelImage(job.arch, (text,)) for job, text in zip(jobs, made, strict=True)
-    ]
+    images = [KernelImage(job.arch, (text,)) for job, text in zip(jobs, made, strict=True)]
     if options.cubin:
         images = [with_cubin(image, options.assembling) for image in images]
     return DeviceCode(tuple(images), tuple(names.values()), options.assembling)
@@ -136,8 +136,19 @@ def _assembled(
         module = session.parse(job.text)
         session.run(module, pipeline)
         (text,) = session.translate_gpu(module).values()
-        found.append(ptx(text, job.arch, job.most, opt_level))
+        found.append(ptx(_completed(text), job.arch, job.most, opt_level))
     return tuple(found)
+
+
+def _completed(text: str) -> str:
+    """Kernels as LLVM IR, with what MLIR has no words for.
+
+    The lanes of a warp run all intrinsics together, of some of which LLVM does not know it.  A
+    parameter that is a tensor map is passed by value, and nobody changes it: `gpu.func` loses that.
+    """
+    by_value = f'ptr byval([{BYTES} x i8]) align {ALIGN} "nvvm.grid_constant" %'
+    text = _KERNEL.sub(lambda found: found[0].replace(f"ptr align {ALIGN} %", by_value), text)
+    return _INTRINSIC.sub(r"\1 convergent", text)
 
 
 def _lowered(session: Session, texts: tuple[str, ...]) -> tuple[str, ...]:
@@ -158,8 +169,7 @@ def _kernels_alone(program: ops.Program) -> Body:
     symbols = {each.kernel: each.symbol for each in made.kernels}
     body = lower_cpu(program, _Elsewhere(made.faults, symbols))
     parts = (
-        Part(each.symbol, each.symbol, text)
-        for each, text in zip(made.kernels, texts, strict=True)
+        Part(each.symbol, each.symbol, text) for each, text in zip(made.kernels, texts, strict=True)
     )
     return replace(body, parts=(*body.parts, *parts))
 

@@ -199,9 +199,12 @@ class Text:
 
     # ---- module ----
 
-    def module(self) -> str:
-        """The text of the whole module."""
-        return "\n".join(["module {", *self.declared.values(), *self.lines, "}"]) + "\n"
+    def module(self, *, container: bool = False) -> str:
+        """The text of the whole module; `container`: it has kernels for a GPU, and launches."""
+        attributes = " attributes {gpu.container_module}" if container else ""
+        return (
+            "\n".join([f"module{attributes} {{", *self.declared.values(), *self.lines, "}"]) + "\n"
+        )
 
 
 def escaped(data: bytes) -> str:

@@ -1,0 +1,109 @@
+"""Numbers as the callee takes them: conversions that a call makes, rounded once, never wrapped."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from llvmlite import ir
+
+from ferrule.compiler import halves
+from ferrule.compiler.artefacts import Fault, literal
+from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.wrapper.leaves import leaves_of
+from ferrule.runtime.llvm.layouts import F32, F64, I8, I16, I32, I64, PTR
+from ferrule.specs import BFloat16, Dim, DType, Float16, Scalar
+
+TYPES: Final[dict[str, ir.Type]] = {
+    "ptr": PTR,
+    "i8": I8,
+    "i16": I16,
+    "i32": I32,
+    "i64": I64,
+    "float": F32,
+    "double": F64,
+}
+"""The LLVM types of leaves, by the names that `wrapper.leaves` gives them."""
+
+
+def limits(dtype: DType) -> tuple[int, int]:
+    """The smallest and the largest number of an integer dtype."""
+    if dtype.kind == "int":
+        return -(1 << dtype.bits - 1), (1 << dtype.bits - 1) - 1
+    return 0, 1 if dtype.kind == "bool" else (1 << dtype.bits) - 1
+
+
+def type_of(dtype: DType) -> ir.Type:
+    """The LLVM type of a scalar parameter."""
+    return TYPES[leaves_of(Scalar("x", dtype))[0]]
+
+
+def converted(call: Call, source: Dim | float | Scalar, wanted: DType, what: str) -> ir.Value:
+    """A number as a dtype, with its type of `TYPES`; `what` names it in the errors of a call."""
+    if isinstance(source, float):
+        return _narrowed(call, ir.Constant(F64, source), wanted)
+    if isinstance(source, Scalar) and source.dtype.kind == "float":
+        return _narrowed(call, _float64(call, call.leaves(source)[0], source.dtype), wanted)
+    if isinstance(source, Scalar):
+        value = call.leaves(source)[0]
+        if source.dtype is wanted:
+            return value
+        if wanted.kind == "float" and source.dtype.kind != "int":
+            return _from_integer(call, value, wanted, signed=False)
+        number = call.wide(value, source, what)
+    else:
+        number = call.size(source, what)
+    if wanted.kind == "float":
+        return _from_integer(call, number, wanted, signed=True)
+    return _fitting(call, number, wanted, what)
+
+
+def _from_integer(call: Call, value: ir.Value, wanted: DType, *, signed: bool) -> ir.Value:
+    """An integer as a float dtype, rounded once."""
+    b = call.emitter.builder
+    if value.type == I64 and wanted.bits < 64:
+        value = _rounded_to_odd(call, value, signed=signed)
+    return _narrowed(call, (b.sitofp if signed else b.uitofp)(value, F64), wanted)
+
+
+def _rounded_to_odd(call: Call, value: ir.Value, *, signed: bool) -> ir.Value:
+    """An i64 that a float64 has: where it needs more than 53 bits, the last of those that stay says
+    whether any was lost, so that what rounds it to fewer rounds as if it were the whole number."""
+    e = call.emitter
+    lost = e.binary("and", value, e.const_i64(2047))
+    odd = e.binary("or", value, e.binary("add", lost, e.const_i64(2047)))
+    kept = e.binary("and", odd, e.const_i64(-2048))
+    shifted = e.binary("add", value, e.const_i64(1 << 53)) if signed else value
+    large = e.icmp("ugt", shifted, e.const_i64(1 << (54 if signed else 53)))
+    return e.select(large, kept, value)
+
+
+def _fitting(call: Call, number: ir.Value, wanted: DType, what: str) -> ir.Value:
+    """An i64 as an integer type that must have its value."""
+    e = call.emitter
+    low, high = limits(wanted)
+    flags = []
+    if wanted.kind != "int" or wanted.bits < 64:
+        flags.append(e.icmp("slt", number, e.const_i64(low)))
+    if wanted.bits < 64:
+        flags.append(e.icmp("sgt", number, e.const_i64(high)))
+    fault = Fault("ValueError", f"{literal(what)} does not fit {wanted.name}: got {{}}")
+    for flag in flags:
+        call.refuse(flag, fault, [number])
+    kind = type_of(wanted)
+    return number if kind == I64 else e.builder.trunc(number, kind)
+
+
+def _float64(call: Call, value: ir.Value, dtype: DType) -> ir.Value:
+    """A float parameter as float64."""
+    if dtype in (Float16, BFloat16):
+        value = halves.widen(call.emitter, dtype, value)
+    return value if value.type == F64 else call.emitter.builder.fpext(value, F64)
+
+
+def _narrowed(call: Call, value: ir.Value, wanted: DType) -> ir.Value:
+    """A float64 as a float dtype, rounded once."""
+    if wanted.bits == 64:
+        return value
+    if wanted.bits == 32 and type_of(wanted) == F32 and wanted.name == "float32":
+        return call.emitter.builder.fptrunc(value, F32)
+    return halves.narrow(call.emitter, wanted, value)

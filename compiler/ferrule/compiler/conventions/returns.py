@@ -1,0 +1,153 @@
+"""What a C function returns, as a value or an error; and types that LLVM IR alone has."""
+
+from __future__ import annotations
+
+import collections.abc
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from llvmlite import ir
+
+from ferrule.compiler.conventions.arguments import TYPES
+from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.wrapper.leaves import leaves_of
+from ferrule.runtime.llvm.layouts import I8, I16, I64, PTR, VOID
+from ferrule.specs import DType, Scalar, as_dtype
+from ferrule.specs.params.numbers import check_scalar_dtype
+
+Returns: TypeAlias = "ReturnCode | DType | str | None"
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class ReturnCode:
+    """How a C function says that it failed.
+
+        ReturnCode(errors={-2: (ValueError, "the stream is damaged")}, fails="negative")
+
+    `dtype` is the C type of what it returns.  `fails`: which codes are failures, all but 0 or those
+    below 0.  `errors` are the class and message of the error for each code; any other failure is a
+    RuntimeError that shows the code.  With `value` a code that is no failure is what the call gives
+    back.
+    """
+
+    dtype: DType
+    fails: Literal["nonzero", "negative"]
+    errors: tuple[tuple[int, str, str], ...]
+    value: bool
+
+    def __init__(
+        self,
+        dtype: DType | str = "int32",
+        *,
+        fails: Literal["nonzero", "negative"] = "nonzero",
+        errors: collections.abc.Mapping[int, tuple[type[Exception] | str, str]] | None = None,
+        value: bool = False,
+    ) -> None:
+        """Raises ValueError for a dtype that is no integer, and for codes that are no failure or
+        that the dtype does not have."""
+        put = object.__setattr__
+        put(self, "dtype", check_scalar_dtype(as_dtype(dtype)))
+        put(self, "fails", fails)
+        put(self, "value", value)
+        if fails not in ("nonzero", "negative"):
+            raise ValueError(f"ReturnCode: expected fails='nonzero' or 'negative', got {fails!r}")
+        if self.dtype.kind not in ("int", "uint"):
+            raise ValueError(f"ReturnCode: expected an integer dtype, but got {self.dtype.name}")
+        if fails == "negative" and self.dtype.kind == "uint":
+            raise ValueError(f"ReturnCode: {self.dtype.name} is never negative")
+        given = () if errors is None else errors.items()
+        rows = ((code, _class_name(kind), text) for code, (kind, text) in given)
+        put(self, "errors", tuple(sorted(rows)))
+        for code, _, _ in self.errors:
+            self._check_code(code)
+
+    def _check_code(self, code: int) -> None:
+        bits, signed = self.dtype.bits, self.dtype.kind == "int"
+        low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+        if not low <= code <= high:
+            raise ValueError(f"ReturnCode: {self.dtype.name} is never {code}")
+        if code == 0 or (code > 0 and self.fails == "negative"):
+            raise ValueError(f"ReturnCode: {code} is no failure where {self.fails} codes are")
+
+
+def _class_name(kind: type[Exception] | str) -> str:
+    name = kind if isinstance(kind, str) else getattr(kind, "__name__", "")
+    if not name.isidentifier():
+        raise TypeError(f"ReturnCode: expected a class of errors or its name, but got {kind!r}")
+    return name
+
+
+def checked_returns(given: Returns) -> Returns:
+    """What a function returns, as a convention keeps it; "status" is a `ReturnCode`."""
+    if given is None or isinstance(given, ReturnCode) or given == "pointer":
+        return given
+    if given == "status":
+        return ReturnCode()
+    return check_scalar_dtype(as_dtype(given))
+
+
+def return_type(returns: Returns) -> ir.Type:
+    """The LLVM type of what a function returns, as C has it."""
+    match returns:
+        case None:
+            return VOID
+        case ReturnCode(dtype=dtype):
+            return _c_type(dtype)
+        case DType() as dtype:
+            return _c_type(dtype)
+    return PTR
+
+
+def _c_type(dtype: DType) -> ir.Type:
+    return TYPES[leaves_of(Scalar("result", dtype))[0]]
+
+
+class _BFloatType(ir.Type):  # type: ignore[misc]
+    """LLVM's bfloat, which llvmlite has no class for."""
+
+    def _to_string(self) -> str:
+        return "bfloat"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _BFloatType)
+
+    def __hash__(self) -> int:
+        return hash(_BFloatType)
+
+
+_HALVES: Final = {"half": ir.HalfType(), "bfloat": _BFloatType()}
+_IR_TYPES: Final = {"i1": ir.IntType(1), **_HALVES}
+"""Types of LLVM IR that no value of a call has."""
+
+UNWANTED: Final = {**TYPES, **_IR_TYPES, "void": VOID}
+"""Types of results that may be left alone."""
+
+
+def as_ir(call: Call, value: ir.Value, wanted: str) -> ir.Value:
+    """A flag as i1, a 2-byte float as half, where LLVM IR takes these."""
+    build = call.emitter.builder
+    if wanted == "i1" and value.type == I8:
+        return build.trunc(value, _IR_TYPES["i1"])
+    if wanted in _HALVES and value.type == I16:
+        return build.bitcast(value, _HALVES[wanted])
+    return value
+
+
+def received(call: Call, value: ir.Value, wanted: ir.Type, returns: Returns) -> ir.Value:
+    """What a function returned as the leaf of a result; of a flag its lowest bit."""
+    build = call.emitter.builder
+    if value.type in _HALVES.values():
+        return build.bitcast(value, I16)
+    if value.type == _IR_TYPES["i1"]:
+        return build.zext(value, wanted)
+    if isinstance(returns, DType) and returns.kind == "bool":
+        return build.and_(value, ir.Constant(I8, 1))
+    return value
+
+
+def widened(call: Call, value: ir.Value, dtype: DType) -> ir.Value:
+    """An integer in 64 bits."""
+    if dtype.bits == 64:
+        return value
+    build = call.emitter.builder
+    return build.sext(value, I64) if dtype.kind == "int" else build.zext(value, I64)

@@ -1,0 +1,234 @@
+"""Reads the pieces of LLVM's text, as LLVM prints it: types, values, attributes to pass over."""
+
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from ferrule.compiler.errors import CompileError
+
+_TOKEN: Final = re.compile(
+    r'\s*([%@c]"[^"]*"|"[^"]*"|[%@#!][\w.$-]*|\.\.\.|-?\d+\.\d+(?:e[+-]?\d+)?|'
+    r"-?\d+|[A-Za-z_][\w.]*|[^\s])"
+)
+_HEX: Final = re.compile(r"\s*(0x[HRKLM]?[0-9A-Fa-f]+|f0x[0-9A-Fa-f]+)")
+_SCALARS: Final = {
+    "ptr": "!llvm.ptr",
+    "void": "!llvm.void",
+    "half": "f16",
+    "bfloat": "bf16",
+    "float": "f32",
+    "double": "f64",
+}
+FLAGS: Final = (
+    *("nuw", "nsw", "exact", "disjoint", "nneg", "samesign", "inbounds", "nusw", "volatile"),
+    *("fast", "nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc"),
+)
+"""Words behind an opcode that say what may be assumed; nothing of them is kept."""
+
+_PLAIN: Final = ("null", "undef", "poison", "zeroinitializer", "true", "false")
+_ENDS: Final = {"{": "}", "[": "]", "<": ">"}
+_EXPRESSIONS: Final = ("getelementptr", "trunc", "sub", "add", "ptrtoint", "inttoptr")
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A value of the function, `%x`, or a symbol, `@f`."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A number as the text has it, or a word such as `null`."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """The members of a struct or array."""
+
+    members: tuple[Typed, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """The characters of an array, escaped as in the text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A constant expression; `kind` is the type that it is converted to or that it steps over."""
+
+    opcode: str
+    operands: tuple[Typed, ...]
+    kind: str | None
+
+
+Value: TypeAlias = "Name | Literal | Aggregate | Bytes | Constant"
+Typed: TypeAlias = "tuple[str, Value]"
+
+
+class Reader:
+    """A line of LLVM's text, read from left to right; types come as those of MLIR."""
+
+    __slots__ = ("at", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+
+    def refuse(self, why: str) -> CompileError:
+        """The error for what there is no form of in the dialect."""
+        return CompileError(f"the LLVM dialect is not written for {why}: {self.text.strip()[:120]}")
+
+    def peek(self) -> str:
+        """The next token, "" at the end."""
+        found = _HEX.match(self.text, self.at) or _TOKEN.match(self.text, self.at)
+        return found[1] if found else ""
+
+    def next(self) -> str:
+        """The next token, which is behind then."""
+        found = _HEX.match(self.text, self.at) or _TOKEN.match(self.text, self.at)
+        if found is None:
+            raise self.refuse("a line that ends here")
+        self.at = found.end()
+        return found[1]
+
+    def take(self, *tokens: str) -> str | None:
+        """The next token if it is one of these."""
+        return self.next() if self.peek() in tokens else None
+
+    def expect(self, token: str) -> None:
+        """The next token, which must be this."""
+        if self.next() != token:
+            raise self.refuse(f"something other than {token!r}")
+
+    def skip(self, *words: str) -> None:
+        """Everything that is one of these."""
+        while self.take(*words):
+            pass
+
+    def type(self) -> str:
+        """A type, as MLIR writes it."""
+        token = self.next()
+        if token in _SCALARS:
+            if token == "ptr" and self.peek() == "addrspace":
+                raise self.refuse("other address spaces")
+            return _SCALARS[token]
+        if re.fullmatch(r"i\d+", token):
+            return token
+        if token == "{":
+            return f"!llvm.struct<({', '.join(_within(each) for each in self._types('}'))})>"
+        if token == "[":
+            size = self.next()
+            self.expect("x")
+            inner = _within(self.type())
+            self.expect("]")
+            return f"!llvm.array<{size} x {inner}>"
+        if token == "<":
+            size = self.next()
+            self.expect("x")
+            inner = self.type()
+            self.expect(">")
+            return f"vector<{size}x{inner}>"
+        raise self.refuse(f"the type {token}")
+
+    def _types(self, end: str) -> list[str]:
+        found: list[str] = []
+        while self.take(end) is None:
+            found.append(self.type())
+            self.take(",")
+        return found
+
+    def attributes(self) -> None:
+        """Pass over the attributes of a parameter, argument or result."""
+        while re.fullmatch(r"[a-z_]\w*", self.peek()) and not self._is_value():
+            self.next()
+            if self.peek() == "(":
+                self._balanced()
+            elif self.peek().isdigit():
+                self.next()
+
+    def attributes_before_type(self) -> None:
+        """Pass over the attributes of a result, which stand before its type."""
+        while re.fullmatch(r"[a-z_]\w*", self.peek()) and not self._is_type():
+            self.next()
+            if self.peek() == "(":
+                self._balanced()
+
+    def _is_type(self) -> bool:
+        return self.peek() in _SCALARS or re.fullmatch(r"i\d+", self.peek()) is not None
+
+    def _is_value(self) -> bool:
+        return self.peek() in (*_PLAIN, *_EXPRESSIONS)
+
+    def _balanced(self) -> None:
+        depth = 0
+        while True:
+            token = self.next()
+            depth += (token == "(") - (token == ")")
+            if depth == 0:
+                return
+
+    def typed(self) -> Typed:
+        """A type, attributes, and a value."""
+        kind = self.type()
+        self.attributes()
+        return kind, self.value()
+
+    def value(self) -> Value:
+        """A value whose type was read before."""
+        token = self.next()
+        if token in _EXPRESSIONS:
+            return self._expression(token)
+        if token in _ENDS:
+            end = _ENDS[token]
+            members: list[Typed] = []
+            while self.take(end) is None:
+                members.append(self.typed())
+                self.take(",")
+            return Aggregate(tuple(members))
+        if token.startswith('c"'):
+            return Bytes(token[2:-1])
+        if token[0] in "%@":
+            return Name(token)
+        if token in _PLAIN or re.match(r"-?\d|0x|f0x", token):
+            return Literal(token)
+        raise self.refuse(f"the value {token}")
+
+    def _expression(self, opcode: str) -> Constant:
+        self.skip("inbounds", "nuw", "nusw", "nsw")
+        self.expect("(")
+        kind = None
+        if opcode == "getelementptr":
+            kind = self.type()
+            self.expect(",")
+        operands = [self.typed()]
+        while self.take(","):
+            operands.append(self.typed())
+        if self.take("to"):
+            kind = self.type()
+        self.expect(")")
+        return Constant(opcode, tuple(operands), kind)
+
+
+def _within(kind: str) -> str:
+    """A type within one of the dialect, where its name is short."""
+    return kind.removeprefix("!llvm.") if kind.startswith("!llvm.") else kind
+
+
+def float_bits(text: str, kind: str) -> str:
+    """A float as MLIR reads it, by its bits."""
+    digits = text.lstrip("f").removeprefix("0x").lstrip("HR")
+    if kind in ("f16", "bf16"):
+        return f"0x{int(digits, 16):04X}"
+    number = struct.unpack(">d", bytes.fromhex(digits))[0] if "0x" in text else float(text)
+    if kind == "f64":
+        return "0x" + struct.pack(">d", number).hex().upper()
+    return "0x" + struct.pack(">f", number).hex().upper()

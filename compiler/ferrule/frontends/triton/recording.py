@@ -1,0 +1,88 @@
+"""Launches of Triton kernels that another program would make: recorded, then compiled.
+
+    record = Recorder()
+    bound.compile_config(config)(x, y, _launcher=record)   # Helion
+    softmax = record.launches[0].compile(target="sm_90a")
+
+Helion and others generate a Python function around a kernel, which computes the grid and calls a
+launcher with it.  `Recorder` is such a launcher: it launches nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ferrule.compiler.errors import CompileError
+from ferrule.frontends.triton.arguments import Fixed
+from ferrule.frontends.triton.compiling import compile
+from ferrule.frontends.triton.installed import kernel_of
+from ferrule.runtime.views import view_of
+from ferrule.specs import Tensor
+
+if TYPE_CHECKING:
+    from ferrule.runtime import Function
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedLaunch:
+    """A launch, `kernel[grid](*arguments, **keywords)`; some keywords are Triton's options."""
+
+    kernel: Any
+    grid: Any
+    arguments: tuple[Any, ...]
+    keywords: Mapping[str, Any]
+
+    def compile(
+        self,
+        *,
+        target: str | Sequence[str] | None = None,
+        signature: Mapping[str, Any] | None = None,
+        grid: Any = None,
+        **how: Any,
+    ) -> Function:
+        """The function that makes this launch: it takes tensors of the sizes that were recorded.
+
+        Numbers are those of the recorded launch, too, for its grid was made for them; `signature`
+        says otherwise of some parameters, with examples as for `compile`, and `grid` gives a grid
+        that follows them.  Raises what `compile` raises.
+        """
+        kernel = kernel_of(self.kernel)
+        if len(self.arguments) > len(kernel.names):
+            raise CompileError(f"{kernel.name}: the launch had more arguments than parameters")
+        given = dict(zip(kernel.names, self.arguments, strict=False))
+        options = {key: value for key, value in self.keywords.items() if key not in kernel.names}
+        given |= {key: value for key, value in self.keywords.items() if key in kernel.names}
+        constexprs = {each.name for each in kernel.parameters if each.is_constexpr}
+        examples = {
+            name: value if name in constexprs else _frozen(name, value)
+            for name, value in given.items()
+        }
+        chosen = self.grid if grid is None else grid
+        known = {**examples, **(signature or {})}
+        return compile(
+            self.kernel, signature=known, grid=chosen, target=target, **{**options, **how}
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """Something to call in place of a launcher, `launcher(kernel, grid, *args, **keywords)`."""
+
+    launches: list[RecordedLaunch] = field(default_factory=list)
+
+    def __call__(self, kernel: Any, grid: Any, *arguments: Any, **keywords: Any) -> None:
+        """Record a launch."""
+        self.launches.append(RecordedLaunch(kernel, grid, arguments, keywords))
+
+
+def _frozen(name: str, value: Any) -> Any:
+    """An example that takes just this."""
+    if isinstance(value, int | float):
+        return Fixed(value)
+    if not hasattr(type(value), "__dlpack__"):
+        return value
+    view = view_of(value)
+    align = max(16, view.dtype.itemsize) if view.address % 16 == 0 else None
+    return Tensor(name, view.shape, view.dtype, strides=view.strides, align=align)

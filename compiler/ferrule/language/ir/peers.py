@@ -1,0 +1,29 @@
+"""Ops of the kernel IR on the shared memory of other blocks of the cluster.
+
+The element is the first of a compact tensor of one dim in shared memory, at the same place in the
+block whose number in the cluster is `peer`, an Int32.  Where a cluster is one block it is its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ferrule.language.ir.values import Value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PeerLoad:
+    """Reads an element of a block of the cluster."""
+
+    result: Value
+    source: Value
+    peer: Value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PeerStore:
+    """Writes an element of a block of the cluster."""
+
+    target: Value
+    value: Value
+    peer: Value

@@ -1,0 +1,272 @@
+"""Functions of Numba on the CPU: called without Numba, with their own errors."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from bare_python import called_bare
+from pages import run_page
+
+import ferrule as fe
+from ferrule import specs
+from ferrule.compiler.errors import CompileError
+from ferrule.frontends import numba as frontend
+from ferrule.specs import Scalar, Signature, Tensor, Tuple
+
+numba = pytest.importorskip("numba", reason="Numba is not installed")
+
+N, M = fe.sym_int(symbol="n"), fe.sym_int(symbol="m")
+
+
+def vector(name: str, dtype: str = "float32", **more: Any) -> Tensor:
+    return Tensor(name, (N,), dtype, **more)
+
+
+def weigh(x, y, a):
+    """Adds a times x to y; the sum of what comes out."""
+    total = 0.0
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            if x[i, j] < 0:
+                raise ValueError("a weight is negative")
+            y[i, j] += a * x[i, j]
+            total += y[i, j]
+    return total
+
+
+def strided(name: str) -> Tensor:
+    strides = [specs.sym_int64(), specs.sym_int64()]
+    return Tensor(name, (N, M), "float32", strides=strides)
+
+
+def floats(*shape: int) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(3).random(shape, np.float32)
+
+
+# ---- njit ----
+
+
+def test_arrays_of_any_strides_and_numbers_are_those_of_numba() -> None:
+    fn = frontend.compile(weigh, Tensor("x", (N, M), "float32"), strided("y"), fe.Float32)
+    assert str(fn.signature) == (
+        "weigh(x: Tensor([n, m], float32), y: Tensor([n, m], float32), a: float32) -> float64"
+    )
+    x, y = floats(3, 4), floats(4, 3).T
+    wanted = y.copy()
+    total = weigh(x, wanted, np.float32(2.0))
+    assert fn(x, y, 2.0) == pytest.approx(total, rel=1e-6)
+    np.testing.assert_allclose(y, wanted, rtol=1e-6)
+    assert fn.__doc__ is not None and "Adds a times x to y" in fn.__doc__
+
+
+def test_an_exception_is_the_error_of_the_call() -> None:
+    fn = frontend.compile(weigh, strided("x"), strided("y"), fe.Float32)
+    with pytest.raises(ValueError, match="^a weight is negative"):
+        fn(-floats(2, 2), floats(2, 2), 1.0)
+    divide = frontend.compile(lambda a, b: a // b, fe.Int64, fe.Int64, name="divide")
+    assert divide(7, 2) == 3
+    with pytest.raises(ZeroDivisionError):
+        divide(1, 0)
+
+
+def test_an_exception_made_of_values_needs_python() -> None:
+    def check(n):
+        if n > 3:
+            raise ValueError(f"{n} is too much")
+        return n
+
+    with pytest.raises(CompileError, match="check needs .* of Numba's runtime"):
+        frontend.compile(check, fe.Int64)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int64", "float32", "bool"])
+def test_numbers_keep_their_width(dtype: str) -> None:
+    fn = frontend.compile(lambda value: value, dtype, name="same")
+    assert str(fn.signature) == f"same(value: {dtype}) -> {dtype}"
+    low = {"int8": -128, "uint16": 65535, "int64": -(1 << 63)}.get(dtype, 1)
+    assert fn(low) == low
+
+
+def test_tuples_are_their_items() -> None:
+    def total(pair, bonus):
+        return pair[0] + pair[1] + bonus
+
+    pair = Tuple("pair", (Scalar("0", "int32"), Scalar("1", "float64")))
+    assert frontend.compile(total, pair, fe.Uint8)((3, 4.5), 250) == 257.5
+
+
+def test_arrays_that_it_makes_need_no_runtime_and_are_freed() -> None:
+    def centred(x):
+        shifted = x - x.mean()
+        return (shifted * shifted).sum()
+
+    fn = frontend.compile(centred, vector("x", "float64"))
+    x = np.arange(10.0)
+    assert fn(x) == pytest.approx(centred(x))
+    before = _resident()
+    for _ in range(200):
+        fn(np.ones(100_000))
+    assert _resident() - before < 50_000_000
+
+
+def _resident() -> int:
+    pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
+    return int(pages) * 4096
+
+
+def test_results_are_allocated() -> None:
+    @numba.njit(fastmath=True)
+    def square(x, out):
+        for i in range(x.size):
+            out[i] = x[i] ** 2
+
+    fn = frontend.compile(square, vector("x"), vector("out"), results=["out"])
+    assert str(fn.signature) == "square(x: Tensor([n], float32)) -> Tensor([n], float32)"
+    assert np.from_dlpack(fn(np.arange(4, dtype=np.float32))).tolist() == [0, 1, 4, 9]
+
+
+def test_functions_of_mathematics_are_those_of_c() -> None:
+    def curve(x):
+        return math.erf(x) + math.sin(x) + math.lgamma(x) + x**1.5
+
+    fn = frontend.compile(curve, fe.Float64)
+    assert fn(1.25) == pytest.approx(curve(1.25))
+
+
+# ---- C functions ----
+
+
+@numba.cfunc("float64(CPointer(float32), int32, float64)")
+def scaled_sum(x, n, a):
+    total = 0.0
+    for i in range(n):
+        total += a * x[i]
+    return total
+
+
+@numba.cfunc("int64(int64, int64)")
+def quotient(a, b):
+    return a // b
+
+
+SIGNATURE = Signature("scaled_sum", [vector("x"), Scalar("a", "float32")])
+ARGUMENTS = [SIGNATURE["x"].data, N, SIGNATURE["a"]]
+
+
+@pytest.mark.parametrize("linked", [True, False])
+def test_a_c_function_gets_what_it_was_made_for(linked: bool) -> None:
+    fn = frontend.cfunc(scaled_sum, SIGNATURE, ARGUMENTS, linked=linked)
+    assert fn(np.arange(5, dtype=np.float32), 0.5) == 5.0
+    with pytest.raises((TypeError, ValueError), match="Mismatched .*expected dtype=float32"):
+        fn(np.zeros(5), 0.5)
+
+
+def test_a_linked_c_function_raises_what_an_address_loses() -> None:
+    signature = Signature("quotient", [Scalar("a", "int64"), Scalar("b", "int64")])
+    fn = frontend.cfunc(quotient, signature)
+    assert fn(-7, 2) == -4
+    with pytest.raises(ZeroDivisionError):
+        fn(1, 0)
+
+
+def test_an_address_is_not_exported(tmp_path: Path) -> None:
+    fn = frontend.cfunc(scaled_sum, SIGNATURE, ARGUMENTS, linked=False)
+    with pytest.raises(LookupError, match="it calls the address"):
+        fn.export_to_c(tmp_path / "scaled_sum.o")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (None, "scaled_sum takes 3 arguments, but there are 2"),
+        ([N, N, N], r"argument #0 of scaled_sum is n\n  expected: a pointer, float32\*"),
+        ([vector("x", "float64").data, N, 1.0], "argument #0 of scaled_sum is x.data"),
+        ([SIGNATURE["x"].data, SIGNATURE["x"], 1.0], "argument #1 of scaled_sum is x"),
+        ([SIGNATURE["x"].data, 1.5, 1.0], "a float cannot become int32"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused(arguments: Any, said: str) -> None:
+    with pytest.raises((CompileError, TypeError), match=said):
+        frontend.cfunc(scaled_sum, SIGNATURE, arguments)
+
+
+# ---- without Numba ----
+
+
+@pytest.mark.needs_cc
+def test_what_is_exported_needs_neither_ferrule_nor_numba(tmp_path: Path) -> None:
+    fn = frontend.compile(weigh, Tensor("x", (N, M), "float32"), strided("y"), fe.Float32)
+    fn.export_to_c(tmp_path / "weigh.o")
+    code = """
+x = numpy.ones((2, 3), "float32")
+print(module.get_function("weigh")(x, x.copy(), 2.0))
+try:
+    module.get_function("weigh")(-x, x, 2.0)
+except ValueError as error:
+    print(error)
+"""
+    printed = called_bare([tmp_path / "weigh.o"], "numba", code)
+    assert printed.splitlines() == ["18.0", "a weight is negative"]
+
+
+def test_the_page_runs(tmp_path: Path) -> None:
+    run_page("frontends_numba.md", tmp_path, without="numba-cuda")
+
+
+# ---- what is refused ----
+
+
+def test_what_needs_python_is_refused() -> None:
+    def as_list(n):
+        return [n, n][0]
+
+    def drawn(n):
+        return np.random.rand() * n
+
+    for function in (as_list, drawn):
+        with pytest.raises(CompileError, match=f"{function.__name__} needs .* a part of Python"):
+            frontend.compile(function, fe.Int64)
+
+
+def test_a_function_that_numba_refuses_is_a_compile_error_with_its_words() -> None:
+    def wrong(x):
+        return x.no_such
+
+    with pytest.raises(CompileError, match="(?s)Numba cannot compile wrong: .*no_such"):
+        frontend.compile(wrong, vector("x"))
+
+
+@pytest.mark.parametrize(
+    ("examples", "more", "said"),
+    [
+        ((), {}, "the examples do not fit: expected 1, but got 0"),
+        ((object(),), {}, "the example of the parameter 'x' is <object"),
+        ((vector("y"),), {}, "the spec of the parameter 'x' has the name 'y'"),
+        ((Scalar("x", "bfloat16"),), {}, "the parameter 'x' is of bfloat16, which Numba does not"),
+        ((specs.String("x"),), {}, "is a String, which Numba has no type for"),
+        ((vector("x"),), {"results": ["y"]}, "results names 'y'\n  expected: an array: x"),
+        ((vector("x"),), {"grid": 1}, "grid and block are for kernels"),
+    ],
+)
+def test_what_does_not_fit_is_refused(examples: Any, more: Any, said: str) -> None:
+    def function(x):
+        return None
+
+    with pytest.raises(CompileError, match=said):
+        frontend.compile(function, *examples, **more)
+
+
+def test_a_result_that_is_no_number_is_refused() -> None:
+    with pytest.raises(CompileError, match=r"returns a UniTuple\(int64 x 2\) of Numba"):
+        frontend.compile(lambda n: (n, n), fe.Int64)
+
+
+def test_what_is_no_function_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match="expected a Python function, or one of Numba's"):
+        frontend.compile(scaled_sum, fe.Int64)
+    with pytest.raises(TypeError, match="expected a function with @numba.cfunc"):
+        frontend.cfunc(weigh, SIGNATURE)

@@ -1,0 +1,112 @@
+"""Kernels of numba-cuda, launched on the stand-in of the driver."""
+
+from __future__ import annotations
+
+import importlib.util
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from bare_python import called_bare
+from cuda_device import FakeCuda, forged
+from pages import run_page
+
+import ferrule as fe
+from ferrule import specs
+from ferrule.compiler.errors import CompileError
+from ferrule.frontends import numba as frontend
+from ferrule.specs import Scalar, Tensor, Tuple
+
+HAS_NUMBA_CUDA = importlib.util.find_spec("numba_cuda") is not None
+needs_numba_cuda = pytest.mark.skipif(not HAS_NUMBA_CUDA, reason="numba-cuda is not installed")
+
+if HAS_NUMBA_CUDA:
+    from numba import cuda
+
+N = fe.sym_int(symbol="n")
+STRIDED = Tensor("y", (N,), "float32", strides=(specs.sym_int64(),))
+
+
+def saxpy(x, y, a, pair, flag):
+    i = cuda.grid(1)
+    if i < x.shape[0] and flag:
+        y[i] = a * x[i] + y[i] + pair[1]
+
+
+PAIR = Tuple("pair", (Scalar("0", "int16"), Scalar("1", "float64")))
+EXAMPLES = (Tensor("x", (N,), "float32"), STRIDED, fe.Float32, PAIR, fe.Boolean)
+
+
+def compiled(function: Any = saxpy, *examples: Any, **more: Any) -> fe.Function:
+    given = {"target": "sm_90", "grid": fe.ceil_div(N, 256), "block": 256} | more
+    return frontend.compile(function, *(examples or EXAMPLES), **given)
+
+
+@needs_numba_cuda
+def test_an_array_is_flattened_with_strides_in_bytes(fake_cuda: FakeCuda) -> None:
+    x, y = np.zeros(1000, np.float32), np.zeros(2000, np.float32)
+    compiled()(forged(x), forged(y[::2]), 2.5, (-7, 0.5), True)
+    (launch,) = fake_cuda.launches()
+    assert (launch.kernel, launch.grid, launch.block) == ("saxpy_kernel", (4, 1, 1), (256, 1, 1))
+    wanted = [0, 0, 1000, 4, x.ctypes.data, 1000, 4, 0, 0, 1000, 4, y.ctypes.data, 1000, 8]
+    assert [struct.unpack("<Q", each)[0] for each in launch.parameters[:14]] == wanted
+    rest = b"".join(launch.parameters[14:])
+    assert rest == struct.pack("<fhd?", 2.5, -7, 0.5, True)
+
+
+@needs_numba_cuda
+def test_one_name_serves_several_architectures(fake_cuda: FakeCuda) -> None:
+    fn = compiled(target=["sm_80", "sm_90"])
+    fake_cuda.set_capability(0, 80)
+    fn(*(forged(np.zeros(3, np.float32)) for _ in range(2)), 1.0, (0, 0.0), False)
+    assert [launch.kernel for launch in fake_cuda.launches()] == ["saxpy_kernel"]
+
+
+@needs_numba_cuda
+def test_options_of_the_decorator_and_sizes_that_the_signature_tells(fake_cuda: FakeCuda) -> None:
+    @cuda.jit(fastmath=True, launch_bounds=64)
+    def fill(out):
+        out[cuda.grid(1)] = 1.0
+
+    examples = [Tensor("out", (N,), "float32")]
+    fn = compiled(fill, *examples, grid=lambda sig: sig["out"].shape[0] // 64, block=64, smem=1024)
+    fn(forged(np.zeros(256, np.float32)))
+    (launch,) = fake_cuda.launches()
+    assert (launch.grid, launch.block, launch.smem) == ((4, 1, 1), (64, 1, 1), 1024)
+    with pytest.raises(CompileError, match="blocks of 64 threads at most"):
+        compiled(fill, *examples, grid=1, block=128)
+
+
+@needs_numba_cuda
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"grid": None}, "a kernel needs grid="),
+        ({"target": "gpu"}, "target 'gpu' is no architecture"),
+        ({"target": "sm_20"}, "(?s)cannot .* sm_20"),
+    ],
+)
+def test_what_does_not_fit_is_refused(more: Any, said: str) -> None:
+    with pytest.raises(CompileError, match=said):
+        compiled(**more)
+
+
+@needs_numba_cuda
+@pytest.mark.needs_cc
+def test_what_is_exported_needs_neither_ferrule_nor_numba(tmp_path: Path) -> None:
+    compiled().export_to_c(tmp_path / "saxpy.o")
+    code = "print(module.get_function('saxpy') is not None)"
+    assert called_bare([tmp_path / "saxpy.o"], "numba,numba_cuda,cuda", code) == "True\n"
+
+
+@needs_numba_cuda
+def test_the_page_runs(tmp_path: Path) -> None:
+    run_page("frontends_numba.md", tmp_path)
+
+
+@pytest.mark.skipif(HAS_NUMBA_CUDA, reason="numba-cuda is installed")
+def test_without_numba_cuda_the_extra_is_named() -> None:
+    with pytest.raises(ImportError, match=r"pip install 'ferrule\[numba-cuda\]'"):
+        compiled()

@@ -1,0 +1,247 @@
+"""Kernels of Warp: on the CPU against Warp's own launch, for GPUs on the stand-in of the driver."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from bare_python import called_bare
+from cuda_device import FakeCuda, forged
+from pages import run_page
+
+import ferrule as fe
+from ferrule.compiler.errors import CompileError
+from ferrule.frontends import warp as frontend
+
+wp = pytest.importorskip("warp", reason="Warp is not installed")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    wp.config.kernel_cache_dir = str(tmp_path_factory.mktemp("warp"))
+    wp.config.log_level = wp.LOG_WARNING
+
+
+@wp.struct
+class Options:
+    scale: wp.float32
+    shift: wp.vec3
+    weights: wp.array(dtype=wp.float32)
+    power: wp.int8
+
+
+@wp.kernel(module="unique")
+def saxpy(x: wp.array(dtype=wp.float32), y: wp.array(dtype=wp.float32), alpha: wp.float32):
+    """Adds alpha times x to y."""
+    i = wp.tid()
+    y[i] = alpha * x[i] + y[i]
+
+
+@wp.kernel(module="unique")
+def curves(
+    x: wp.array2d(dtype=wp.float64),
+    y: wp.array2d(dtype=wp.float64),
+    turn: wp.quat,
+    flag: bool,
+    half: wp.float16,
+):
+    i, j = wp.tid()
+    turned = wp.quat_rotate(turn, wp.vec3(1.0, 2.0, 3.0))
+    y[i, j] = wp.sin(x[i, j]) + wp.pow(x[i, j], wp.float64(2.5)) + wp.erf(x[i, j])
+    if flag:
+        y[i, j] += wp.float64(turned[0]) + wp.float64(float(half))
+
+
+@wp.kernel(module="unique")
+def shifted(options: Options, out: wp.array(dtype=wp.vec3), count: wp.int64, small: wp.uint16):
+    i = wp.tid()
+    more = wp.vec3(float(options.power), float(count), float(small))
+    out[i] = options.shift * options.scale * options.weights[i] + more
+
+
+@wp.kernel(module="unique")
+def total(x: wp.array(dtype=wp.float32), out: wp.array(dtype=wp.float32)):
+    wp.atomic_add(out, 0, x[wp.tid()])
+
+
+@wp.kernel
+def generic(x: wp.array(dtype=wp.Float)):
+    x[wp.tid()] = x.dtype(1.0)
+
+
+def pair(size: int = 8) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    return np.arange(size, dtype=np.float32), np.ones(size, np.float32)
+
+
+# ---- on the CPU ----
+
+
+def test_a_kernel_does_what_warp_launches() -> None:
+    fn = frontend.compile(curves, dim="x")
+    x = np.random.default_rng(1).random((3, 5))
+    mine, others = np.zeros((3, 5)), np.zeros((3, 5))
+    turn = (0.5, 0.5, 0.5, 0.5)
+    fn(x, mine, turn, True, 0.3)
+    arrays = [wp.array(each, dtype=wp.float64, device="cpu", copy=False) for each in (x, others)]
+    wp.launch(curves, (3, 5), [*arrays, wp.quat(*turn), True, 0.3], device="cpu")
+    np.testing.assert_array_equal(mine, others)
+
+
+def test_arrays_have_any_strides() -> None:
+    fn = frontend.compile(saxpy, dim="x")
+    assert str(fn.signature) == (
+        "saxpy(x: Tensor([n0], float32), y: Tensor([n1], float32), alpha: float32)"
+    )
+    x, y = pair()
+    fn(x[::-2], y[:4], 2.0)
+    assert y.tolist() == [15, 11, 7, 3, 1, 1, 1, 1]
+    assert fn.__doc__ is not None and "Adds alpha times x to y." in fn.__doc__
+
+
+def test_structs_vectors_and_numbers_come_as_they_are() -> None:
+    fn = frontend.compile(shifted, dim="out")
+    out, weights = np.zeros((3, 3), np.float32), np.arange(3, dtype=np.float32)
+    fn((2.0, (1.0, 2.0, 3.0), weights, -5), out, 7, 65535)
+    wanted = [[2 * w - 5, 4 * w + 7, 6 * w + 65535] for w in range(3)]
+    np.testing.assert_array_equal(out, np.array(wanted, np.float32))
+
+
+def test_specs_narrow_and_results_are_allocated() -> None:
+    n = fe.sym_int(symbol="n")
+    vector = fe.make_fake_tensor(fe.Float32, (n,), (1,))
+    fn = frontend.compile(saxpy, dim="x", specs={"x": vector, "y": vector})
+    with pytest.raises(ValueError, match=r"Mismatched y.shape\[0\] on argument #1"):
+        fn(pair(8)[0], pair(9)[1], 1.0)
+    given = {name: fe.make_fake_tensor(fe.Float64, (n, n), (n, 1)) for name in ("x", "y")}
+    fn = frontend.compile(curves, dim=lambda sig: sig["x"].shape, specs=given, results=["y"])
+    x = np.random.default_rng(2).random((4, 4))
+    made = np.from_dlpack(fn(x, (0.0, 0.0, 0.0, 1.0), False, 0.0))
+    mine = np.zeros((4, 4))
+    frontend.compile(curves, dim="x")(x, mine, (0.0, 0.0, 0.0, 1.0), False, 0.0)
+    np.testing.assert_array_equal(made, mine)
+
+
+def test_more_dims_than_the_kernel_has_indices_share_them() -> None:
+    fn = frontend.compile(total, dim=("x", 3))
+    out = np.zeros(1, np.float32)
+    fn(np.ones(10, np.float32), out)
+    assert out[0] == 30
+
+
+def test_an_overload_of_a_generic_kernel_is_one_of_its_own() -> None:
+    with pytest.raises(CompileError, match="the kernel generic is generic"):
+        frontend.compile(generic, dim=1)
+    overload = wp.overload(generic, [wp.array(dtype=wp.float64)])
+    x = np.zeros(3)
+    frontend.compile(overload, dim="x")(x)
+    assert x.tolist() == [1, 1, 1]
+
+
+def test_options_of_the_module_stay_and_warp_still_launches() -> None:
+    before = dict(saxpy.module.options)
+    frontend.compile(saxpy, dim="x")
+    assert saxpy.module.options == before
+    x, y = (wp.array(each, device="cpu") for each in pair())
+    wp.launch(saxpy, 8, [x, y, 2.0], device="cpu")
+    assert y.numpy().tolist() == [1, 3, 5, 7, 9, 11, 13, 15]
+
+
+def test_a_launch_beyond_what_an_index_can_be_is_refused() -> None:
+    dim = fe.specs.Scalar("alpha", "float32")
+    with pytest.raises(TypeError, match="dim must be a size"):
+        frontend.compile(saxpy, dim=dim)
+    fn = frontend.compile(saxpy, dim=lambda sig: sig["x"].shape[0] - 10)
+    with pytest.raises(fe.LaunchError, match=r"expected dim 0 to be in \[0, .*\], but got -2"):
+        fn(*pair(8), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"dim": "z"}, "dim names 'z'\n  expected: an array: x, y"),
+        ({"dim": (1, 1, 1, 1, 1)}, "dim takes 1 to 4 sizes, but got 5"),
+        ({"dim": 1, "specs": {"z": fe.Int32}}, "specs names z, which saxpy does not have"),
+        ({"dim": 1, "specs": {"alpha": fe.Float64}}, r"specs\['alpha'\] does not fit"),
+        ({"dim": 1, "results": ["alpha"]}, "results names 'alpha'"),
+        ({"dim": 1, "target": "sm"}, "target 'sm' is no architecture"),
+    ],
+)
+def test_what_does_not_fit_is_refused(more: Any, said: str) -> None:
+    with pytest.raises(CompileError, match=said):
+        frontend.compile(saxpy, **more)
+
+
+def test_types_that_no_call_has_are_refused() -> None:
+    @wp.kernel(module="unique")
+    def indexed(x: wp.indexedarray(dtype=wp.float32)):
+        x[wp.tid()] = 1.0
+
+    @wp.kernel(module="unique")
+    def of_structs(x: wp.array(dtype=Options)):
+        x[wp.tid()].scale = 1.0
+
+    with pytest.raises(CompileError, match="the parameter 'x' of the kernel is of type"):
+        frontend.compile(indexed, dim=1)
+    with pytest.raises(CompileError, match="the elements of the array 'x' are of type"):
+        frontend.compile(of_structs, dim=1)
+    with pytest.raises(TypeError, match="expected a kernel of Warp"):
+        frontend.compile(len, dim=1)
+
+
+@pytest.mark.needs_cc
+def test_what_is_exported_needs_neither_ferrule_nor_warp(tmp_path: Path) -> None:
+    frontend.compile(curves, dim="x").export_to_c(tmp_path / "curves.o")
+    code = """
+x, y = numpy.ones((2, 2)), numpy.zeros((2, 2))
+module.get_function("curves")(x, y, (0.0, 0.0, 0.0, 1.0), True, 0.5)
+print(round(y[1, 1], 4))
+"""
+    wanted = np.sin(1) + 1 + 0.8427007929497149 + 1 + 0.5
+    assert called_bare([tmp_path / "curves.o"], "warp", code) == f"{round(wanted, 4)}\n"
+
+
+def test_the_page_runs(tmp_path: Path) -> None:
+    run_page("frontends_warp.md", tmp_path)
+
+
+# ---- on the stand-in of the driver ----
+
+
+def test_arrays_and_bounds_come_as_structs_by_value(fake_cuda: FakeCuda) -> None:
+    fn = frontend.compile(saxpy, dim="x", target=["sm_80", "sm_90"])
+    x, y = np.zeros(1000, np.float32), np.zeros(2000, np.float32)
+    fn(forged(x), forged(y[::2]), 2.5)
+    (launch,) = fake_cuda.launches()
+    assert launch.kernel == f"{saxpy.get_mangled_name()}_cuda_kernel_forward"
+    assert (launch.grid, launch.block, launch.smem) == ((4, 1, 1), (256, 1, 1), 0)
+    bounds, *arrays, alpha = launch.parameters
+    assert struct.unpack("<I4xQQ", bounds) == (1000, 1000, 1)
+    found = [struct.unpack("<QQ4i4iHH4x", each) for each in arrays]
+    assert found == [
+        (x.ctypes.data, 0, 1000, 0, 0, 0, 4, 0, 0, 0, 1, 0),
+        (y.ctypes.data, 0, 1000, 0, 0, 0, 8, 0, 0, 0, 1, 0),
+    ]
+    assert alpha == struct.pack("<f", 2.5)
+
+
+def test_the_number_of_blocks_has_a_limit(fake_cuda: FakeCuda) -> None:
+    fn = frontend.compile(shifted, dim="out", target="sm_90", block_dim=128, max_blocks=3)
+    weights, out = np.zeros(1000, np.float32), np.zeros((1000, 3), np.float32)
+    fn((2.0, (1.0, 2.0, 3.0), forged(weights), -5), forged(out), 7, 9)
+    (launch,) = fake_cuda.launches()
+    assert (launch.grid, launch.block) == ((3, 1, 1), (128, 1, 1))
+    struct_, array = launch.parameters[1], launch.parameters[2]
+    assert struct.unpack_from("<4f", struct_) == (2.0, 1.0, 2.0, 3.0)
+    assert struct.unpack_from("<QQi", struct_, 16) == (weights.ctypes.data, 0, 1000)
+    assert struct.unpack_from("<b", struct_, 72) == (-5,)
+    assert struct.unpack_from("<QQ4i4iH", array)[6] == 12
+    assert launch.parameters[3:] == (struct.pack("<q", 7), struct.pack("<H", 9))
+
+
+def test_nothing_is_launched_for_empty_arrays(fake_cuda: FakeCuda) -> None:
+    fn = frontend.compile(saxpy, dim="x", target="sm_90")
+    fn(*(forged(np.zeros(0, np.float32)) for _ in range(2)), 1.0)
+    assert fake_cuda.launches() == []

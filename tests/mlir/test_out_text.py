@@ -1,0 +1,102 @@
+"""The kernel IR as MLIR text, for which no package is needed; what there is no text of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lowered import matrix, vector
+
+import ferrule as fe
+from ferrule import arch
+from ferrule.compiler.mlir import bindings
+
+
+@fe.kernel
+def scale_kernel(x: fe.Tensor, y: fe.Tensor, factor: fe.Float32):
+    i = arch.block_idx()[0] * 64 + arch.thread_idx()[0]
+    if i < x.shape[0]:
+        y[i] = factor * x[i]
+
+
+@fe.jit
+def scale(x: fe.Tensor, y: fe.Tensor, factor: fe.Float32):
+    scale_kernel(x, y, factor).launch(grid=fe.ceil_div(x.shape[0], 64), block=64)
+
+
+@fe.jit
+def total(x: fe.Tensor, out: fe.Tensor):
+    found = fe.Float32(0)
+    for i in range(x.shape[0]):
+        if x[i] < 0:
+            raise ValueError("a negative number at", i)
+        found += fe.math.sqrt(x[i])
+    out[0] = found
+
+
+@fe.jit
+def made(x: fe.Tensor):
+    y = fe.empty_like(x)
+    y[:] = x * 2
+    return y
+
+
+def text_of(function: Any, *examples: Any, options: str = "--target cpu") -> str:
+    return fe.compile(function, *examples, options=options).inspect_mlir()
+
+
+def test_a_kernel_and_its_launch(golden: Any) -> None:
+    golden("scale.mlir", text_of(scale, vector(), vector(), fe.Float32(1)))
+
+
+def test_a_loop_that_may_fail_carries_a_status(golden: Any) -> None:
+    golden("total.mlir", text_of(total, vector(), vector(symbol="m")))
+
+
+def test_the_text_is_the_same_for_each_target() -> None:
+    examples = (vector(), vector(), fe.Float32(1))
+    on_gpu = text_of(scale, *examples, options="--target cuda --gpu-arch sm_80")
+    assert on_gpu == text_of(scale, *examples)
+
+
+def test_sizes_and_strides_stand_in_the_types_where_they_are_known() -> None:
+    @fe.jit
+    def negated(a: fe.Tensor, b: fe.Tensor):
+        b[:] = -a
+
+    fixed = fe.make_fake_compact_tensor(fe.Float16, (4, 8), stride_order=(1, 0))
+    text = text_of(negated, fixed, matrix(fe.Float16))
+    assert "memref<4x8xf16, strided<[8, 1], offset: ?>>" in text
+    assert "memref<?x?xf16, strided<[?, 1], offset: ?>>" in text
+
+
+def test_a_host_function_that_calls_tvm_ffi_is_left_out() -> None:
+    text = text_of(made, vector())
+    assert text.startswith("// The host function is left out: MLIR has no Alloc.\nmodule {")
+
+
+def test_a_file_has_the_text(tmp_path: Path) -> None:
+    function = fe.compile(scale, vector(), vector(), fe.Float32(1), options="--target cpu")
+    function.export_to_c(tmp_path / "scale.mlir")
+    assert (tmp_path / "scale.mlir").read_text(encoding="utf-8") == function.inspect_mlir()
+
+
+def test_several_functions_in_one_have_no_text() -> None:
+    free = fe.make_fake_compact_tensor([fe.Float32, fe.Float64], (fe.sym_int(),))
+    function = fe.compile(total, free, free, options="--target cpu")
+    with pytest.raises(fe.runtime.StageError, match="only what was compiled from one Python"):
+        function.inspect_mlir()
+
+
+def test_a_pipeline_that_does_not_exist() -> None:
+    with pytest.raises(fe.CompileError, match=r"--pipeline is 'gcc'\n  expected: llvm or mlir"):
+        text_of(scale, vector(), vector(), fe.Float32(1), options="--pipeline gcc")
+    with pytest.raises(fe.CompileError, match="the option pipeline is 'gcc'"):
+        fe.Options(pipeline="gcc")  # type: ignore[arg-type]
+
+
+def test_without_a_package_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(bindings.VARIABLE, "mlir_of_nobody")
+    with pytest.raises(fe.CompileError, match=r'pip install "ferrule\[mlir\]"'):
+        text_of(scale, vector(), vector(), fe.Float32(1), options="--target cpu --pipeline mlir")

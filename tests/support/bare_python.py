@@ -1,0 +1,34 @@
+"""Runs code in an interpreter that cannot import ferrule, nor what made an exported function."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+_HEAD = """
+import sys
+sys.modules.update(dict.fromkeys(sys.argv[1].split(",")))
+import numpy, tvm_ffi
+module = tvm_ffi.load_module(sys.argv[2])
+"""
+
+
+def called_bare(objects: list[Path], without: str, code: str) -> str:
+    """What `code` prints, for which `module` has the functions of these objects.
+
+    `without` names modules that cannot be imported there, with commas between them.
+    """
+    library = objects[0].with_suffix(".so")
+    compiler = os.environ.get("CC", "cc").split()
+    subprocess.run([*compiler, "-shared", *map(str, objects), "-o", str(library)], check=True)
+    names = f"ferrule,llvmlite,torch,{without}"
+    done = subprocess.run(
+        [sys.executable, "-c", _HEAD + code, names, str(library)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout

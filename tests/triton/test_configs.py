@@ -1,0 +1,170 @@
+"""Configurations of autotuned kernels, heuristics, and launches that other programs would make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+from cuda_device import FakeCuda
+from triton_launcher import tensor
+
+from ferrule import specs
+from ferrule.compiler.errors import CompileError
+from ferrule.frontends import triton as frontend
+
+pytestmark = pytest.mark.needs_cc
+
+COPY = {"x": "*fp32[n]", "y": "*fp32[n]"}
+
+
+@pytest.fixture
+def kernels() -> ModuleType:
+    """The kernels that are compiled here."""
+    return pytest.importorskip("triton_kernels")
+
+
+def in_blocks(meta: Any) -> tuple[Any]:
+    return (frontend.ceil_div(meta["n"], meta["BLOCK"]),)
+
+
+def compiled(kernel: Any, **how: Any) -> Any:
+    return frontend.compile(
+        kernel, grid=in_blocks, target="sm_90a", **{"signature": {**COPY}, **how}
+    )
+
+
+def shape_of_launch(gpu: FakeCuda, function: Any, n: int) -> tuple[int, int]:
+    """The blocks and threads of the launch for so many elements."""
+    gpu.clear()
+    (x, _), (y, _) = tensor(n), tensor(n)
+    function(x, y)
+    (launch,) = gpu.launches()
+    return launch.grid[0], launch.block[0]
+
+
+def test_several_configs_must_be_chosen_from(kernels: ModuleType) -> None:
+    with pytest.raises(CompileError, match="autotuned over 3 configs, and none is named") as error:
+        compiled(kernels.tuned)
+    assert "#1: BLOCK: 512, num_warps: 4" in str(error.value)
+
+
+@pytest.mark.parametrize(("config", "found"), [(0, (4, 64)), (1, (2, 128)), (2, (1, 256))])
+def test_a_config_is_named_by_its_number(
+    gpu: FakeCuda, kernels: ModuleType, config: int, found: tuple[int, int]
+) -> None:
+    function = compiled(kernels.tuned, config=config)
+    assert shape_of_launch(gpu, function, 1000) == found
+    assert f"Triton config: BLOCK={(256, 512, 1024)[config]}, num_warps=" in function.__doc__
+
+
+def test_a_config_of_ones_own(gpu: FakeCuda, kernels: ModuleType) -> None:
+    import triton
+
+    function = compiled(kernels.tuned, config=triton.Config({"BLOCK": 128}, num_warps=1))
+    assert shape_of_launch(gpu, function, 1000) == (8, 32)
+
+
+def test_the_best_config_for_each_key_is_measured_once(gpu: FakeCuda, kernels: ModuleType) -> None:
+    """The timer says that few threads are best for small vectors, many for large ones."""
+    small, large = (tuple(tensor(n)[0] for _ in range(2)) for n in (512, 100_000))
+
+    def timer(call: Callable[[], Any]) -> float:
+        gpu.clear()
+        call()
+        (launch,) = gpu.launches()
+        blocks, threads = launch.grid[0], launch.block[0]
+        return threads if blocks < 10 else 1 / threads
+
+    chosen = frontend.tune(
+        kernels.tuned,
+        {(512,): small, (100_000,): large},
+        timer=timer,
+        signature={**COPY},
+        grid=in_blocks,
+        target="sm_90a",
+    )
+    assert chosen == {(512,): 0, (100_000,): 2, None: 0}
+    function = compiled(kernels.tuned, config=chosen)
+    assert "Triton config for n = 100000: BLOCK=1024, num_warps=8" in function.__doc__
+    assert shape_of_launch(gpu, function, 512) == (2, 64)
+    assert shape_of_launch(gpu, function, 100_000) == (98, 256)
+    assert shape_of_launch(gpu, function, 1000) == (4, 64)
+
+
+def test_a_key_that_nothing_was_chosen_for_is_refused(gpu: FakeCuda, kernels: ModuleType) -> None:
+    function = compiled(kernels.tuned, config={(512,): 0, (1024,): 1})
+    with pytest.raises(ValueError, match="expected n == 512; or n == 1024"):
+        shape_of_launch(gpu, function, 1000)
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"config": 3}, "has 3 configs, so there is no config #3"),
+        ({"config": "best"}, "the config is 'best'"),
+        ({"config": {(1, 2): 0}}, r"\(1, 2\) is no key of its configs"),
+        ({"config": {}}, "names no config at all"),
+        ({"config": 0, "constexprs": {"BLOCK": 64}}, "'BLOCK' is given twice, once by its config"),
+    ],
+)
+def test_wrong_configs(kernels: ModuleType, how: dict[str, Any], message: str) -> None:
+    with pytest.raises(CompileError, match=message):
+        compiled(kernels.tuned, **how)
+
+
+def test_a_config_with_a_hook_is_refused(kernels: ModuleType) -> None:
+    import triton
+
+    config = triton.Config({"BLOCK": 64}, pre_hook=lambda arguments: None)
+    with pytest.raises(CompileError, match="has a pre_hook"):
+        compiled(kernels.tuned, config=config)
+
+
+@pytest.mark.parametrize(("wide", "blocks"), [(True, 2), (False, 4)])
+def test_heuristics_choose_constants(
+    gpu: FakeCuda, kernels: ModuleType, wide: bool, blocks: int
+) -> None:
+    function = compiled(kernels.chosen, signature={"x": "*fp32[n]"}, constexprs={"WIDE": wide})
+    function(tensor(128)[0])
+    (launch,) = gpu.launches()
+    assert launch.grid == (blocks, 1, 1)
+
+
+def test_a_heuristic_that_needs_a_call_is_refused_or_given(
+    gpu: FakeCuda, kernels: ModuleType
+) -> None:
+    how = {"signature": {"x": "*fp32[n]"}, "constexprs": {"BLOCK": 64}}
+    with pytest.raises(CompileError, match="the heuristic of 'EVEN' cannot be traced"):
+        compiled(kernels.undecided, **how)
+    how["constexprs"]["EVEN"] = False
+    compiled(kernels.undecided, **how)(tensor(100)[0])
+    assert len(gpu.launches()) == 1
+
+
+def test_a_recorded_launch_is_frozen(gpu: FakeCuda, kernels: ModuleType) -> None:
+    """As of Helion, whose host code computes the grid of the sizes that it sees."""
+    (x, _), (y, _) = tensor(1000), tensor(1000)
+    record = frontend.Recorder()
+    record(kernels.scale, (8,), x, y, 1000, 2.5, 128, num_warps=2, num_stages=1)
+    (launch,) = record.launches
+    function = launch.compile(target="sm_90a")
+    assert [type(each) for each in function.signature.params] == [specs.Tensor] * 2
+    function(x, y)
+    (made,) = gpu.launches()
+    assert (made.grid, made.block) == ((8, 1, 1), (64, 1, 1))
+    assert [len(each) for each in made.parameters[2:4]] == [4, 4]
+    with pytest.raises(ValueError, match="Mismatched x.shape"):
+        function(tensor(999)[0], y)
+
+
+def test_a_recorded_launch_can_be_made_for_all_sizes(gpu: FakeCuda, kernels: ModuleType) -> None:
+    (x, _), (y, _) = tensor(1000), tensor(1000)
+    record = frontend.Recorder()
+    record(kernels.scale, (8,), x, y, 1000, 2.5, 128)
+    signature = {"x": "*fp32[n]", "y": "*fp32[n]", "n": "n", "factor": "fp32"}
+    function = record.launches[0].compile(target="sm_90a", signature=signature, grid=in_blocks)
+    function(tensor(300)[0], tensor(300)[0], 1.5)
+    (made,) = gpu.launches()
+    assert made.grid == (3, 1, 1)

@@ -1,0 +1,96 @@
+"""Grids are traced to expressions; what needs a value now is refused, and says what to write."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ferrule import specs
+from ferrule.compiler.errors import CompileError
+from ferrule.frontends.triton.grids import (
+    TracedTensor,
+    ceil_div,
+    maximum,
+    minimum,
+    trace_grid,
+    traced,
+)
+from ferrule.specs import Tensor
+
+M, N = specs.sym_int32(symbol="m"), specs.sym_int32(symbol="n")
+MATRIX = Tensor("x", (M, N), "float16")
+META = {"m": traced(M), "n": traced(N), "x": TracedTensor(MATRIX), "BLOCK": 128}
+
+TRACED: dict[str, Callable[[Any], Any]] = {
+    "ceil": lambda meta: (ceil_div(meta["n"], meta["BLOCK"]),),
+    "rounded": lambda meta: ((meta["n"] + meta["BLOCK"] - 1) // meta["BLOCK"],),
+    "negated": lambda meta: (-(-meta["n"] // meta["BLOCK"]),),
+    "product": lambda meta: (meta["x"].numel() * 2, meta["x"].shape[0], 3),
+    "strides": lambda meta: [meta["x"].stride(0), meta["x"].stride()[1], meta["x"].size(1)],
+    "bounded": lambda meta: (minimum(meta["m"], 132), maximum(1, meta["n"] % 7)),
+    "mixed": lambda meta: (2 * meta["m"] - meta["n"] + (1000 - meta["m"]) % 3, 1 + meta["n"]),
+    "one": lambda meta: meta["m"],
+    "known": lambda meta: (meta["BLOCK"] // 3, meta["x"].ndim, meta["x"].element_size()),
+}
+REFUSED: dict[str, Callable[[Any], Any]] = {
+    "min": lambda meta: (min(meta["n"], 4),),
+    "equal": lambda meta: (1 if meta["n"] == 0 else 2,),
+    "truth": lambda meta: (1 if meta["n"] else 2,),
+    "int": lambda meta: (int(meta["n"]),),
+    "over": lambda meta: (meta["n"] / meta["BLOCK"],),
+    "rounded": lambda meta: (math.ceil(meta["n"] * 0.5),),
+    "shift": lambda meta: (meta["n"] >> 3,),
+    "range": lambda meta: (sum(1 for _ in range(meta["n"])),),
+    "dict": lambda meta: ({meta["n"]: 1}[meta["n"]],),
+}
+
+
+@pytest.mark.parametrize("name", TRACED)
+@given(m=st.integers(0, 1 << 20), n=st.integers(0, 1 << 20))
+def test_a_traced_grid_is_what_python_computes(name: str, m: int, n: int) -> None:
+    dims = trace_grid(TRACED[name], META, "f")
+
+    class Known(TracedTensor):
+        @property
+        def shape(self) -> tuple[Any, ...]:
+            return m, n
+
+        def stride(self, dim: int | None = None) -> Any:
+            return (n, 1) if dim is None else (n, 1)[dim]
+
+        def numel(self) -> int:
+            return m * n
+
+    wanted = TRACED[name]({"m": m, "n": n, "x": Known(MATRIX), "BLOCK": 128})
+    wanted = (wanted,) if isinstance(wanted, int) or not hasattr(wanted, "__len__") else wanted
+    wanted = tuple(getattr(size, "dim", size) for size in wanted)
+    found = tuple(specs.evaluate(dim, {M: m, N: n}) for dim in dims)
+    assert found == (*wanted, 1, 1)[:3]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_needs_a_value_now_is_refused(name: str) -> None:
+    with pytest.raises(CompileError, match="f: the grid cannot be traced") as error:
+        trace_grid(REFUSED[name], META, "f")
+    assert "known only at the call" in str(error.value) or "//" in str(error.value)
+
+
+@pytest.mark.parametrize("grid", [(), (1, 2, 3, 4), "x", 1.5, (None,), ("n",), (1.0, 2)])
+def test_what_is_no_grid_is_refused(grid: Any) -> None:
+    with pytest.raises(CompileError, match="f: .*grid is"):
+        trace_grid(grid, META, "f")
+
+
+def test_an_argument_that_there_is_not_is_named() -> None:
+    with pytest.raises(CompileError, match="asks for 'k', which is no parameter of the kernel"):
+        trace_grid(lambda meta: (meta["k"],), META, "f")
+
+
+def test_an_error_of_the_function_itself_is_shown() -> None:
+    with pytest.raises(CompileError, match="ZeroDivisionError"):
+        trace_grid(lambda meta: (1 // 0,), META, "f")

@@ -1,0 +1,22 @@
+"""Without Triton the frontend can be imported, and says what to install where it is used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from ferrule.frontends import triton as frontend
+
+
+def test_importing_the_frontend_imports_no_triton() -> None:
+    code = "import sys, ferrule.frontends.triton; print('triton' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def test_the_extra_to_install_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "triton", None)
+    with pytest.raises(ImportError, match=r"pip install 'ferrule\[triton\]'"):
+        frontend.compile(lambda: None, grid=1, target="sm_90a")

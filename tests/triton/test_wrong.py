@@ -1,0 +1,121 @@
+"""What cannot be compiled is refused with an error that names what, and says what to write."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ferrule as fe
+from ferrule.compiler.errors import CompileError
+from ferrule.frontends import triton as frontend
+
+VECTORS = {"x": "*fp32[n]", "y": "*fp32[n]"}
+SCALE = {**VECTORS, "n": "n", "factor": "fp32"}
+BLOCK = {"BLOCK": 128}
+
+
+@pytest.fixture
+def kernels() -> ModuleType:
+    """The kernels that are compiled here."""
+    return pytest.importorskip("triton_kernels")
+
+
+def compiled(kernel: Any, signature: Any = None, **how: Any) -> Any:
+    known = {"constexprs": BLOCK, "grid": 1, "target": "sm_90a", **how}
+    return frontend.compile(kernel, signature=signature, **known)
+
+
+WRONG: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "missing": ({"x": "*fp32[n]"}, {}, "nothing for the parameter 'y'"),
+    "missing constexpr": (SCALE, {"constexprs": {}}, "nothing for the parameter 'BLOCK'"),
+    "unknown": ({**SCALE, "z": 1}, {}, "no parameter 'z', which is given in `signature`"),
+    "twice": (SCALE, {"factor": "fp64"}, "'factor' is given twice, once as a keyword"),
+    "option": (SCALE, {"num_warp": 4}, "'num_warp' is neither a parameter of scale nor an option"),
+    "text": ({**SCALE, "factor": "f32"}, {}, "the example of 'factor' is 'f32'"),
+    "object": ({**SCALE, "factor": object()}, {}, "the example of 'factor' is <object"),
+    "reference": ({**SCALE, "n": "x.shape[1]"}, {}, "the example of 'n' is 'x.shape\\[1\\]'"),
+    "other tensor": ({**SCALE, "n": "z.numel"}, {}, "'z.numel', which there is not"),
+    "expression": ({**SCALE, "n": fe.sym_int() * 2}, {}, "a symbol of it is in no tensor"),
+    "no size": ({**SCALE, "n": lambda sig: "n"}, {}, "gives 'n', which is no size"),
+    "like": ({**SCALE, "y": frontend.like("z")}, {}, "like 'z', which is no tensor"),
+    "empty": ({**SCALE, "y": frontend.empty(("k",), "float32")}, {}, "the size 'k', which no"),
+    "dtype": (
+        {**SCALE, "x": fe.make_fake_compact_tensor(fe.Complex64, (4,))},
+        {},
+        "complex64, to which Triton has no pointers",
+    ),
+    "name": (SCALE, {"name": "a-b"}, "identifier, but got 'a-b'"),
+    "target": (SCALE, {"target": "h100"}, "the target is 'h100'"),
+    "no target": (SCALE, {"target": ()}, r"the target is \(\)"),
+    "specialize": (SCALE, {"specialize": "fast"}, "specialize is 'fast'"),
+    "specialize what": (SCALE, {"specialize": [{"x": 1}]}, "specialize says 1 of 'x'"),
+    "specialize whom": (SCALE, {"specialize": [{"factor": 16}]}, "specialize says 16 of 'factor'"),
+    "warps": (SCALE, {"num_warps": 3}, "Triton cannot compile scale for sm_90"),
+    "clusters": (SCALE, {"num_ctas": 2, "target": "sm_80"}, "num_ctas > 1 requires NVIDIA SM90"),
+    "config": (SCALE, {"config": 0}, "has 0 configs"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_arguments(kernels: ModuleType, name: str) -> None:
+    signature, how, message = WRONG[name]
+    with pytest.raises(CompileError, match=message):
+        compiled(kernels.scale, signature, **how)
+
+
+def test_what_is_no_kernel(kernels: ModuleType) -> None:
+    with pytest.raises(CompileError, match="is no Triton kernel"):
+        compiled(print)
+
+
+def test_too_many_examples(kernels: ModuleType) -> None:
+    with pytest.raises(CompileError, match="has 0 parameters, but got 1 examples"):
+        frontend.compile(kernels.nothing, 1, grid=1, target="sm_90a")
+
+
+def test_an_error_of_triton_is_shown(kernels: ModuleType) -> None:
+    """A block that is no power of two, which Triton finds in the body."""
+    with pytest.raises(CompileError, match="Triton cannot compile scale for sm_90") as error:
+        compiled(kernels.scale, SCALE, constexprs={"BLOCK": 100})
+    assert "power of 2" in str(error.value)
+
+
+def test_an_annotation_is_kept_to(kernels: ModuleType) -> None:
+    names = ("8", "16", "32", "64")
+    scalars = {f"{sign}{bits}": "i32" for sign in "ab" for bits in names}
+    rest = {"flag": True, "half": 1.0, "brain": "*fp32", "single": 1.0, "double": 1.0}
+    with pytest.raises(CompileError, match="brain is annotated as bf16, but"):
+        compiled(kernels.every_type, {"x": "*fp32", **scalars, **rest})
+
+
+def test_a_descriptor_has_its_tensors_dims(kernels: ModuleType) -> None:
+    signature = {"source": frontend.descriptor("*fp16[n, n]", (64,)), "target": "*fp16[n, n]"}
+    with pytest.raises(CompileError, match="has 1 dims, but the tensor has 2"):
+        compiled(kernels.copy_block, signature, constexprs={"SIZE": 64})
+    strided = {**signature, "source": frontend.descriptor("*fp16[n, n: 1, s]", (64, 64))}
+    with pytest.raises(CompileError, match="whose last stride is 1"):
+        compiled(kernels.copy_block, strided, constexprs={"SIZE": 64})
+
+
+def test_without_a_gpu_a_target_must_be_named(
+    kernels: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ferrule.frontends.triton import compiling
+
+    monkeypatch.delenv("FERRULE_GPU_ARCH", raising=False)
+    monkeypatch.setattr(compiling, "cuda_devices", lambda: ())
+    with pytest.raises(CompileError, match="this machine has no GPU to take it from"):
+        compiled(kernels.scale, SCALE, target=None)
+    monkeypatch.setenv("FERRULE_GPU_ARCH", "sm_80")
+    assert compiled(kernels.scale, SCALE, target=None).name == "scale"
+
+
+def test_a_real_tensor_on_the_cpu_is_an_example(kernels: ModuleType) -> None:
+    """The function still takes tensors on a GPU."""
+    x = np.zeros(100, np.float32)
+    function = frontend.compile(kernels.scale, x, x, 100, 1.0, **BLOCK, grid=1, target="sm_90a")
+    with pytest.raises(ValueError, match="expected device_type=cuda"):
+        function(x, x, 100, 1.0)
