@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ferrule.compiler.artefacts import DeviceCode as DeviceCode
     from ferrule.compiler.errors import CompileError as CompileError
     from ferrule.compiler.options import Options as Options
+    from ferrule.frontends.triton import like as like
     from ferrule.language import arch as arch
     from ferrule.language import maths as math  # noqa: F401
     from ferrule.language.allocation import empty as empty
@@ -213,6 +214,7 @@ _ATTRIBUTES = {
     "Module": ("ferrule.runtime", "Module"),
     "RaceError": ("ferrule.runtime", "RaceError"),
     "export_library": ("ferrule.runtime", "export_library"),
+    "like": ("ferrule.frontends.triton", "like"),
     "from_dlpack": ("ferrule.runtime", "from_dlpack"),
     "get_global_func": ("ferrule.runtime", "get_global_func"),
     "register_global_func": ("ferrule.runtime", "register_global_func"),

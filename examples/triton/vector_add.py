@@ -26,8 +26,9 @@ def compiled(target: str | list[str] = "sm_90a") -> fe.Function:
     """`add(x, y) -> out` for float32 vectors of any length."""
     return frontend.compile(
         add_kernel,
-        signature={"x": "*fp32[n]:16", "y": "*fp32[n]:16", "out": frontend.like("x")},
+        signature={"x": "*fp32[n]:16", "y": "*fp32[n]:16"},
         constexprs={"BLOCK": 1024},
+        out=fe.like("x"),
         grid=lambda meta: (triton.cdiv(meta["n"], meta["BLOCK"]),),
         name="add",
         target=target,

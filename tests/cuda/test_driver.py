@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from cuda_device import FakeCuda, build
 
+from ferrule.compiler.cuda import tilings
 from ferrule.compiler.cuda.driver import (
     ATTRIBUTE,
     CALLS,
@@ -24,6 +25,7 @@ from ferrule.compiler.cuda.driver import (
     LaunchAttribute,
     Result,
 )
+from ferrule.compiler.cuda.tensormaps import FUNCTION, FUNCTION_TYPE
 from ferrule.runtime.llvm.layouts import I32, PTR
 
 HANDLES = ("CUcontext", "CUfunction", "CUkernel", "CUlibrary", "CUstream")
@@ -34,6 +36,7 @@ NUMBERS = (
     "CUdevice_attribute",
     "CUfunction_attribute",
     "CUresult",
+    "cuuint32_t",
 )
 
 
@@ -51,19 +54,22 @@ def header() -> Path:
 def kind_of(parameter: str) -> object:
     """The LLVM type of a parameter in C."""
     first = parameter.removeprefix("const ").split()[0].rstrip("*")
+    if first.startswith("CUtensorMap") and "*" not in parameter:
+        return I32  # an enumeration
     if "*" in parameter or first in HANDLES:
         return PTR
     assert first in NUMBERS, parameter
     return I32
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", [*CALLS, FUNCTION])
 def test_functions_are_those_of_the_header(header: Path, name: str) -> None:
+    kind = FUNCTION_TYPE if name == FUNCTION else CALLS[name]
     text = header.read_text(encoding="utf-8")
     plain = name.removesuffix("_v2")
     found = re.search(rf"CUresult CUDAAPI {plain}\(([^)]*)\);", text)
     assert found is not None
-    assert [kind_of(p.strip()) for p in found[1].split(",")] == list(CALLS[name].args)
+    assert [kind_of(p.strip()) for p in found[1].split(",")] == list(kind.args)
     # A name that the header maps to another symbol is used as that symbol.
     mapped = re.search(rf"#define {plain}\s+({plain}_v\d+)\s", text)
     assert name == (mapped[1] if mapped else plain)
@@ -81,6 +87,25 @@ def test_numbers_are_those_of_the_header(header: Path) -> None:
     for each in Attribute:
         kinds = rf"CU_(DEVICE|FUNC)_ATTRIBUTE_{each.name}"
         assert re.search(rf"\b{kinds}\s*=\s*{each.value}\b", text), each
+
+
+def test_words_of_tensor_maps_are_those_of_the_header(header: Path) -> None:
+    text = header.read_text(encoding="utf-8")
+    names = {
+        tilings.DataType: ("CUtensorMapDataType", "DATA_TYPE_"),
+        tilings.Interleave: ("CUtensorMapInterleave", "INTERLEAVE_"),
+        tilings.Swizzle: ("CUtensorMapSwizzle", "SWIZZLE_"),
+        tilings.L2Promotion: ("CUtensorMapL2promotion", "L2_PROMOTION_"),
+        tilings.OobFill: ("CUtensorMapFloatOOBfill", "FLOAT_OOB_FILL_"),
+    }
+    for kind, (type_, prefix) in names.items():
+        body = re.search(rf"typedef enum {type_}_enum \{{([^}}]*)\}}", text)
+        assert body is not None, type_
+        found = re.findall(rf"CU_TENSOR_MAP_{prefix}(\w+)", body[1])
+        for each, name in zip(kind, found, strict=False):
+            words = name.removeprefix("L2_").replace("NAN_REQUEST_ZERO_FMA", "NAN")
+            words = "ZERO" if kind is tilings.OobFill and words == "NONE" else words
+            assert re.sub(r"^(\d+)B", r"B\1", words) == each.name
 
 
 @pytest.mark.needs_cc

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bare_python import called_bare
+from benchmark_runs import quick_run
 from cuda_device import FakeCuda, forged
 from pages import run_page
 
@@ -104,6 +105,12 @@ def test_what_is_exported_needs_neither_ferrule_nor_numba(tmp_path: Path) -> Non
 @needs_numba_cuda
 def test_the_page_runs(tmp_path: Path) -> None:
     run_page("frontends_numba.md", tmp_path)
+
+
+@needs_numba_cuda
+def test_its_benchmark_runs(tmp_path: Path) -> None:
+    content = quick_run("launch_numba", tmp_path / "launch_numba.json")
+    assert [len(table["rows"]) for table in content["tables"]][0] == 3
 
 
 @pytest.mark.skipif(HAS_NUMBA_CUDA, reason="numba-cuda is installed")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bare_python import called_bare
+from benchmark_runs import quick_run
 from cuda_device import FakeCuda, forged
 from pages import run_page
 
@@ -205,6 +206,11 @@ print(round(y[1, 1], 4))
 
 def test_the_page_runs(tmp_path: Path) -> None:
     run_page("frontends_warp.md", tmp_path)
+
+
+def test_its_benchmark_runs(tmp_path: Path) -> None:
+    content = quick_run("launch_warp", tmp_path / "launch_warp.json")
+    assert [goal["unit"] for goal in content["goals"]] == ["times"] * 3
 
 
 # ---- on the stand-in of the driver ----

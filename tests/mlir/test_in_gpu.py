@@ -188,6 +188,14 @@ def test_a_division_that_may_be_of_negative_numbers_is_an_error() -> None:
     assert "its operands may be negative" in found
 
 
+def test_a_launch_of_no_kernel_is_an_error() -> None:
+    text = "gpu.module @kernels { }\n" + body(
+        ONE,
+        "gpu.launch_func @elsewhere::@k blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)",
+    )
+    assert "elsewhere" in refused(f"module attributes {{gpu.container_module}} {{ {text} }}")
+
+
 def test_kernels_are_for_no_cpu() -> None:
     assert "its target cannot be the CPU" in refused(SCALE, options="--target cpu")
 

@@ -121,7 +121,8 @@ def test_a_launch_hands_over_descriptors_members_and_numbers(fake_cuda: FakeCuda
         Operand(Operation("add", SizeOf(0, 0), 1), "i32"),
         Operand(FloatConstant(1.5), "f16"),
     )
-    launch = Launch(("", "k"), (SizeOf(0, 0), 1, 1), (32, 1, 1), None, 16, operands)
+    path, grid = ("kernels", "f"), (SizeOf(0, 0), 1, 1)
+    launch = Launch(path, grid, (32, 1, 1), None, 16, operands, "k")
     fn = compiler.build(sig, launching([launch], code, sig))
     x = forged(np.zeros((5, 4), np.float32))
     fn(x, -7, 0.25)
@@ -137,9 +138,8 @@ def test_a_kernel_with_as_many_parameters_as_operands_takes_bare_pointers(
 ) -> None:
     sig = signature(MATRIX)
     code = DeviceCode.from_ptx(PTX.format(".param .b64 x"))
-    launch = Launch(
-        ("", "k"), (1, 1, 1), (1, 1, 1), None, 0, (Operand(ArgumentValue(0), MATRIX.text, 2),)
-    )
+    operands = (Operand(ArgumentValue(0), MATRIX.text, 2),)
+    launch = Launch(("kernels", "f"), (1, 1, 1), (1, 1, 1), None, 0, operands, "k")
     x = forged(np.zeros((5, 4), np.float32))
     compiler.build(sig, launching([launch], code, sig))(x)
     (found,) = fake_cuda.launches()

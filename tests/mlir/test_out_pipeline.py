@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from agreement import outcome, require_same
 from cooperative_programs import THREADS, cooperative_kernels
-from cpu_machine import run_body
+from cpu_machine import compile_program
 from hypothesis import HealthCheck, Phase, given, note, settings
 from interpreter import Memory
 from mlir_functions import needs_mlir
@@ -54,7 +54,7 @@ def load(path: Path) -> ModuleType:
 @pytest.fixture
 def through_mlir(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is compiled goes through MLIR."""
-    lowered: Callable[..., Any] = compilation._lowered  # noqa: SLF001
+    lowered: Callable[..., Any] = compilation._lowered
 
     def other(program: Any, options: fe.Options, origins: Any) -> Any:
         return lowered(program, replace(options, pipeline="mlir"), origins)
@@ -119,10 +119,7 @@ def test_random_programs_mean_the_same(files: Iterator[Path], generated: Generat
     note(f"{generated.source}\n{generated.arguments}")
     path = next(files)
     path.write_text(f"import ferrule as fe\n{generated.source}", encoding="utf-8")
-    function, given_: tuple[Any, ...] = (
-        getattr(load(path), HOST),
-        tuple(examples(*generated.arguments)),
-    )
+    function, given_ = getattr(load(path), HOST), examples(*generated.arguments)
     first, second = (
         outcome(fe.compile(function, *given_, options=options), generated.arguments)
         for options in (CPU, MLIR)
@@ -140,28 +137,14 @@ def test_threads_that_work_together_mean_the_same(program: Any) -> None:
     symbols = dict.fromkeys(program.symbols, a.size)
     memory = [Memory.of(a), Memory.of(wanted)]
     interpreter.run(program, [*memory, *sizes], symbols, interpreter.upwards)
-    assert run_body(lower_cpu_by_mlir(program))(a, found, *sizes, a.size) == 0
+    compiled = compile_program(program, lower=lower_cpu_by_mlir)
+    assert compiled(a, found, *sizes, a.size) == 0
     np.testing.assert_array_equal(found, wanted)
 
 
 # ---- numbers ----
 
 KINDS = (fe.Float16, fe.BFloat16, fe.Float32, fe.Float64, fe.Int8, fe.Uint8, fe.Int64, fe.Uint64)
-
-
-@fe.jit
-def every_way(x: fe.Tensor, y: fe.Tensor, out: fe.Tensor):
-    for i in range(x.shape[0]):
-        for j in range(y.shape[0]):
-            a, b = x[i], y[j]
-            k = i * y.shape[0] + j
-            out[k, 0] = max(a, b)
-            out[k, 1] = min(a, b)
-            out[k, 2] = a + b
-            out[k, 3] = a * b
-            out[k, 4] = a // b if b != 0 else a
-            out[k, 5] = a % b if b != 0 else a
-            out[k, 6] = -a
 
 
 def numbers(dtype: Any) -> Any:
@@ -179,16 +162,30 @@ def numbers(dtype: Any) -> Any:
 @pytest.mark.parametrize("to", [fe.Float32, fe.Int8, fe.Uint64, fe.Float16], ids=lambda to: to.name)
 def test_numbers_of_all_kinds_and_their_casts(dtype: Any, to: Any) -> None:
     pytest.importorskip("ml_dtypes", reason="bfloat16 arrays need ml_dtypes")
+
+    @fe.jit
+    def every_way(x: fe.Tensor, y: fe.Tensor, out: fe.Tensor):
+        for i in range(x.shape[0]):
+            for j in range(y.shape[0]):
+                a, b = x[i], y[j]
+                k = i * y.shape[0] + j
+                out[k, 0] = to(max(a, b))
+                out[k, 1] = to(min(a, b))
+                out[k, 2] = to(a + b)
+                out[k, 3] = to(a * b)
+                out[k, 4] = to(-a)
+                out[k, 5] = to(a < b)
+
     values = numbers(dtype)
-    out = np.zeros((values.size**2, 7), to.name)
+    out = np.zeros((values.size**2, 6), to.name)
     shown = [fe.make_fake_compact_tensor(dtype, (fe.sym_int(),)) for _ in range(2)]
     given_ = (*shown, fe.make_fake_compact_tensor(to, out.shape, stride_order=(1, 0)))
     first, second = (
         outcome(fe.compile(every_way, *given_, options=options), (values, values, out))
         for options in (CPU, MLIR)
     )
-    assert first.error is None
-    require_same(first, second, "through MLIR")
+    assert first.error is None and second.error is None
+    np.testing.assert_array_equal(first.arguments[2], second.arguments[2])
 
 
 # ---- faults, results, and what cannot be expressed ----
@@ -197,12 +194,12 @@ def test_numbers_of_all_kinds_and_their_casts(dtype: Any, to: Any) -> None:
 def test_a_fault_in_a_kernel_ends_the_call_and_gives_memory_back() -> None:
     @fe.kernel
     def device(x: fe.Tensor):
-        shared = fe.make_shared_tensor(fe.Float32, (32,))
+        shared = fe.make_tensor(arch.alloc_smem(fe.Float32, 32), fe.make_layout(32))
         i = arch.thread_idx()[0]
         shared[i] = x[i]
         arch.sync_threads()
         if shared[31 - i] < 0:
-            raise ValueError("negative", i)
+            raise ValueError(f"negative for {i}")
         x[i] = shared[31 - i]
 
     @fe.jit
@@ -226,7 +223,7 @@ def test_a_function_that_makes_tensors_has_its_kernels_from_mlir() -> None:
     @fe.jit
     def doubled(x: fe.Tensor):
         y = fe.empty_like(x)
-        y[:] = x * 2
+        y[:] = x[:] * 2
         return y
 
     x = np.arange(1000, dtype=np.float32)
@@ -256,12 +253,10 @@ def test_an_exported_object_runs_where_there_is_no_mlir(tmp_path: Path) -> None:
 
     @fe.jit
     def halved(x: fe.Tensor):
-        x[:] = x / 2
+        x[:] = x[:] / 2
 
     fe.compile(halved, x, options=MLIR).export_library(tmp_path / "halved.so")
     import tvm_ffi
 
     tvm_ffi.load_module(tmp_path / "halved.so").halved(x)
     np.testing.assert_array_equal(x, 0.5)
-
-

@@ -52,7 +52,7 @@ def test_names(make: Maker, tmp_path: Path, name: str, message: str) -> None:
 
 def test_suffixes_and_folders(make: Maker, tmp_path: Path) -> None:
     add = make.add()
-    with pytest.raises(ValueError, match=r"writes \.o .* \.ptx files, but got the suffix '\.obj'"):
+    with pytest.raises(ValueError, match=r"writes \.o .*\.mlir files, but got the suffix '\.obj'"):
         add.export_to_c(tmp_path / "x.obj")
     with pytest.raises(ValueError, match=r"writes \.so \.a files.*export_to_c writes \.o"):
         add.export_library(tmp_path / "x.o")

@@ -92,12 +92,16 @@ class Compiled:
         return status
 
 
-def compile_program(program: ops.Program, cpu: str | None = None) -> Compiled:
+def compile_program(
+    program: ops.Program,
+    cpu: str | None = None,
+    lower: Callable[[ops.Program], Body] = lower_cpu,
+) -> Compiled:
     """Verifies, expands, lowers, optimises and loads a program."""
     verify(program)
     expanded = expand_maths(program)
     verify(expanded)
-    body = lower_cpu(expanded)
+    body = lower(expanded)
     text, data = optimise(body.text, cpu or llvm.get_host_cpu_name())
     jit = llvm.create_lljit_compiler()
     library = llvm.JITLibraryBuilder().add_object_img(data).add_current_process()

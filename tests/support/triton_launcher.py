@@ -42,15 +42,17 @@ class Address:
         return self.address
 
 
-def tensor(*shape: int, dtype: Any = np.float32, shift: int = 0) -> tuple[Any, Address]:
-    """A tensor on the stand-in's GPU, `shift` bytes past a multiple of 64, and as Triton takes
+def tensor(
+    *shape: int, dtype: Any = np.float32, shift: int = 0, device: int = 0
+) -> tuple[Any, Address]:
+    """A tensor on a GPU of the stand-in, `shift` bytes past a multiple of 64, and as Triton takes
     it."""
     itemsize = np.dtype(dtype).itemsize
     memory = np.zeros(int(np.prod(shape)) * itemsize + 128, np.uint8)
     start = -memory.ctypes.data % 64 + shift
     array = memory[start : start + int(np.prod(shape)) * itemsize].view(dtype).reshape(shape)
     name = {"f": "fp", "i": "i"}[array.dtype.kind] + str(8 * itemsize)
-    return forged(array), Address(name, array.ctypes.data)
+    return forged(array, device), Address(name, array.ctypes.data)
 
 
 def on_stand_in(arch: int) -> Any:

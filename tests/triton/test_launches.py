@@ -231,3 +231,17 @@ def test_a_gpu_without_a_kernel_is_named(gpu: FakeCuda, kernels: ModuleType) -> 
         RuntimeError, match="sm_90a, sm_100a, but the GPU has compute capability 7.5"
     ):
         matmul(*matrices)
+
+
+def test_each_gpu_gets_the_launch_for_its_architecture(gpu: FakeCuda) -> None:
+    """Shared memory differs, and what is chosen for one device is not taken for another."""
+    gpu.set_capability(0, 80)
+    gpu.set_capability(1, 90)
+    both = example("matmul").compiled(["sm_80", "sm_90a"])
+    found, wanted = [], []
+    for device, arch in ((0, "sm_80"), (1, "sm_90a"), (0, "sm_80"), (1, "sm_90a")):
+        matrices = [tensor(64, 64, dtype=np.float16, device=device)[0] for _ in range(3)]
+        found.append(launched(gpu, both, *matrices).smem)
+        wanted.append(launched(gpu, example("matmul").compiled(arch), *matrices).smem)
+    assert found == wanted
+    assert len(set(found)) == 2

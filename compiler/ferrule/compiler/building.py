@@ -229,7 +229,7 @@ class _Building:
         wide = (n if n.type == I64 else emitter.builder.sext(n, I64) for n in numbers)
         symbols = dict(zip(self.signature.symbols, wide, strict=True))
         leaves = dict(enumerate(given))
-        call = Call(emitter, self.signature, self.target, values, handles, device, leaves, symbols)
+        call = Call(emitter, values, self.signature, self.target, handles, device, leaves, symbols)
         with self._on_device(call):
             for tensor in self.results:
                 call.allocate(tensor)

@@ -207,7 +207,7 @@ def _target(path: StrPath, suffixes: tuple[str, ...], caller: str) -> Path:
 
 
 _WRITERS: Final = (
-    "export_to_c writes .o .ll .bc .s .ptx, export_library .so .a, "
+    "export_to_c writes .o .ll .bc .s .ptx .mlir, export_library .so .a, "
     "export_header .h .hpp, export_stub .pyi"
 )
 

@@ -175,12 +175,12 @@ class _Members:
         """Write the code that defines `__tvm_ffi_<function_name>`, with metadata and docstring.
 
         The suffix says what: `.o` is an object, `.s` assembly, `.ll` and `.bc` LLVM's text and
-        bitcode, `.ptx` the kernels alone, `.mlir` is what `inspect_mlir` gives. It runs on every processor of the architecture, unless
-        --host-cpu said otherwise, and needs libtvm_ffi and libc alone. The function's own name is
-        the default. With the prefix `system_lib` a program that the object is linked into has the
-        function in `tvm_ffi.system_lib(prefix)`. ValueError for a name that is no C identifier or
-        begins with an underscore, and for another suffix; StageError for a form that the function
-        does not have.
+        bitcode, `.ptx` the kernels alone, `.mlir` what `inspect_mlir` gives. Code runs on every
+        processor of the architecture, unless --host-cpu said otherwise, and needs libtvm_ffi and
+        libc alone. The function's own name is the default. With the prefix `system_lib` a program
+        that the object is linked into has the function in `tvm_ffi.system_lib(prefix)`. ValueError
+        for a name that is no C identifier or begins with an underscore, and for another suffix;
+        StageError for a form that the function does not have.
         """
         state = _state_of(self)
         export_code(state.origin, _chosen(function_name, state), path, system_lib)

@@ -133,7 +133,7 @@ class CudaLaunch:
 
     def emit(self, call: Call) -> None:
         """See `CallingConvention`."""
-        self._check(call)
+        self.code.check_launch(self.kernel, self.packed(call), self.block, self.cluster)
         grid = self._sizes(call, "grid", self.grid, [(0, limit) for limit in GRID_LIMITS])
         block = self._sizes(call, "block", self.block, [(1, limit) for limit in BLOCK_LIMITS])
         self._require_product(call, "threads a block", "block", self.block, block)
@@ -168,14 +168,6 @@ class CudaLaunch:
             for argument in self.params
             for size, _ in parameters(argument)
         ]
-
-    def _check(self, call: Call) -> None:
-        if self.kernel not in self.code.kernels:
-            known = ", ".join(self.code.kernels)
-            raise ValueError(f"there is no kernel {self.kernel!r} in the code, which has {known}")
-        check = getattr(self.code, "check_launch", None)
-        if check is not None:
-            check(self.kernel, self.packed(call), self.block, self.cluster)
 
     def _sizes(
         self, call: Call, what: str, sizes: Sizes, limits: Sequence[tuple[int, int]]
@@ -220,7 +212,7 @@ class CudaLaunch:
         return call.emitter.builder.trunc(value, I32)
 
     def _large(self, device: ir.Value) -> Large | None:
-        static = getattr(self.code, "static_smem", lambda kernel: 0)(self.kernel)
+        static = self.code.static_smem(self.kernel)
         if isinstance(self.smem, int) and self.smem + static <= SHARED_BY_DEFAULT:
             return None
         return Large(device, static)

@@ -81,8 +81,8 @@ def encoding_faults(
         Encoded.CALL_FAILED: "{text} failed with {text} ({}: {text}) for the tensor map of "
         f"{name} {where}: {given}, dims from the innermost on{{text}}",
         Encoded.NO_FUNCTION: f"the CUDA driver has no {{text}}, which the tensor map of {name}, "
-        f"{shown}, needs {where}: wanted the driver of CUDA {SINCE} or later, but this is that of CUDA "
-        f"{{}}.{{}}; update the NVIDIA driver ({LIBRARY})",
+        f"{shown}, needs {where}: wanted the driver of CUDA {SINCE} or later, but this is that "
+        f"of CUDA {{}}.{{}}; update the NVIDIA driver ({LIBRARY})",
         Encoded.MISPLACED: f"{name} is at the address {{unsigned}} {where}, but its tensor map, "
         f"{shown}, needs a multiple of {multiple}",
         Encoded.ODD_STRIDE: f"{name} has a stride of {{}} bytes {where}, in dim {{}} from the "

@@ -40,7 +40,10 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A launch of a kernel, which `kernel` names as (module, function)."""
+    """A launch of a kernel, which `kernel` names as (module, function).
+
+    `name` is what the kernel is called in the code that is made of all modules.
+    """
 
     kernel: tuple[str, str]
     grid: Sizes
@@ -48,6 +51,7 @@ class Launch:
     cluster: Sizes | None
     smem: Expression
     operands: tuple[Operand, ...]
+    name: str = ""
 
 
 def launches_of(session: Session, function: Any) -> tuple[Launch, ...]:

@@ -51,12 +51,11 @@ def launching(
 
 
 def _launch(launch: Launch, code: DeviceCode, signature: Signature) -> CudaLaunch:
-    _, kernel = launch.kernel
-    bare = len(code.parameters(kernel).parameters) == len(launch.operands)
+    bare = len(code.parameters(launch.name).parameters) == len(launch.operands)
     params = [each for one in launch.operands for each in _arguments(one, signature, bare=bare)]
     return CudaLaunch(
         code,
-        kernel,
+        launch.name,
         params,
         _sizes(launch.grid, signature),
         _sizes(launch.block, signature),

@@ -69,11 +69,9 @@ def _on_gpu(session: Session, module: Any, kind: FunctionType, request: Request)
     names = rename_kernels(module)
     for launch in launches:
         if launch.kernel not in names:
-            there = ", ".join(f"@{module}::@{kernel}" for module, kernel in names) or "none"
-            raise CompileError(
-                f"there is no kernel @{'::@'.join(launch.kernel)}; there are: {there}"
-            )
-    named = tuple(replace(each, kernel=("", names[each.kernel])) for each in launches)
+            there = ", ".join(map(_path, names)) or "none"
+            raise CompileError(f"there is no kernel {_path(launch.kernel)}; there are: {there}")
+    named = tuple(replace(each, name=names[each.kernel]) for each in launches)
     return Lowered(kind, "", tuple(session.translate_gpu(module).values()), named)
 
 
@@ -126,6 +124,3 @@ def _host_pipeline(module: Any, kind: FunctionType) -> str:
     if (has_tensors or gives) and "memref.dealloc" not in names:
         groups.append(pipelines.DEALLOCATE)
     return pipelines.pipeline(*groups, pipelines.TO_LLVM)
-
-
-__all__ = ["Lowered", "Request", "lower"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -147,18 +146,12 @@ def _source(kernel: Kernel) -> Any:
 
 @contextlib.contextmanager
 def _failures(kernel: Kernel, arch: int) -> Iterator[None]:
-    """What Triton raises as a CompileError, with what its passes printed."""
-    printed = io.StringIO()
+    """What Triton raises as a CompileError; what its passes say of code is on stderr."""
     try:
-        with contextlib.redirect_stderr(printed):
-            yield
+        yield
     except Exception as error:
         raise CompileError(
-            Diagnostic(
-                f"Triton cannot compile {kernel.name} for sm_{arch}: "
-                f"{type(error).__name__}: {error}",
-                notes=tuple(printed.getvalue().splitlines()[:20]),
-            )
+            f"Triton cannot compile {kernel.name} for sm_{arch}: {type(error).__name__}: {error}"
         ) from error
 
 

@@ -73,13 +73,13 @@ def lower_cuda(
     options: DeviceOptions,
     places: SourcePlaces | None = None,
     *,
-    kernels: LowerDevice = lower_device,
+    kernels: LowerDevice | None = None,
     keeps: Callable[[DeviceOptions], Keep] | None = None,
 ) -> Body:
     """The body of a program, with its maths, for GPUs of these architectures, on a host CPU.
 
-    With `places` the kernels have the lines of the source.  `kernels` makes them, of the functions
-    that `keeps` says and simpler ops.
+    With `places` the kernels have the lines of the source.  `kernels` makes them, `lower_device`
+    by default, of the functions that `keeps` says and simpler ops.
 
     Raises CodegenError for what the target cannot do.
     """
@@ -90,7 +90,7 @@ def lower_cuda(
     if not program.kernels:
         return _without_kernels(program)
     require_attributes(program, options.archs)
-    code = kernels(program, options, places)
+    code = (kernels or lower_device)(program, options, places)
     emitter = Emitter(program.name)
     launcher = Launcher(emitter, images_of(code), code.kernels, options.jit)
     module = _Module(program, emitter, launcher)

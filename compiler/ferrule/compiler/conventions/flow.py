@@ -1,0 +1,96 @@
+"""How code that runs straight through ends where something went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from llvmlite import ir
+
+from ferrule.compiler.artefacts import RAISED, Fault
+from ferrule.runtime.llvm.emitter import LIKELY, UNLIKELY, Emitter
+from ferrule.runtime.llvm.layouts import I32, I64
+
+_DONE: Final = ir.Constant(I32, 0)
+
+
+@dataclass(slots=True)
+class _Exit:
+    """Where the body goes on a failure: a block that gets the number of the fault."""
+
+    block: ir.Block
+    number: ir.PhiInstr | None = None
+
+
+@dataclass(slots=True)
+class Flow:
+    """A function under construction that returns an i32: 0, the number of a fault, or `RAISED`.
+
+    `values`: where the values of a fault go.
+    """
+
+    emitter: Emitter
+    values: ir.Value
+    faults: dict[Fault, int] = field(default_factory=dict, kw_only=True)
+    _exits: list[_Exit] = field(default_factory=list, kw_only=True)
+
+    @contextmanager
+    def undone(self, undo: Callable[[bool], None]) -> Iterator[None]:
+        """Emit code behind which `undo` runs whether or not it fails; `undo` gets whether it went
+        well, and may fail itself where it did."""
+        way_out = _Exit(self.emitter.block("undo"))
+        self._exits.append(way_out)
+        yield
+        self._exits.pop()
+        undo(True)
+        on = self.emitter.block("undone")
+        self.emitter.branch(on)
+        self.emitter.at(way_out.block)
+        if way_out.number is None:
+            self.emitter.builder.unreachable()
+        else:
+            undo(False)
+            self.fail(way_out.number)
+        self.emitter.at(on)
+
+    def fail(self, number: ir.Value) -> None:
+        """Go where a failure goes, with the number of a fault or `RAISED`, i32."""
+        if not self._exits:
+            self.emitter.ret(number)
+            return
+        way_out, here = self._exits[-1], self.emitter.builder.block
+        if way_out.number is None:
+            with self.emitter.within(way_out.block):
+                way_out.number = self.emitter.builder.phi(I32, name="failed")
+        way_out.number.add_incoming(number, here)
+        self.emitter.branch(way_out.block)
+
+    def fault(self, fault: Fault) -> int:
+        """The number of a fault, from 1 on."""
+        return self.faults.setdefault(fault, len(self.faults) + 1)
+
+    def refuse(self, flag: ir.Value, fault: Fault, values: Sequence[ir.Value] = ()) -> None:
+        """End the call with a fault where a flag, i1, holds; its message shows these values."""
+        e = self.emitter
+        bad, on = e.block("refused"), e.block("fits")
+        e.cond_branch(flag, bad, on, UNLIKELY)
+        e.at(bad)
+        for position, value in enumerate(values):
+            e.store(value, e.index(self.values, I64, position))
+        self.fail(ir.Constant(I32, self.fault(fault)))
+        e.at(on)
+
+    def require(self, status: ir.Value, faults: Sequence[Fault]) -> None:
+        """End the call unless a status, i32, is 0: from 1 on it is the number of one of these
+        faults, whose values are where they belong, or it is `RAISED`."""
+        e = self.emitter
+        first, *_ = [self.fault(fault) for fault in faults]
+        bad, on = e.block("failed"), e.block("went.well")
+        e.cond_branch(e.icmp("eq", status, _DONE), on, bad, LIKELY)
+        e.at(bad)
+        number = e.binary("add", status, ir.Constant(I32, first - 1))
+        raised = ir.Constant(I32, RAISED)
+        self.fail(e.select(e.icmp("eq", status, raised), raised, number))
+        e.at(on)
