@@ -68,6 +68,12 @@ def has_ptxas() -> bool:
     return importlib.import_module("ptxas").find_ptxas() is not None
 
 
+def has_wide_ints() -> bool:
+    """True where tvm-ffi has ints of more than 64 bits."""
+    importlib.import_module("tvm_ffi")
+    return hasattr(ctypes.CDLL(None), "TVMFFIBigIntFromByteArray")
+
+
 @dataclass(frozen=True, slots=True)
 class Need:
     """Something that a test can need: how to find out, and what to say where it is missing."""
@@ -81,6 +87,7 @@ NEEDS = {
     "needs_torch": Need(has_torch, "PyTorch is not installed"),
     "needs_cuda": Need(has_cuda, "no CUDA device"),
     "needs_ptxas": Need(has_ptxas, "no ptxas (of the CUDA toolkit or nvidia-cuda-nvcc)"),
+    "needs_wide_ints": Need(has_wide_ints, "no int of more than 64 bits (apache-tvm-ffi 0.1.14 has)"),
 }
 
 

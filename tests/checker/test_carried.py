@@ -15,9 +15,9 @@ from ferrule.compiler.artefacts import Fault
 from ferrule.compiler.checker.format import Op, pack_row, row_size
 from ferrule.compiler.messages.catalogue import body_fault
 from ferrule.compiler.messages.table import Table, phrases
-from ferrule.compiler.placement import Wanted, as_data
-from ferrule.compiler.precompiled import Piece, Precompiled, Reference, joined
-from ferrule.compiler.support import CHECKS, Need, support_data
+from ferrule.compiler.support.library import CHECKS, Need, support_data
+from ferrule.compiler.support.placement import Wanted, as_data
+from ferrule.compiler.support.precompiled import Piece, Precompiled, Reference, joined
 from ferrule.specs import Float32, Int32, Param, Scalar, Signature, Tensor, sym_int
 from ferrule.specs.params import Map, String
 

@@ -19,9 +19,9 @@ import ferrule as fe
 from ferrule import compiler, specs
 from ferrule.compiler import targets
 from ferrule.compiler.conventions import CFunction, HostCode, Sequence
-from ferrule.compiler.embedding import embed
 from ferrule.compiler.errors import CompileError
-from ferrule.compiler.support import as_module_assembly
+from ferrule.compiler.hostcode.embedding import embed
+from ferrule.compiler.support.library import as_module_assembly
 from ferrule.runtime import Function
 from ferrule.runtime.objectfile import read_object
 from ferrule.specs import Signature

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cuda_device import FakeCuda, forged
+from cuda_device import FakeCuda, data_ptr, forged
 from host_memory import use_memory
 
 import ferrule as fe
@@ -53,7 +53,7 @@ def test_a_temporary_lives_as_long_as_the_launches_that_use_it(fake_cuda: FakeCu
         out = function(on_gpu(1000))
         partial, total = fake_cuda.launches()
         assert partial.parameters[1] == total.parameters[0]
-        assert total.parameters[1] == struct.pack("<Q", out.data_ptr())
+        assert total.parameters[1] == struct.pack("<Q", data_ptr(out))
         assert total.parameters[2] == struct.pack("<q", 4)
         assert (out.shape, str(out.device)) == ((), "cuda:0")
         del out
@@ -80,7 +80,7 @@ def test_several_results_come_back_as_a_tuple(fake_cuda: FakeCuda) -> None:
     with use_memory():
         a, b = function(on_gpu(3))
         (seen,) = fake_cuda.launches()
-        assert seen.parameters[1] == struct.pack("<Q", a.data_ptr())
+        assert seen.parameters[1] == struct.pack("<Q", data_ptr(a))
         assert (a.shape, b.shape, str(b.dtype)) == ((4,), (3, 2), "int8")
         del a, b
 

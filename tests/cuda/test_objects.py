@@ -12,7 +12,7 @@ from wrapper_calls import Wrapped, forge
 
 from ferrule.compiler import assemble, targets
 from ferrule.compiler.cuda.support import ENTRIES
-from ferrule.compiler.support import CHECKS, CUDA, Need, support_data
+from ferrule.compiler.support.library import CHECKS, CUDA, Need, support_data
 from ferrule.runtime.llvm.capi import C_FUNCTIONS, Library
 from ferrule.runtime.objectfile import read_object
 

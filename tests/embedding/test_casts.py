@@ -82,6 +82,7 @@ def test_an_integer_becomes_the_nearest_float(
         assert fake_cuda.launches()[1].parameters == expected
 
 
+@pytest.mark.needs_wide_ints
 def test_an_unsigned_integer_of_all_bits_is_rounded_once(
     fake_cuda: FakeCuda, unsigned: fe.Function
 ) -> None:
@@ -96,5 +97,5 @@ def test_what_cannot_be_is_refused_when_it_is_written() -> None:
         Struct([cast(1, "int8")], align=3)
     with pytest.raises(ValueError, match=r"parameter #0 of k does not fit 64 bits: 9223372036854"):
         CudaLaunch(fe.DeviceCode.from_ptx(PTX), "k", [1 << 63], 1, 1)
-    with pytest.raises(TypeError, match=r"must be a parameter, .* but got np\.int64\(3\)"):
+    with pytest.raises(TypeError, match=r"must be a parameter, .* but got .*3"):
         Struct([np.int64(3), conventions.NULL])

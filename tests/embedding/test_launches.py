@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cuda_device import FakeCuda, forged
+from cuda_device import FakeCuda, data_ptr, forged
 from embedded import Memory
 
 import ferrule as fe
@@ -68,9 +68,9 @@ def test_a_temporary_is_handed_from_one_kernel_to_the_next(
     first, second = fake_cuda.launches()
     assert (first.kernel, second.kernel) == ("partial", "total")
     assert first.parameters[1] == second.parameters[0]
-    assert second.parameters[1] == struct.pack("<Q", result.data_ptr())
+    assert second.parameters[1] == struct.pack("<Q", data_ptr(result))
     assert (memory.asked, str(result.device)) == ([4, 16], "cuda:1")
-    assert list(memory.live) == [result.data_ptr()]
+    assert list(memory.live) == [data_ptr(result)]
 
 
 def test_nothing_stays_where_a_later_launch_fails(fake_cuda: FakeCuda, memory: Memory) -> None:
@@ -129,7 +129,7 @@ def test_a_tensor_that_is_not_given_is_a_null_pointer(fake_cuda: FakeCuda) -> No
     function(on_gpu(4), values)
     function(on_gpu(4), None)
     addresses = [launch.parameters[1] for launch in fake_cuda.launches()]
-    assert addresses == [struct.pack("<Q", values.data_ptr()), bytes(8)]
+    assert addresses == [struct.pack("<Q", data_ptr(values)), bytes(8)]
 
 
 def test_a_choice_may_be_a_sequence(fake_cuda: FakeCuda, memory: Memory) -> None:

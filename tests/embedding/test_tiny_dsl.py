@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cuda_device import FakeCuda, forged
+from cuda_device import FakeCuda, data_ptr, forged
 from embedded import EXAMPLE, Memory, tiny_dsl
 from exported import run_python
 from ptxas import assemble
@@ -80,8 +80,8 @@ def test_a_gpu_is_asked_for_the_launch(fake_cuda: FakeCuda, memory: Memory) -> N
     assert (launch.grid, launch.block, launch.smem) == ((4, 1, 1), (256, 1, 1), 0)
     out, n, alpha, *given = launch.parameters
     assert (n, alpha) == (struct.pack("<q", 1000), struct.pack("<f", 2.5))
-    assert given == [struct.pack("<Q", each.data_ptr()) for each in (x, y)]
-    assert out == struct.pack("<Q", result.data_ptr())
+    assert given == [struct.pack("<Q", data_ptr(each)) for each in (x, y)]
+    assert out == struct.pack("<Q", data_ptr(result))
     assert (result.shape, str(result.device), memory.asked) == ((1000,), "cuda:0", [4000])
     del result
     assert not memory.live

@@ -11,10 +11,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import cuda_device
 import pytest
+from c_objects import c_object
+from cuda_device import FakeCuda
+from cuda_device import fake_cuda as fake_cuda
+from each_convention import SOURCE, K, N, X, built, each_function
 from exported import WITHOUT_TORCH
 
 import ferrule as fe
+from ferrule.compiler.conventions import CudaLaunch, HostCode
 from ferrule.runtime import Function
 
 PROGRAM = """
@@ -63,6 +69,72 @@ module.asks(21, a)
 print(a.tolist(), seen, len(module.imports), module.imports[0].kind)
 """
 
+EACH = """
+import sys
+import numpy as np
+import tvm_ffi
+def shown(value):
+    return np.from_dlpack(value).tolist() if hasattr(value, "shape") else value
+module = tvm_ffi.load_module(sys.argv[1])
+x = np.arange(3, dtype=np.float32)
+for name in ("c_function", "memref", "dltensors", "safe_call", "sequence", "first_of", "llvm_ir"):
+    function = getattr(module, name)
+    result = function(x) if name == "dltensors" else function(x, 2.0)
+    print(name, list(map(shown, result)) if name == "sequence" else shown(result))
+for name, x, k in [("c_function", x, -1), ("safe_call", x, -1), ("sequence", x, -1),
+                   ("first_of", np.ones(11, np.float32), 2), ("memref", 1, 2)]:
+    try:
+        getattr(module, name)(x, k)
+    except Exception as error:
+        print(type(error).__name__, str(error).splitlines()[0])
+"""
+EACH_SAID = """\
+c_function [0.0, 2.0, 4.0]
+memref [0.0, 2.0, 4.0]
+dltensors 3.0
+safe_call 6.0
+sequence [[0.0, 4.0, 8.0], 2]
+first_of [0.0, 2.0, 4.0]
+llvm_ir [2.0, 3.0, 4.0]
+RuntimeError scale returned -1
+ValueError k is below 0
+ValueError k is below 0
+ValueError first_of has no code for these sizes: expected n <= 8; or n % 4 == 0
+TypeError Mismatched type on argument #0 when calling: `memref(x: Tensor([n], float32), \
+k: float32) -> Tensor([n], float32)`, expected Tensor, but got int
+"""
+
+LAUNCHING = """
+import sys
+from types import SimpleNamespace
+sys.path.insert(0, sys.argv[2])
+sys.modules["pytest"] = SimpleNamespace(fixture=lambda function: function)
+import numpy, tvm_ffi
+from pathlib import Path
+from cuda_device import SONAME, FakeCuda, forged
+cuda, module = FakeCuda(Path(SONAME)), tvm_ffi.load_module(sys.argv[1])
+cuda.reset()
+for size, k in [(1000, 2.5), (9, "k"), (7, 1)]:
+    try:
+        module.launched(forged(numpy.zeros(size, "float32")), k)
+    except Exception as error:
+        print(type(error).__name__, str(error).split(":")[0])
+    cuda.fail("cuLaunchKernelEx", 1)
+for launch in cuda.launches():
+    print(launch.kernel, launch.grid, launch.parameters[2].hex())
+"""
+LAUNCHED = """\
+TypeError Mismatched type on argument #1 when calling
+RuntimeError cuLaunchKernelEx failed with CUDA_ERROR_INVALID_VALUE (1
+scale_kernel (1000, 1, 1) 00002040
+"""
+PTX = """\
+.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry scale_kernel(.param .u64 x, .param .u32 n, .param .f32 k) { ret; }
+"""
+
 
 def interpreters() -> dict[str, Path]:
     """The interpreter of each virtual environment, by the name of its folder."""
@@ -97,25 +169,59 @@ def importing(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.needs_cc
-def test_the_installed_version(library: Path, importing: Path) -> None:
-    assert run(Path(sys.executable), library) == SAID
-    assert run(Path(sys.executable), importing, WITH_IMPORTS) == IMPORTED
+@pytest.fixture(scope="module")
+def conventions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library with a function of each calling convention."""
+    path = tmp_path_factory.mktemp("conventions") / "k.so"
+    fe.export_library(path, each_function(HostCode.from_object(c_object(SOURCE))))
+    return path
 
 
 @pytest.mark.needs_cc
-@pytest.mark.parametrize("version", interpreters() or ["of FERRULE_TVM_FFI_VENVS"])
-def test_another_version(version: str, library: Path, importing: Path) -> None:
-    if version not in interpreters():
+def test_the_installed_version(library: Path, importing: Path, conventions: Path) -> None:
+    check(Path(sys.executable), library, importing, conventions)
+
+
+@pytest.fixture(scope="module", params=interpreters() or ["of FERRULE_TVM_FFI_VENVS"])
+def another(request: pytest.FixtureRequest) -> Path:
+    """The interpreter of another version, for each that there is."""
+    if request.param not in interpreters():
         pytest.skip("FERRULE_TVM_FFI_VENVS names no folder of virtual environments")
-    assert run(interpreters()[version], library) == SAID
-    assert run(interpreters()[version], importing, WITH_IMPORTS) == IMPORTED
+    return interpreters()[request.param]
 
 
-def run(python: Path, library: Path, program: str = PROGRAM) -> str:
+@pytest.mark.needs_cc
+def test_another_version(another: Path, library: Path, importing: Path, conventions: Path) -> None:
+    check(another, library, importing, conventions)
+
+
+@pytest.mark.needs_cc
+def test_a_launch_under_another_version(another: Path, fake_cuda: FakeCuda, tmp_path: Path) -> None:
+    launch = CudaLaunch(fe.DeviceCode.from_ptx(PTX), "scale_kernel", [X.data, N, K], N, 256)
+    built("launched", launch).export_library(tmp_path / "k.so")
+    support = str(Path(cuda_device.__file__).parent)
+    folder = str(Path(fake_cuda.library._name).parent)
+    found = {**os.environ, "LD_LIBRARY_PATH": folder}
+    program = another, tmp_path / "k.so", LAUNCHING, support
+    assert run(*program, environment=found) == LAUNCHED
+
+
+def check(python: Path, library: Path, importing: Path, conventions: Path) -> None:
+    assert run(python, library) == SAID
+    assert run(python, importing, WITH_IMPORTS) == IMPORTED
+    assert run(python, conventions, EACH) == EACH_SAID
+
+
+def run(
+    python: Path,
+    library: Path,
+    program: str = PROGRAM,
+    *more: str,
+    environment: dict[str, str] | None = None,
+) -> str:
     # By itself: neither ferrule nor this environment's packages are on its path.
-    command = [str(python), "-I", "-c", WITHOUT_TORCH + program, str(library)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [str(python), "-I", "-c", WITHOUT_TORCH + program, str(library), *more]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

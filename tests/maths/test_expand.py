@@ -12,7 +12,7 @@ from cpu_machine import BASELINE, compile_program, elementwise
 from maths_reference import NUMPY, compiled, run
 
 from ferrule.compiler.natives import with_instructions
-from ferrule.compiler.support import THREADS
+from ferrule.compiler.support.library import THREADS
 from ferrule.compiler.targets import HostTarget
 from ferrule.language.codegen import CodegenError, lower_cpu
 from ferrule.language.ir import ops

@@ -14,13 +14,14 @@ from exported import run_python
 from mlir_functions import needs_mlir
 
 from ferrule import compiler, specs
-from ferrule.compiler import support, targets
+from ferrule.compiler import targets
 from ferrule.compiler.artefacts import DeviceCode
 from ferrule.compiler.conventions import CFunction, CudaLaunch, DLTensors, HostCode, Memref
 from ferrule.compiler.emitting import emit_wrapper
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.mlir import jobs
 from ferrule.compiler.mlir.dialect import to_dialect
+from ferrule.compiler.support import library
 from ferrule.runtime.linker import find_linker
 from ferrule.runtime.objectfile import ObjectFileError
 
@@ -187,8 +188,8 @@ def test_the_support_code_comes_back_from_mlir_with_its_instructions() -> None:
             found = (i for f in module.functions for b in f.blocks for i in b.instructions)
             return Counter(i.opcode for i in found if i.opcode in ("call", "store", "br", "phi"))
 
-    for each in (support.CUDA, support.THREADS, support.CALLING, support.CHECKS):
-        text = support.support_text(each)
+    for each in (library.CUDA, library.THREADS, library.CALLING, library.CHECKS):
+        text = library.support_text(each)
         assert calls(jobs.translated(to_dialect(text), "builtin.module()")) == calls(text)
 
 

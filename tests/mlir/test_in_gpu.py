@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cuda_device import FakeCuda, forged
+from cuda_device import FakeCuda, data_ptr, forged
 from cuda_device import fake_cuda as fake_cuda
 from mlir_functions import needs_mlir
 from ptxas import assemble
@@ -80,7 +80,7 @@ def test_a_kernel_gets_descriptors_and_numbers(fake_cuda: FakeCuda) -> None:
     x, y = on_gpu(1000), on_gpu(1000, 4)
     fn(x, y, 1000, 2.5, True, -3)
     (found,) = fake_cuda.launches()
-    at, to = x.data_ptr(), y.data_ptr()
+    at, to = data_ptr(x), data_ptr(y)
     assert (found.kernel, found.grid, found.block) == ("scale_kernel", (8, 1, 1), (128, 1, 1))
     wanted = {
         *packed("qqq", 128, 1000, 1),
@@ -211,5 +211,5 @@ def test_a_pipeline_with_bare_pointers_is_seen(fake_cuda: FakeCuda) -> None:
     x = on_gpu(8)
     fn(x)
     (found,) = fake_cuda.launches()
-    assert packed("Q", x.data_ptr())[0] in found.parameters
+    assert packed("Q", data_ptr(x))[0] in found.parameters
     assert len(found.parameters) == 3, "the address and two constants"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cuda_device import FakeCuda, forged
+from cuda_device import FakeCuda, data_ptr, forged
 from cuda_device import fake_cuda as fake_cuda
 
 import ferrule as fe
@@ -129,7 +129,7 @@ def test_a_launch_hands_over_descriptors_members_and_numbers(fake_cuda: FakeCuda
     (found,) = fake_cuda.launches()
     assert (found.grid, found.block, found.smem) == ((5, 1, 1), (32, 1, 1), 16)
     assert b"".join(found.parameters) == struct.pack(
-        "<QQqqqqqhdie", x.data_ptr(), x.data_ptr(), 0, 5, 4, 4, 1, -7, 0.25, 6, 1.5
+        "<QQqqqqqhdie", data_ptr(x), data_ptr(x), 0, 5, 4, 4, 1, -7, 0.25, 6, 1.5
     )
 
 
@@ -143,7 +143,7 @@ def test_a_kernel_with_as_many_parameters_as_operands_takes_bare_pointers(
     x = forged(np.zeros((5, 4), np.float32))
     compiler.build(sig, launching([launch], code, sig))(x)
     (found,) = fake_cuda.launches()
-    assert found.parameters == (struct.pack("<Q", x.data_ptr()),)
+    assert found.parameters == (struct.pack("<Q", data_ptr(x)),)
 
 
 def test_the_copy_of_the_runtime_is_brought_along() -> None:

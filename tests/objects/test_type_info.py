@@ -10,7 +10,7 @@ import tvm_ffi
 from registered import base_class, node_class
 
 import ferrule as fe
-from ferrule.compiler import typetable
+from ferrule.compiler.support import typetable
 from ferrule.runtime import typeinfo
 from ferrule.runtime.llvm.layouts import Layout
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmark_runs import quick_run
 
 BENCHMARKS = (
     "call_overhead",
@@ -26,30 +24,15 @@ BENCHMARKS = (
     "results",
     "threads",
 )
+WITH_TORCH = {"call_overhead", "results"}
+"""They measure what PyTorch does even when they are only tried."""
+
 VERDICTS = {"met", "missed", "not measured"}
-
-
-def run(root: Path, name: str, file: Path) -> dict[str, Any]:
-    """What a benchmark writes."""
-    # Children of the benchmark import ferrule too, installed or not.
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, str(root / "benchmarks" / f"{name}.py")]
-    done = subprocess.run(
-        [*command, "--quick", "--json", str(file)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"# {name}\n")
-    content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return content
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_runs_and_writes_its_figures(root: Path, tmp_path: Path, name: str) -> None:
-    content = run(root, name, tmp_path / "new" / f"{name}.json")
+    content = quick_run(name, tmp_path / "new" / f"{name}.json", torch=name in WITH_TORCH)
     assert (content["benchmark"], content["quick"]) == (name, True)
     assert {"processor", "Python", "llvmlite", "apache-tvm-ffi"} <= set(content["machine"])
     assert content["goals"] and {goal["verdict"] for goal in content["goals"]} <= VERDICTS
@@ -61,18 +44,16 @@ def test_runs_and_writes_its_figures(root: Path, tmp_path: Path, name: str) -> N
 
 
 @pytest.mark.needs_cc
-def test_launches_are_measured_beside_a_driver_that_does_nothing(
-    root: Path, tmp_path: Path
-) -> None:
-    content = run(root, "launch_overhead", tmp_path / "launches.json")
+def test_launches_are_measured_beside_a_driver_that_does_nothing(tmp_path: Path) -> None:
+    content = quick_run("launch_overhead", tmp_path / "launches.json")
     (row,) = (row for table in content["tables"] for row in table["rows"])
     assert len(row["sides"]) == 3
     assert {goal["verdict"] for goal in content["goals"]} <= {"met", "missed"}
 
 
 @pytest.mark.needs_cc
-def test_launches_are_measured_beside_launchers_written_by_hand(root: Path, tmp_path: Path) -> None:
-    content = run(root, "launch", tmp_path / "launch.json")
+def test_launches_are_measured_beside_launchers_written_by_hand(tmp_path: Path) -> None:
+    content = quick_run("launch", tmp_path / "launch.json")
     left_out = {skipped["what"] for skipped in content["skipped"]}
     sides = {"ferrule", "C++", "C++ with checks"}
     if "launchers in C++" in left_out:
@@ -91,11 +72,9 @@ def require_every_stage(content: dict[str, Any]) -> None:
 
 
 @pytest.mark.needs_cc
-def test_launches_of_triton_kernels_are_measured_beside_tritons_launchers(
-    root: Path, tmp_path: Path
-) -> None:
+def test_launches_of_triton_kernels_are_measured_beside_tritons_launchers(tmp_path: Path) -> None:
     pytest.importorskip("triton", reason="Triton is not installed")
-    content = run(root, "launch_triton", tmp_path / "launch_triton.json")
+    content = quick_run("launch_triton", tmp_path / "launch_triton.json")
     (table,) = content["tables"]
     assert [len(row["sides"]) for row in table["rows"]] == [3, 3, 3]
     assert len(content["goals"]) == 6

@@ -14,7 +14,12 @@ GOLDEN = "def test_it(golden):\n    golden('one.txt', 'text {}')\n"
 
 
 def run(folder: Path, root: Path, test: str, *options: str) -> subprocess.CompletedProcess[str]:
-    """Runs pytest in a folder of its own with the project's conftest and one test file."""
+    """Runs pytest in a folder of its own with the project's conftest and one test file.
+
+    For the conftest it is the folder of a test that compiles nothing.
+    """
+    folder = folder / "project"
+    folder.mkdir(exist_ok=True)
     shutil.copy(root / "tests/conftest.py", folder / "conftest.py")
     (folder / "test_it.py").write_text(test)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", str(folder)]
@@ -32,7 +37,7 @@ def test_a_golden_is_written_only_on_demand(root: Path, tmp_path: Path) -> None:
     first = run(tmp_path, root, GOLDEN.format("a"))
     assert first.returncode == 1 and "--update-golden writes it" in first.stdout
     assert run(tmp_path, root, GOLDEN.format("a"), "--update-golden").returncode == 0
-    assert (tmp_path / "golden/one.txt").read_text() == "text a\n"
+    assert (tmp_path / "project/golden/one.txt").read_text() == "text a\n"
     assert run(tmp_path, root, GOLDEN.format("a")).returncode == 0
     assert run(tmp_path, root, GOLDEN.format("b")).returncode == 1
 

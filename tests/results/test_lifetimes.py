@@ -168,10 +168,8 @@ def test_objects_that_are_handed_back() -> None:
     assert strong_count(handle) == before
 
 
+@pytest.mark.needs_wide_ints
 def test_numbers_past_64_bits() -> None:
-    if not hasattr(ctypes.CDLL(None), "TVMFFIBigIntFromByteArray"):
-        pytest.skip("apache-tvm-ffi before 0.1.14 has no ints of more than 64 bits")
-
     @fe.jit
     def pair(k: fe.Uint64):
         return k, (k, "a string that is not small" * 10)

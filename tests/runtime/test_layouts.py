@@ -15,7 +15,7 @@ import pytest
 import tvm_ffi
 from tvm_ffi import libinfo
 
-from ferrule.compiler import typetable
+from ferrule.compiler.support import typetable
 from ferrule.runtime.abi import DeviceType, DTypeCode, TypeIndex
 from ferrule.runtime.llvm import layouts
 from ferrule.runtime.llvm.layouts import Field, Layout, View

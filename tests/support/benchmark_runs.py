@@ -7,20 +7,33 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-_FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
+_FOLDER: Final = Path(__file__).resolve().parents[2] / "benchmarks"
+
+_WITHOUT_TORCH: Final = """
+import runpy, sys
+sys.modules["torch"] = None
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+"""Tvm-ffi imports PyTorch where it can, for two seconds."""
 
 
-def quick_run(name: str, file: Path) -> dict[str, Any]:
-    """What a benchmark writes to a file."""
+def quick_run(name: str, file: Path, *, torch: bool = True) -> dict[str, Any]:
+    """What a benchmark writes to a file.  Without `torch`, PyTorch is not there for it."""
+    start = [] if torch else ["-c", _WITHOUT_TORCH]
+    command = [sys.executable, *start, str(_FOLDER / f"{name}.py")]
+    # Children of the benchmark import ferrule too, installed or not.
+    paths = [str(_FOLDER), *filter(None, sys.path)]
     done = subprocess.run(
-        [sys.executable, str(_FOLDER / f"{name}.py"), "--quick", "--json", str(file)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        [*command, "--quick", "--json", str(file)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"# {name}\n")
     content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return content

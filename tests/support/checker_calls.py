@@ -19,7 +19,7 @@ from ferrule.compiler.artefacts import Location, Relation
 from ferrule.compiler.checker.program import Program, build_program
 from ferrule.compiler.messages.support import CHECK
 from ferrule.compiler.messages.table import Table
-from ferrule.compiler.support import CHECKS, Need, support_data
+from ferrule.compiler.support.library import CHECKS, Need, support_data
 from ferrule.runtime.artefacts import ObjectCode
 from ferrule.runtime.engine import Engine
 from ferrule.runtime.llvm.emitter import Emitter

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cuda_device import FakeCuda, Launch
+from cuda_device import FakeCuda, Launch, data_ptr
 from triton_launcher import Address, example, own_launch, same, tensor
 
 pytestmark = [pytest.mark.needs_cc, pytest.mark.usefixtures("allocator")]
@@ -24,7 +24,7 @@ def launched(gpu: FakeCuda, arch: int, function: Any, *arguments: Any) -> tuple[
     results = function(*arguments)
     (launch,) = gpu.launches()
     several = results if isinstance(results, tuple) else () if results is None else (results,)
-    return launch, [each.data_ptr() for each in several]
+    return launch, [data_ptr(each) for each in several]
 
 
 def compiled(module: str, function: str = "compiled", **options: Any) -> Any:

@@ -11,7 +11,7 @@ from ferrule.compiler import targets
 from ferrule.compiler.artefacts import Body
 from ferrule.compiler.assemble import assemble, assembly_text
 from ferrule.compiler.origin import CompiledOrigin, host_module
-from ferrule.compiler.precompiled import read
+from ferrule.compiler.support.precompiled import read
 from ferrule.compiler.wrapper.builder import build_wrapper
 from ferrule.compiler.wrapper.callee import BodyCall
 from ferrule.runtime.llvm.capi import C_FUNCTIONS

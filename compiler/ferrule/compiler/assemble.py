@@ -19,8 +19,9 @@ from typing_extensions import assert_never
 from ferrule.compiler import targets
 from ferrule.compiler.artefacts import Embedded, HostModule, Part
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.hostcode.trial import require_portable
 from ferrule.compiler.natives import with_instructions
-from ferrule.compiler.support import (
+from ferrule.compiler.support.library import (
     ALLOCATION,
     CALLING,
     CHECKS,
@@ -36,7 +37,6 @@ from ferrule.compiler.support import (
     support_text,
 )
 from ferrule.compiler.targets import HostTarget
-from ferrule.compiler.trying import require_portable
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.artefacts import ExportForm, ObjectCode
 

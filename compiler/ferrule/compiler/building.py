@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final
 
 from llvmlite import ir
 
-from ferrule.compiler.allocation import KEEP, LET_GO
 from ferrule.compiler.artefacts import Body, Location, joined_code
 from ferrule.compiler.binding import load
 from ferrule.compiler.conventions.arguments import TYPES
@@ -25,6 +24,7 @@ from ferrule.compiler.conventions.base import Call, CallingConvention, check_con
 from ferrule.compiler.exports import export_target
 from ferrule.compiler.options import Options, parse_options
 from ferrule.compiler.origin import CompiledOrigin, host_module
+from ferrule.compiler.support.allocation import KEEP, LET_GO
 from ferrule.compiler.wrapper.leaves import leaves_of
 from ferrule.compiler.wrapper.results import result_leaves
 from ferrule.runtime.entry.key import CallTraits

@@ -15,9 +15,9 @@ from ferrule.compiler import assemble, targets
 from ferrule.compiler.artefacts import Body, DeviceCode, HostModule
 from ferrule.compiler.cuda.images import best_first, images_of
 from ferrule.compiler.describe import describe
-from ferrule.compiler.describing import described_data
 from ferrule.compiler.exports import ExportTarget, export_target
 from ferrule.compiler.overloading import overload_module
+from ferrule.compiler.support.describing import described_data
 from ferrule.compiler.wrapper.builder import wrapper_parts
 from ferrule.compiler.wrapper.callee import BodyCall
 from ferrule.runtime.abi import SYMBOL_PREFIX

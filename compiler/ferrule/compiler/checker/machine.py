@@ -25,10 +25,10 @@ from ferrule.compiler.checker.numbers import NUMBERS
 from ferrule.compiler.checker.objects import OBJECTS, define_device
 from ferrule.compiler.checker.scalars import SCALARS, define_narrow
 from ferrule.compiler.checker.tensors import TENSORS
-from ferrule.compiler.dispatch import define_table, handler_of
 from ferrule.compiler.messages.context import PROGRAM
 from ferrule.compiler.messages.support import CHECK, SAY
-from ferrule.compiler.needs import op_symbol
+from ferrule.compiler.support.dispatch import define_table, handler_of
+from ferrule.compiler.support.needs import op_symbol
 from ferrule.runtime.llvm.emitter import COLD, Emitter
 from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR
 

@@ -14,11 +14,11 @@ from typing import Final, Protocol
 
 from llvmlite import ir
 
-from ferrule.compiler.allocation import ALLOCATE, failures
 from ferrule.compiler.artefacts import DeviceCode, Fault, Part, literal
 from ferrule.compiler.conventions.flow import Flow
 from ferrule.compiler.cuda.launch import Launcher
 from ferrule.compiler.sizes import Sizes
+from ferrule.compiler.support.allocation import ALLOCATE, failures
 from ferrule.compiler.wrapper.leaves import first_slots, leaves_of
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.links import Link

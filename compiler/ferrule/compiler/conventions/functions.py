@@ -37,7 +37,7 @@ from ferrule.compiler.conventions.returns import (
 )
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.hostcode import HostCode, LlvmModule
-from ferrule.compiler.irtext import parameter_types, result_type
+from ferrule.compiler.hostcode.irtext import parameter_types, result_type
 from ferrule.runtime.llvm.layouts import I32, PTR
 from ferrule.specs import Condition, DType, Param, Pointer, Scalar
 from ferrule.specs import params as kinds

@@ -12,10 +12,10 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.compiler.allocation import ALLOCATE, failures
 from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.arguments import TYPES
 from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.support.allocation import ALLOCATE, failures
 from ferrule.compiler.wrapper.leaves import leaves_of
 from ferrule.runtime.llvm.layouts import (
     DLTENSOR,

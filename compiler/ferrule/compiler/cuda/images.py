@@ -1,14 +1,11 @@
-"""Which of several images a GPU gets: the table of an object, and the code that chooses.
+"""The images of an object: which GPUs each is for, and the table that the object has of them.
 
 PTX for a plain architecture serves every GPU that is not older.  What has an `a` behind its number
 serves that architecture alone, what has an `f` the newer ones of its major version too (PTX ISA,
 ".target").  A cubin serves its own architecture and the newer ones of its major version, with an
 `a` its own alone (CUDA C++ Programming Guide, "Binary Compatibility").  Of
 the images that serve a GPU it gets the one for the highest number; of one number the cubin goes
-before the PTX and the special before the plain one.
-
-One image serves a process: where its GPUs differ it is the best one that serves all of them, and if
-there is none, the best one for the GPU of the first call.
+before the PTX and the special before the plain one: the table is in this order.
 """
 
 from __future__ import annotations
@@ -24,11 +21,10 @@ from llvmlite import ir
 
 from ferrule.compiler.artefacts import DeviceCode
 from ferrule.compiler.cuda.archs import capability
-from ferrule.compiler.cuda.cold import attempt, call, cold, end
-from ferrule.compiler.cuda.driver import Attribute, JitOption
-from ferrule.compiler.cuda.state import PROGRAM, Status, call_driver, status
+from ferrule.compiler.cuda.driver import JitOption
+from ferrule.compiler.cuda.state import PROGRAM
 from ferrule.runtime.llvm.emitter import Emitter
-from ferrule.runtime.llvm.layouts import I1, I8, I32, PTR, Field, Layout, size_of
+from ferrule.runtime.llvm.layouts import I32, PTR, Field, Layout, size_of
 
 
 class Serves(IntEnum):
@@ -92,13 +88,6 @@ _ALWAYS_KNOWN: Final = (8, 0)
 _CUDA_12: Final = {(8, 6): (12, 7), (8, 7): (12, 8), (8, 8): (12, 9)}
 NO_OPTIONS: Final[Mapping[JitOption, int]] = MappingProxyType({})
 """The driver assembles PTX as it likes."""
-
-CHOOSE: Final = "ferrule_cuda_choose"
-CHOOSE_TYPE: Final = ir.FunctionType(I32, [PTR, PTR, I32, PTR, PTR])
-_CAPABILITY: Final = "ferrule_cuda_capability"
-_CAPABILITY_TYPE: Final = ir.FunctionType(I32, [PTR, I32])
-_SERVES: Final = "ferrule_cuda_serves"
-_SERVES_TYPE: Final = ir.FunctionType(I1, [PTR, I32])
 
 
 def images_of(code: DeviceCode) -> list[Image]:
@@ -164,113 +153,3 @@ def _words(emitter: Emitter, numbers: Iterable[int], kind: ir.Type) -> ir.Value:
     """The address of constant numbers of the size of a type; null for none."""
     data = b"".join(number.to_bytes(size_of(kind), "little") for number in numbers)
     return emitter.bytes_constant(data, align=size_of(kind)) if data else emitter.null()
-
-
-def define_choosing(emitter: Emitter) -> None:
-    """`i32 ferrule_cuda_choose(ptr state, ptr program, i32 device, ptr out, ptr values)`: the row
-    of the image for a device, -1 for the one that is current, behind cuInit."""
-    _define_capability(emitter)
-    _define_serves(emitter)
-    _define_choose(emitter)
-
-
-def _define_capability(emitter: Emitter) -> None:
-    """`i32 ferrule_cuda_capability(ptr state, i32 device)`: ten times it; 0 if it cannot be had."""
-    wanted = (Attribute.COMPUTE_CAPABILITY_MAJOR, Attribute.COMPUTE_CAPABILITY_MINOR)
-    with cold(emitter, _CAPABILITY, _CAPABILITY_TYPE) as (state, device):
-        place, found = emitter.alloca(I32, name="asked"), []
-        for attribute in wanted:
-            asked = [place, emitter.const_i32(attribute), device]
-            result = call_driver(emitter, state, "cuDeviceGetAttribute", asked)
-            with emitter.if_then(emitter.icmp("ne", result, emitter.const_i32(0))):
-                emitter.ret(emitter.const_i32(0))
-            found.append(emitter.load(place, I32))
-        tens = emitter.binary("mul", found[0], emitter.const_i32(10))
-        emitter.ret(emitter.binary("add", tens, found[1]))
-
-
-def _define_serves(emitter: Emitter) -> None:
-    """`i1 ferrule_cuda_serves(ptr image, i32 capability)`."""
-    with cold(emitter, _SERVES, _SERVES_TYPE) as (image, capability):
-        b, ten = emitter.builder, emitter.const_i32(10)
-        number = emitter.load_field(image, IMAGE, "number")
-        serves = emitter.load_field(image, IMAGE, "serves")
-        newer = emitter.icmp("sge", capability, number)
-        same = emitter.icmp("eq", capability, number)
-        family = b.and_(newer, b.icmp_signed("==", b.udiv(capability, ten), b.udiv(number, ten)))
-        found: ir.Value = ir.Constant(I1, 1)
-        for kind, answer in (
-            (Serves.NEWER, newer), (Serves.SAME, same), (Serves.FAMILY, family)
-        ):  # fmt: skip
-            found = emitter.select(
-                emitter.icmp("eq", serves, emitter.const_i32(kind)), answer, found
-            )
-        emitter.ret(found)
-
-
-def _define_choose(emitter: Emitter) -> None:
-    with cold(emitter, CHOOSE, CHOOSE_TYPE) as (state, program, device, out, values):
-        images = emitter.load_field(program, PROGRAM, "images")
-        count = emitter.load_field(program, PROGRAM, "image_count")
-        anything = emitter.icmp("eq", emitter.load_field(images, IMAGE, "serves"), _zero(emitter))
-        with emitter.if_then(anything):
-            emitter.store(images, out)
-            emitter.ret(status(Status.DONE))
-        wanted, devices = _wanted(emitter, state, device), emitter.alloca(I32, name="devices")
-        attempt(emitter, state, values, "cuDeviceGetCount", devices)
-        own = call(emitter, _CAPABILITY, _CAPABILITY_TYPE, state, wanted)
-        # Without such a device the driver says later what is wrong.
-        with emitter.if_then(emitter.icmp("eq", own, _zero(emitter))):
-            emitter.store(images, out)
-            emitter.ret(status(Status.DONE))
-        best = emitter.alloca(PTR, name="best")
-        emitter.store(emitter.null(), best)
-        with emitter.loop(count) as i:
-            image = emitter.index(images, I8, emitter.binary("mul", i, _size(emitter)))
-            fits = emitter.builder.and_(
-                emitter.is_null(emitter.load(best, PTR)),
-                call(emitter, _SERVES, _SERVES_TYPE, image, own),
-            )
-            with emitter.if_then(fits):
-                emitter.store(image, best)
-            misses = _misses(emitter, state, image, emitter.load(devices, I32))
-            with emitter.if_then(emitter.icmp("eq", misses, _zero(emitter))):
-                emitter.store(image, out)
-                emitter.ret(status(Status.DONE))
-        with emitter.if_then(emitter.is_null(emitter.load(best, PTR))):
-            ten = emitter.const_i32(10)
-            parts = emitter.builder.udiv(own, ten), emitter.builder.urem(own, ten)
-            listed = emitter.load_field(program, PROGRAM, "listed")
-            end(emitter, Status.NO_IMAGE, values, wanted, *parts, listed)
-        emitter.store(emitter.load(best, PTR), out)
-        emitter.ret(status(Status.DONE))
-
-
-def _wanted(emitter: Emitter, state: ir.Value, device: ir.Value) -> ir.Value:
-    """The ordinal of a device; for -1 that of the current one, 0 where there is none."""
-    place = emitter.alloca(I32, name="wanted")
-    emitter.store(device, place)
-    with emitter.if_then(emitter.icmp("slt", device, _zero(emitter))):
-        emitter.store(_zero(emitter), place)
-        call_driver(emitter, state, "cuCtxGetDevice", [place])
-    return emitter.load(place, I32)
-
-
-def _misses(emitter: Emitter, state: ir.Value, image: ir.Value, devices: ir.Value) -> ir.Value:
-    """How many of the machine's GPUs an image does not serve."""
-    place = emitter.alloca(I32, name="misses")
-    emitter.store(_zero(emitter), place)
-    with emitter.loop(devices, name="device") as device:
-        capability = call(emitter, _CAPABILITY, _CAPABILITY_TYPE, state, device)
-        fits = call(emitter, _SERVES, _SERVES_TYPE, image, capability)
-        more = emitter.builder.zext(emitter.not_(fits), I32)
-        emitter.store(emitter.binary("add", emitter.load(place, I32), more), place)
-    return emitter.load(place, I32)
-
-
-def _zero(emitter: Emitter) -> ir.Value:
-    return emitter.const_i32(0)
-
-
-def _size(emitter: Emitter) -> ir.Value:
-    return emitter.const_i64(IMAGE.size)

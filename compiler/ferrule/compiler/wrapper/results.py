@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from ferrule.compiler.values import CONSTRUCT, OWN, RELEASE, UNSIGNED
+from ferrule.compiler.support.values import CONSTRUCT, OWN, RELEASE, UNSIGNED
 from ferrule.compiler.wrapper.leaves import SLOT_BYTES, leaves_of
 from ferrule.compiler.wrapper.widening import as_double
 from ferrule.runtime.abi import TypeIndex

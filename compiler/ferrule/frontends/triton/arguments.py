@@ -8,10 +8,11 @@ stride is that of a tensor.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from ferrule.frontends.triton.grids import TracedTensor, traced
+from ferrule.frontends.triton.grids import TracedTensor, Unseen, traced
+from ferrule.frontends.triton.tuples import Shape, nest
 from ferrule.specs import Dim, DType, Scalar, Signature, Tensor
 
 Hint = Literal[1, 16]
@@ -80,12 +81,14 @@ Argument = (
 class Arguments:
     """The arguments of a kernel, in the order of its parameters, and who tells them.
 
-    `signature` is what callers of the function give, `results` the tensors that it makes.
+    `signature` is what callers of the function give, `results` the tensors that it makes, `tuples`
+    the names of the elements of each tuple, in its shape.
     """
 
     signature: Signature
     results: tuple[Tensor, ...]
     each: tuple[Argument, ...]
+    tuples: Mapping[str, Shape] = field(default_factory=dict)
 
     @property
     def constants(self) -> dict[str, Any]:
@@ -100,7 +103,7 @@ class Arguments:
         return replace(self, each=each)
 
     def traced(self) -> Mapping[str, Any]:
-        """The arguments as a grid's function sees them, but for floats and bools."""
+        """The arguments as a grid's function sees them."""
         seen: dict[str, Any] = {}
         for argument in self.each:
             match argument:
@@ -111,8 +114,8 @@ class Arguments:
                 case ConstantArgument():
                     seen[argument.name] = argument.value
                 case NumberArgument():
-                    pass
-        return seen
+                    seen[argument.name] = Unseen(argument.name)
+        return seen | {name: nest(shape, seen.__getitem__) for name, shape in self.tuples.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ferrule import compiler
@@ -21,6 +21,7 @@ from ferrule.frontends.triton.jobs import Job, as_constants, job_of
 from ferrule.frontends.triton.launching import Candidate, convention
 from ferrule.frontends.triton.offline import architectures, compile_offline
 from ferrule.frontends.triton.specialise import Specialise, specialisations
+from ferrule.frontends.triton.tuples import flattened
 from ferrule.runtime.devices import cuda_devices
 from ferrule.specs.expr import is_name
 
@@ -71,6 +72,8 @@ def compile(
     found = kernel_of(kernel)
     versions = versions_of(found, config)
     job = job_of(found, examples, signature, constexprs, more, versions)
+    found, given = flattened(found, job.given)
+    job = replace(job, given=given)
     named = name or found.name
     archs = _archs(target)
     return _Compilation(found, job, named, specialize, archs, grid, versions).function(options, doc)

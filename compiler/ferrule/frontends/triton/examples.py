@@ -84,7 +84,8 @@ class _Reader:
             for parameter in self.kernel.parameters
         )
         made = tuple(a.tensor for a in each if isinstance(a, PointerArgument) and a.made)
-        return Arguments(Signature(self.name, tuple(self._parameters(each))), made, each)
+        signature = Signature(self.name, tuple(self._parameters(each)))
+        return Arguments(signature, made, each, self.kernel.tuples)
 
     def _example(self, parameter: KernelParameter, given: Mapping[str, Any]) -> Any:
         """What was given, a default, or the symbol of this name."""

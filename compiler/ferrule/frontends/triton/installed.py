@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
@@ -37,12 +37,13 @@ def _dotted(version: tuple[int, ...]) -> str:
 class KernelParameter:
     """A parameter of a kernel, as its Python signature has it.
 
-    `type` is the Triton type of its annotation, "" without one.  `specialised`: whether Triton may
+    `path` is its position, behind which come those in the tuples that it is an element of.  `type`
+    is the Triton type of its annotation, "" without one.  `specialised`: whether Triton may
     fold it, or assume that 16 divides it; `aligned`: whether it may assume the latter.
     """
 
     name: str
-    position: int
+    path: tuple[int, ...]
     is_constexpr: bool
     type: str
     has_default: bool
@@ -56,7 +57,8 @@ class Kernel:
     """A function of `triton.jit` or `gluon.jit`, and what is wrapped around it.
 
     `configs` are those of an autotuner, `key` the names of its key, `heuristics` the functions by
-    the name of the parameter whose value they choose.
+    the name of the parameter whose value they choose, `tuples` the names of the elements of each
+    parameter that is a tuple, in its shape.
     """
 
     function: Any
@@ -65,6 +67,7 @@ class Kernel:
     configs: tuple[Any, ...] = ()
     key: tuple[str, ...] = ()
     heuristics: Mapping[str, Callable[[Mapping[str, Any]], Any]] | None = None
+    tuples: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_gluon(self) -> bool:
@@ -114,7 +117,7 @@ def _no_kernel(function: Any) -> Diagnostic:
 def _parameter(param: Any) -> KernelParameter:
     return KernelParameter(
         str(param.name),
-        int(param.num),
+        (int(param.num),),
         bool(param.is_constexpr),
         str(param.annotation_type),
         bool(param.has_default),

@@ -24,6 +24,7 @@ from ferrule.frontends.triton.arguments import (
     PointerArgument,
 )
 from ferrule.frontends.triton.installed import Kernel, KernelParameter
+from ferrule.frontends.triton.tuples import nest
 from ferrule.frontends.triton.types import DTYPES, INTEGERS, number_type, pointer_type
 from ferrule.specs import Condition, Dim, DType, Scalar, Tensor, divisibility_of, symbols_of
 from ferrule.specs.expr import Compound, Sym, ValueOf
@@ -62,12 +63,12 @@ class Assumption:
 class Specialisation:
     """One way to compile a kernel.
 
-    `types` by parameter, `constants` and `attributes` by position are what Triton's compiler takes;
+    `types` by parameter, tuples of them for tuples, `constants` and `attributes` by path are what Triton's compiler takes;
     `conditions` must hold at a call; `packed` is what the compiled kernel takes, without what
     Triton adds.
     """
 
-    types: Mapping[str, str]
+    types: Mapping[str, Any]
     constants: Mapping[tuple[int, ...], Any]
     attributes: Mapping[tuple[int, ...], list[list[Any]]]
     conditions: tuple[Assumption, ...]
@@ -191,22 +192,30 @@ class _Specialiser:
                 case DescriptorArgument():
                     self._descriptor(parameter, argument)
         return Specialisation(
-            self.types,
+            self._nested_types(),
             self.constants,
             self.attributes,
             tuple(self.conditions),
             tuple(self.packed),
         )
 
+    def _nested_types(self) -> dict[str, Any]:
+        """The types by the parameters of the kernel, as it was written."""
+        tuples = self.kernel.tuples
+        return {
+            name: nest(tuples.get(name, name), self.types.__getitem__)
+            for name in self.kernel.function.arg_names
+        }
+
     def _what(self, name: str) -> str:
         return f"{self.kernel.name}: {name}"
 
     def _fold(self, parameter: KernelParameter, value: Any) -> None:
         self.types[parameter.name] = "constexpr"
-        self.constants[(parameter.position,)] = value
+        self.constants[parameter.path] = value
 
     def _divisible(self, parameter: KernelParameter) -> None:
-        self.attributes[(parameter.position,)] = [["tt.divisibility", 16]]
+        self.attributes[parameter.path] = [["tt.divisibility", 16]]
 
     def _pointer(self, parameter: KernelParameter, argument: PointerArgument) -> None:
         name, tensor = parameter.name, argument.tensor

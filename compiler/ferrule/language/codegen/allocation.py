@@ -14,8 +14,8 @@ from typing import Final, TypeGuard
 
 from llvmlite import ir
 
-from ferrule.compiler.allocation import ALLOCATE, KEEP, LET_GO, failures
-from ferrule.compiler.values import RELEASE
+from ferrule.compiler.support.allocation import ALLOCATE, KEEP, LET_GO, failures
+from ferrule.compiler.support.values import RELEASE
 from ferrule.language.codegen.failing import end_if_failed
 from ferrule.language.codegen.functions import FunctionLowering
 from ferrule.language.ir import ops

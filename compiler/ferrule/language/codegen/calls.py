@@ -13,9 +13,9 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.compiler.allocation import LET_GO
 from ferrule.compiler.artefacts import Fault
-from ferrule.compiler.calling import (
+from ferrule.compiler.support.allocation import LET_GO
+from ferrule.compiler.support.calling import (
     FIND,
     FIND_IMPORTED,
     INVOKE,

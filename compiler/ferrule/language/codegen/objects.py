@@ -11,7 +11,7 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import Fault, Location
-from ferrule.compiler.objects import (
+from ferrule.compiler.support.objects import (
     FIELD,
     IS_INSTANCE,
     ITEM,

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from ferrule.compiler.precompiled import RELATIVE, Piece, Precompiled, Reference
+from ferrule.compiler.support.precompiled import RELATIVE, Piece, Precompiled, Reference
 
 Implied: TypeAlias = "Callable[[str], Iterable[str]]"
 """The symbols that a symbol needs besides those that it refers to."""

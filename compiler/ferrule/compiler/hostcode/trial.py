@@ -1,4 +1,4 @@
-"""Compiles LLVM code of others in a process of its own first, see `trial`."""
+"""Compiles LLVM code of others in a process of its own first, see `child`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 
 
 def tried_in_child(data: bytes, what: str, prefix: str, triple: str = "") -> dict[str, Any]:
-    """What `trial` says of LLVM code, for this platform or that of a triple.
+    """What `child` says of LLVM code, for this platform or that of a triple.
 
     Raises CompileError with LLVM's words.
     """
@@ -42,7 +42,7 @@ def tried_in_child(data: bytes, what: str, prefix: str, triple: str = "") -> dic
 
 
 def _run(request: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-I", "-S", str(Path(__file__).with_name("trial.py"))]
+    command = [sys.executable, "-I", "-S", str(Path(__file__).with_name("child.py"))]
     try:
         return subprocess.run(
             command, input=request, capture_output=True, text=True, errors="replace", check=False

@@ -1,6 +1,6 @@
 """Reads and compiles LLVM code of others, in a process of its own: LLVM ends it on some of them.
 
-Run as a program, without ferrule: `python trial.py` reads JSON, `{"code": base64, "prefix": text,
+Run as a program, without ferrule: `python child.py` reads JSON, `{"code": base64, "prefix": text,
 "path": where llvmlite is, "triple": of another platform, or ""}`, and writes JSON: `{"error":
 text}`, or
 

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from typing_extensions import assert_never
 
-from ferrule.compiler import irtext
 from ferrule.compiler.artefacts import Embedded, Foreign, Part
-from ferrule.compiler.embedding import PREFIX, SYMBOL, embed
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.compiler.trying import tried_in_child
+from ferrule.compiler.hostcode import irtext
+from ferrule.compiler.hostcode.embedding import PREFIX, SYMBOL, embed
+from ferrule.compiler.hostcode.trial import tried_in_child
 from ferrule.runtime.elf import ObjectFileError
 from ferrule.runtime.links import Link
 from ferrule.runtime.llvm.capi import C_FUNCTIONS

@@ -14,9 +14,9 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.compiler import describe
-from ferrule.compiler.placement import Wanted, as_data
-from ferrule.compiler.precompiled import Piece, Precompiled, Reference
-from ferrule.compiler.support import Half, Support, as_module_assembly, precompiled
+from ferrule.compiler.support.library import Half, Support, as_module_assembly, precompiled
+from ferrule.compiler.support.placement import Wanted, as_data
+from ferrule.compiler.support.precompiled import Piece, Precompiled, Reference
 from ferrule.runtime.llvm.emitter import COLD, Emitter
 from ferrule.runtime.llvm.layouts import BYTE_ARRAY, I8, I32, I64, PTR
 from ferrule.runtime.metadata import NOTE_SECTION

@@ -19,10 +19,6 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 from ferrule.compiler import targets
-from ferrule.compiler.allocation import ENTRIES as ALLOCATION_ENTRIES
-from ferrule.compiler.allocation import define_allocation
-from ferrule.compiler.calling import ENTRIES as CALLING_ENTRIES
-from ferrule.compiler.calling import define_calling
 from ferrule.compiler.checker.format import Op
 from ferrule.compiler.checker.machine import RARE as RARE_ROWS
 from ferrule.compiler.checker.machine import TABLE, define_check, define_rare_rows, define_row_table
@@ -33,17 +29,21 @@ from ferrule.compiler.messages.segments import PARTS, define_part_table, define_
 from ferrule.compiler.messages.segments import RARE as RARE_PARTS
 from ferrule.compiler.messages.support import define_support
 from ferrule.compiler.messages.table import HANDLED
-from ferrule.compiler.needs import needed_by, part_symbol
-from ferrule.compiler.objects import ENTRIES as OBJECT_ENTRIES
-from ferrule.compiler.objects import define_objects
-from ferrule.compiler.placement import Wanted, as_data
-from ferrule.compiler.precompiled import Precompiled, joined, read
-from ferrule.compiler.refusals import ENTRIES as REFUSAL_ENTRIES
-from ferrule.compiler.refusals import define_refusals
+from ferrule.compiler.support.allocation import ENTRIES as ALLOCATION_ENTRIES
+from ferrule.compiler.support.allocation import define_allocation
+from ferrule.compiler.support.calling import ENTRIES as CALLING_ENTRIES
+from ferrule.compiler.support.calling import define_calling
+from ferrule.compiler.support.needs import needed_by, part_symbol
+from ferrule.compiler.support.objects import ENTRIES as OBJECT_ENTRIES
+from ferrule.compiler.support.objects import define_objects
+from ferrule.compiler.support.placement import Wanted, as_data
+from ferrule.compiler.support.precompiled import Precompiled, joined, read
+from ferrule.compiler.support.refusals import ENTRIES as REFUSAL_ENTRIES
+from ferrule.compiler.support.refusals import define_refusals
+from ferrule.compiler.support.values import ENTRIES as VALUE_ENTRIES
+from ferrule.compiler.support.values import define_values
 from ferrule.compiler.threads.running import ENTRIES as THREADS_ENTRIES
 from ferrule.compiler.threads.running import define_threads
-from ferrule.compiler.values import ENTRIES as VALUE_ENTRIES
-from ferrule.compiler.values import define_values
 from ferrule.runtime.llvm.emitter import Emitter
 
 

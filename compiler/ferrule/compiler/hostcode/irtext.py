@@ -28,7 +28,7 @@ _REFUSED: Final = (
 
 
 def embeddable(tried: Mapping[str, Any], what: str) -> str:
-    """The text of code that `trial` compiled, as a part of a body.
+    """The text of code that `child` compiled, as a part of a body.
 
     Raises CompileError for another platform, and for what only a linker or loader can do.
     """

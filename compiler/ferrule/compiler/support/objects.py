@@ -26,8 +26,8 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import RAISED, Fault, Location, literal
-from ferrule.compiler.calling import is_object
-from ferrule.compiler.typetable import (
+from ferrule.compiler.support.calling import is_object
+from ferrule.compiler.support.typetable import (
     FIELD_INFO,
     METHOD_INFO,
     TYPE_INFO,
