@@ -173,6 +173,8 @@ class Result:
 
 def measure(name: str, sides: Sequence[Side], effort: Effort) -> Row:
     """Samples of all sides, interleaved; the first round warms up and is dropped."""
+    if effort.rounds == QUICK.rounds:
+        gc.freeze()  # Nothing is measured, and to collect garbage would take the most of the time.
     samples: dict[str, list[float]] = {side.name: [] for side in sides}
     for number in range(effort.rounds + 1):
         for side in sides if number % 2 else reversed(sides):

@@ -87,7 +87,9 @@ NEEDS = {
     "needs_torch": Need(has_torch, "PyTorch is not installed"),
     "needs_cuda": Need(has_cuda, "no CUDA device"),
     "needs_ptxas": Need(has_ptxas, "no ptxas (of the CUDA toolkit or nvidia-cuda-nvcc)"),
-    "needs_wide_ints": Need(has_wide_ints, "no int of more than 64 bits (apache-tvm-ffi 0.1.14 has)"),
+    "needs_wide_ints": Need(
+        has_wide_ints, "no int of more than 64 bits (apache-tvm-ffi 0.1.14 has)"
+    ),
 }
 
 

@@ -10,7 +10,7 @@ import pytest
 import tvm_ffi
 from cuda_device import FakeCuda, forged
 from cuda_device import fake_cuda as fake_cuda
-from host_memory import use_memory
+from host_memory import all_freed
 
 import ferrule as fe
 
@@ -80,7 +80,7 @@ def test_kernels_of_a_compiled_function_run_on_the_device_of_the_call(fake_cuda:
         nothing_kernel(a).launch(grid=1, block=1)
 
     a, b = (forged(np.zeros(8, np.float32), 1) for _ in range(2))
-    with use_memory():
+    with all_freed():
         one = fe.compile(proved, vector("n"), options=CUDA)
         assert "call_body @fill" in one.inspect_ir()
         one(a)

@@ -6,9 +6,9 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pytest
-from cuda_device import FakeCuda, forged
+from cuda_device import FakeCuda
+from gpu_functions import floats
 
 import ferrule as fe
 from ferrule import compiler, specs
@@ -39,10 +39,6 @@ def vector(name: str, *shape: specs.Dim, **more: Any) -> Tensor:
     return Tensor(name, shape or (N,), "float32", **more)
 
 
-def on_gpu(*shape: int) -> Any:
-    return forged(np.zeros(shape, np.float32))
-
-
 def launched(fake_cuda: FakeCuda, fn: fe.Function, *args: Any) -> Any:
     """The one launch of a call."""
     fake_cuda.clear()
@@ -63,13 +59,13 @@ def test_a_kernel_of_ptx_gets_pointers_sizes_and_numbers(fake_cuda: FakeCuda) ->
             block=(256, 1, 1),
         ),
     )
-    x, y = on_gpu(1000), on_gpu(1000)
+    x, y = floats(1000), floats(1000)
     launch = launched(fake_cuda, fn, x, y, 2.5)
     assert (launch.kernel, launch.grid, launch.block) == ("add_kernel", (4, 1, 1), (256, 1, 1))
     assert launch.parameters[2:] == (struct.pack("<i", 1000), struct.pack("<f", 2.5))
     assert all(len(each) == 8 for each in launch.parameters[:2])
     with pytest.raises(ValueError, match=r"Mismatched y.shape\[0\] on argument #1"):
-        fn(x, on_gpu(999), 2.5)
+        fn(x, floats(999), 2.5)
 
 
 def test_numbers_become_what_the_kernel_takes(fake_cuda: FakeCuda) -> None:
@@ -89,7 +85,7 @@ def test_numbers_become_what_the_kernel_takes(fake_cuda: FakeCuda) -> None:
     ]
     sizes = [8, 8, 4, 1, 2, 2, 2, 4, 4, 8, 8]
     fn = compiler.build(sig, CudaLaunch(code("f", params=sizes), "f", params, 1, 32))
-    launch = launched(fake_cuda, fn, on_gpu(3, 5), 200, 1.00048828125 + 2**-30)
+    launch = launched(fake_cuda, fn, floats(3, 5), 200, 1.00048828125 + 2**-30)
     assert launch.parameters == (
         bytes(8),
         struct.pack("<q", 3),
@@ -104,7 +100,7 @@ def test_numbers_become_what_the_kernel_takes(fake_cuda: FakeCuda) -> None:
         struct.pack("<q", 20),
     )
     with pytest.raises(ValueError, match="parameter #3 of f does not fit uint8: got 256"):
-        fn(on_gpu(3, 5), 256, 1.0)
+        fn(floats(3, 5), 256, 1.0)
 
 
 def test_structs_have_the_layout_of_c(fake_cuda: FakeCuda) -> None:
@@ -116,7 +112,7 @@ def test_structs_have_the_layout_of_c(fake_cuda: FakeCuda) -> None:
         sig,
         CudaLaunch(code("f", params=[(24, 8), (24, 8)]), "f", [struct_of_x, mixed], 1, 1),
     )
-    launch = launched(fake_cuda, fn, on_gpu(6, 8))
+    launch = launched(fake_cuda, fn, floats(6, 8))
     data, rows, stride = struct.unpack("<Qi4xq", launch.parameters[0])
     assert (rows, stride) == (6, 8)
     first, second, third, same = struct.unpack("<b3xib7xQ", launch.parameters[1])
@@ -133,9 +129,9 @@ def test_launch_sizes_beyond_the_limits_are_refused(fake_cuda: FakeCuda) -> None
         (4, 32, r"expected grid y to be in \[0, 65535\], but got 65536"),
     ):
         with pytest.raises(fe.LaunchError, match=message):
-            fn(on_gpu(rows), block)
+            fn(floats(rows), block)
     fake_cuda.clear()
-    fn(on_gpu(0), 32)
+    fn(floats(0), 32)
     assert fake_cuda.launches() == []
 
 
@@ -146,7 +142,7 @@ def test_results_are_allocated_and_returned(fake_cuda: FakeCuda) -> None:
     fn = compiler.build(sig, convention, results=[out])
     assert str(fn.signature).endswith("-> Tensor([n * 2], float32)")
     with pytest.raises(RuntimeError, match="there is no allocator for a new tensor on cuda"):
-        fn(on_gpu(4))
+        fn(floats(4))
 
 
 def test_a_sequence_launches_where_conditions_hold(fake_cuda: FakeCuda) -> None:
@@ -157,10 +153,10 @@ def test_a_sequence_launches_where_conditions_hold(fake_cuda: FakeCuda) -> None:
         CudaLaunch(kernels, "second", [sig["x"].data], 1, 64, when=N > 64),
     ]
     fn = compiler.build(sig, conventions.Sequence(steps))
-    fn(on_gpu(64))
+    fn(floats(64))
     assert [each.kernel for each in fake_cuda.launches()] == ["first"]
     fake_cuda.clear()
-    fn(on_gpu(65))
+    fn(floats(65))
     assert [each.kernel for each in fake_cuda.launches()] == ["first", "second"]
     assert fake_cuda.names().count("cuCtxGetDevice") == 1
 
@@ -174,9 +170,9 @@ def test_the_first_that_fits_is_launched(fake_cuda: FakeCuda) -> None:
     wide = specs.divisible(N, 4) & specs.aligned(sig["x"].data, 4)
     fn = compiler.build(sig, conventions.FirstOf([choice("wide", wide), choice("odd", N < 8)]))
     for size, kernel in ((16, "wide"), (7, "odd"), (4, "wide")):
-        assert launched(fake_cuda, fn, on_gpu(size)).kernel == kernel
+        assert launched(fake_cuda, fn, floats(size)).kernel == kernel
     with pytest.raises(ValueError, match=r"no code for these sizes: expected \(n % 4 == 0"):
-        fn(on_gpu(9))
+        fn(floats(9))
 
 
 def test_a_kernel_that_is_not_there_is_refused() -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import struct
-from typing import Any
 
-import numpy as np
 import pytest
-from cuda_device import FakeCuda, data_ptr, forged
-from host_memory import use_memory
+from cuda_device import FakeCuda, data_ptr
+from gpu_functions import floats
+from host_memory import all_freed
 
 import ferrule as fe
 from ferrule import compiler, specs
@@ -43,14 +42,10 @@ def reduction(first_fails: bool = False) -> fe.Function:
     return compiler.build(sig, Sequence(steps, temporaries=[sums]), results=[out])
 
 
-def on_gpu(size: int) -> Any:
-    return forged(np.zeros(size, np.float32))
-
-
 def test_a_temporary_lives_as_long_as_the_launches_that_use_it(fake_cuda: FakeCuda) -> None:
     function = reduction()
-    with use_memory():
-        out = function(on_gpu(1000))
+    with all_freed():
+        out = function(floats(1000))
         partial, total = fake_cuda.launches()
         assert partial.parameters[1] == total.parameters[0]
         assert total.parameters[1] == struct.pack("<Q", data_ptr(out))
@@ -61,14 +56,14 @@ def test_a_temporary_lives_as_long_as_the_launches_that_use_it(fake_cuda: FakeCu
 
 def test_everything_is_freed_where_a_launch_fails(fake_cuda: FakeCuda) -> None:
     function = reduction()
-    with use_memory():
-        function(on_gpu(8))
+    with all_freed():
+        function(floats(8))
         fake_cuda.fail("cuLaunchKernelEx", 700, after=1)
         with pytest.raises(fe.CudaError, match="in the launch of total"):
-            function(on_gpu(8))
+            function(floats(8))
     refused = reduction(first_fails=True)
-    with use_memory(), pytest.raises(fe.LaunchError, match="expected block x to be in"):
-        refused(on_gpu(4096))
+    with all_freed(), pytest.raises(fe.LaunchError, match="expected block x to be in"):
+        refused(floats(4096))
     assert fake_cuda.depth == 0
 
 
@@ -77,8 +72,8 @@ def test_several_results_come_back_as_a_tuple(fake_cuda: FakeCuda) -> None:
     first, second = Tensor("first", (4,), "float32"), Tensor("second", (N, 2), "int8")
     launch = CudaLaunch(code(), "structs", [*TensorStructs(sig["x"], first)], 1, 1)
     function = compiler.build(sig, launch, results=[first, second])
-    with use_memory():
-        a, b = function(on_gpu(3))
+    with all_freed():
+        a, b = function(floats(3))
         (seen,) = fake_cuda.launches()
         assert seen.parameters[1] == struct.pack("<Q", data_ptr(a))
         assert (a.shape, b.shape, str(b.dtype)) == ((4,), (3, 2), "int8")
@@ -93,7 +88,7 @@ def test_a_negative_size_of_a_result_is_refused(fake_cuda: FakeCuda) -> None:
     with pytest.raises(
         ValueError, match=r"Invalid shape\[0\] of out, expected at least 0, but got"
     ):
-        function(on_gpu(7))
+        function(floats(7))
 
 
 def test_a_result_needs_sizes_that_a_call_tells() -> None:
@@ -112,10 +107,10 @@ def test_choices_may_be_of_different_code(fake_cuda: FakeCuda) -> None:
         CudaLaunch(code(), "partial", [sig["x"].data, out.data, N], 1, 1),
     ]
     function = compiler.build(sig, FirstOf(choices), results=[out])
-    with use_memory():
+    with all_freed():
         for size, kernel in ((5, "total"), (4, "partial"), (9, "total")):
             fake_cuda.clear()
-            function(on_gpu(size))
+            function(floats(size))
             assert [each.kernel for each in fake_cuda.launches()] == [kernel]
     assert fake_cuda.depth == 0
 
@@ -126,7 +121,7 @@ def test_what_no_argument_places_is_made_on_the_current_device(fake_cuda: FakeCu
     launch = CudaLaunch(code(), "total", [out.data, out.data, sig["n"].value], 1, 1)
     function = compiler.build(sig, launch, results=[out])
     fake_cuda.set_current(1, primary=True)
-    with use_memory():
+    with all_freed():
         assert str(function(3).device) == "cuda:1"
 
 

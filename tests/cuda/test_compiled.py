@@ -11,26 +11,13 @@ import numpy as np
 import pytest
 import tvm_ffi
 from cuda_device import FakeCuda, forged
+from gpu_functions import add_one, add_one_kernel, floats, vector
 from ptxas import ARCHS, assemble
 
 import ferrule as fe
 from ferrule.runtime import make_fake_compact_tensor, make_fake_stream, make_fake_tensor
 
 CUDA = "--target cuda --gpu-arch sm_90a"
-
-
-@fe.kernel
-def add_one_kernel(a: fe.Tensor, b: fe.Tensor):
-    bx, _, _ = fe.arch.block_idx()
-    tx, _, _ = fe.arch.thread_idx()
-    i = bx * 256 + tx
-    if i < a.shape[0]:
-        b[i] = a[i] + 1.0
-
-
-@fe.jit
-def add_one(a: fe.Tensor, b: fe.Tensor):
-    add_one_kernel(a, b).launch(grid=((a.shape[0] + 255) // 256,), block=(256,))
 
 
 @fe.jit
@@ -50,16 +37,8 @@ def scale(x: fe.Tensor, factor: fe.Float32, half: fe.Float16, up: fe.Boolean, n:
     scale_kernel(x, factor, half, up, n).launch(grid=(2, 3, 4), block=(8,))
 
 
-def vector(dtype: Any = fe.Float32) -> Any:
-    return make_fake_compact_tensor(dtype, (fe.sym_int(symbol="n"),))
-
-
 def compiled(function: Any = add_one, *examples: Any, options: str = CUDA) -> fe.Function:
     return fe.compile(function, *(examples or (vector(), vector())), options=options)
-
-
-def floats(*shape: int, device: int = 0) -> Any:
-    return forged(np.zeros(shape, np.float32), device)
 
 
 def test_a_launch_hands_over_addresses_and_sizes(fake_cuda: FakeCuda) -> None:
@@ -306,7 +285,7 @@ def test_a_failure_outside_of_the_launches_shows_the_definition(
     with pytest.raises(fe.CudaError, match=rf"^{call} failed with .* {where}$") as caught:
         function(floats(8), floats(8))
     last = caught.traceback[-1]
-    assert (last.name, last.path.name) == ("add_one", "test_compiled.py")
+    assert (last.name, last.path.name) == ("add_one", "gpu_functions.py")
     assert len(caught.traceback) <= 4
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import tvm_ffi
 from cuda_device import FakeCuda, forged
+from gpu_functions import floats
 
 import ferrule as fe
 from ferrule.runtime import make_fake_compact_tensor, make_fake_tensor, make_ptr
@@ -24,10 +25,6 @@ def compiled(function: Any, *examples: Any) -> fe.Function:
 
 def vector(dtype: Any = fe.Float32) -> Any:
     return make_fake_compact_tensor(dtype, (fe.sym_int(),))
-
-
-def floats(*shape: int, device: int = 0) -> Any:
-    return forged(np.zeros(shape, np.float32), device)
 
 
 def devices(fake_cuda: FakeCuda) -> list[int]:

@@ -6,10 +6,10 @@ import pickle
 import struct
 from typing import Any
 
-import numpy as np
 import pytest
-from cuda_device import FakeCuda, data_ptr, forged
-from embedded import Memory
+from cuda_device import FakeCuda, data_ptr
+from gpu_functions import floats
+from host_memory import Memory
 
 import ferrule as fe
 from ferrule import compiler, specs
@@ -41,10 +41,6 @@ def wide(size: specs.Dim, **more: Any) -> CudaLaunch:
     return CudaLaunch(code(), "wide", given, **{"grid": 1, "block": 32, **more})
 
 
-def on_gpu(count: int, device: int = 0) -> Any:
-    return forged(np.zeros(count, np.float32), device)
-
-
 def reduction() -> fe.Function:
     """Partial sums into a temporary, and their sum, which is left out for a single block."""
     kernels = code()
@@ -64,12 +60,12 @@ def reduction() -> fe.Function:
 def test_a_temporary_is_handed_from_one_kernel_to_the_next(
     fake_cuda: FakeCuda, memory: Memory
 ) -> None:
-    result = reduction()(on_gpu(1000, device=1))
+    result = reduction()(floats(1000, device=1))
     first, second = fake_cuda.launches()
     assert (first.kernel, second.kernel) == ("partial", "total")
     assert first.parameters[1] == second.parameters[0]
     assert second.parameters[1] == struct.pack("<Q", data_ptr(result))
-    assert (memory.asked, str(result.device)) == ([4, 16], "cuda:1")
+    assert (memory.sizes, str(result.device)) == ([4, 16], "cuda:1")
     assert list(memory.live) == [data_ptr(result)]
 
 
@@ -77,15 +73,15 @@ def test_nothing_stays_where_a_later_launch_fails(fake_cuda: FakeCuda, memory: M
     function = reduction()
     fake_cuda.fail("cuLaunchKernelEx", 1, after=1)
     with pytest.raises(fe.CudaError, match="in the launch of total"):
-        function(on_gpu(1000))
-    assert (memory.asked, memory.live, fake_cuda.depth) == ([4, 16], {}, 0)
+        function(floats(1000))
+    assert (memory.sizes, memory.live, fake_cuda.depth) == ([4, 16], {}, 0)
 
 
 def test_an_empty_tensor_launches_nothing_and_has_a_result(
     fake_cuda: FakeCuda, memory: Memory
 ) -> None:
-    result = reduction()(on_gpu(0))
-    assert (fake_cuda.launches(), result.shape, memory.asked) == ([], (1,), [4])
+    result = reduction()(floats(0))
+    assert (fake_cuda.launches(), result.shape, memory.sizes) == ([], (1,), [4])
 
 
 def test_a_tensor_that_is_made_has_no_gaps() -> None:
@@ -97,9 +93,9 @@ def test_a_tensor_that_is_made_has_no_gaps() -> None:
 def test_a_size_that_is_negative_makes_no_result(fake_cuda: FakeCuda, memory: Memory) -> None:
     rest = Tensor("rest", (N - 10,), "float32")
     function = compiler.build(Signature("f", [X]), wide(N), results=[rest])
-    assert function(on_gpu(15)).shape == (5,)
+    assert function(floats(15)).shape == (5,)
     with pytest.raises(ValueError, match=r"Invalid shape\[0\] of rest, .* got -5"):
-        function(on_gpu(5))
+        function(floats(5))
 
 
 # ---- what a call decides ----
@@ -112,11 +108,11 @@ def test_a_size_without_a_value_is_an_error_of_the_call(fake_cuda: FakeCuda) -> 
     quotient = compiler.build(signature, wide(ceil_div(N, k.value)))
     grid = compiler.build(signature, wide(N, grid=N * k.value))
     with pytest.raises(ValueError, match="parameter #1 of wide overflows 64 bits"):
-        product(on_gpu(4), 1 << 40)
+        product(floats(4), 1 << 40)
     with pytest.raises(ValueError, match="parameter #1 of wide .*divides by zero"):
-        quotient(on_gpu(4), 0)
+        quotient(floats(4), 0)
     with pytest.raises(fe.LaunchError, match="launch of wide: expected grid x .* but got -4"):
-        grid(on_gpu(4), -1)
+        grid(floats(4), -1)
     assert (fake_cuda.launches(), fake_cuda.depth) == ([], 0)
 
 
@@ -125,9 +121,9 @@ def test_a_tensor_that_is_not_given_is_a_null_pointer(fake_cuda: FakeCuda) -> No
     given = [X.data, bias.item.data]
     launch = CudaLaunch(code(), "wide", given, 1, 32)
     function = compiler.build(Signature("f", [X, bias]), launch)
-    values = on_gpu(4)
-    function(on_gpu(4), values)
-    function(on_gpu(4), None)
+    values = floats(4)
+    function(floats(4), values)
+    function(floats(4), None)
     addresses = [launch.parameters[1] for launch in fake_cuda.launches()]
     assert addresses == [struct.pack("<Q", data_ptr(values)), bytes(8)]
 
@@ -138,10 +134,10 @@ def test_a_choice_may_be_a_sequence(fake_cuda: FakeCuda, memory: Memory) -> None
     function = compiler.build(Signature("f", [X]), FirstOf([twice, wide(0)]))
     for count, sizes in ((200, [200, 201]), (50, [0])):
         fake_cuda.clear()
-        function(on_gpu(count))
+        function(floats(count))
         found = [int.from_bytes(each.parameters[1], "little") for each in fake_cuda.launches()]
         assert found == sizes
-    assert (memory.asked, memory.live) == ([800], {})
+    assert (memory.sizes, memory.live) == ([800], {})
 
 
 # ---- what does not fit together ----
@@ -199,6 +195,6 @@ def test_it_shows_its_kernels_and_says_what_it_lacks() -> None:
 
 def test_it_can_be_pickled(fake_cuda: FakeCuda) -> None:
     function = pickle.loads(pickle.dumps(compiler.build(Signature("f", [X]), wide(N))))
-    function(on_gpu(7))
+    function(floats(7))
     (launch,) = fake_cuda.launches()
     assert launch.parameters[1] == struct.pack("<q", 7)

@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
-from cuda_device import FakeCuda, forged
-from embedded import Memory
+from cuda_device import FakeCuda
+from gpu_functions import floats
+from host_memory import Memory
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -114,8 +114,8 @@ def test_a_nesting_of_calls_runs_what_its_conditions_say(
         wanted, fails = outcome(convention, n)
         if fails:
             with pytest.raises(ValueError, match="has no code for these sizes"):
-                function(forged(np.zeros(n, np.float32), device))
+                function(floats(n, device=device))
         else:
-            function(forged(np.zeros(n, np.float32), device))
+            function(floats(n, device=device))
         assert [each.kernel for each in fake_cuda.launches()] == wanted
         assert (fake_cuda.depth, memory.live) == (0, {})

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cuda_device import FakeCuda, data_ptr, forged
-from embedded import EXAMPLE, Memory, tiny_dsl
+from cuda_device import FakeCuda, data_ptr
+from embedded import EXAMPLE, tiny_dsl
 from exported import run_python
+from gpu_functions import floats
+from host_memory import Memory
 from ptxas import assemble
 
 import ferrule as fe
@@ -74,7 +76,7 @@ def test_a_function_says_what_it_takes_and_refuses_the_rest() -> None:
 
 def test_a_gpu_is_asked_for_the_launch(fake_cuda: FakeCuda, memory: Memory) -> None:
     function = tiny_dsl().build(axpy, "cuda")
-    x, y = (forged(np.zeros(1000, np.float32)) for _ in range(2))
+    x, y = (floats(1000) for _ in range(2))
     result = function(2.5, x, y)
     (launch,) = fake_cuda.launches()
     assert (launch.grid, launch.block, launch.smem) == ((4, 1, 1), (256, 1, 1), 0)
@@ -82,7 +84,7 @@ def test_a_gpu_is_asked_for_the_launch(fake_cuda: FakeCuda, memory: Memory) -> N
     assert (n, alpha) == (struct.pack("<q", 1000), struct.pack("<f", 2.5))
     assert given == [struct.pack("<Q", data_ptr(each)) for each in (x, y)]
     assert out == struct.pack("<Q", data_ptr(result))
-    assert (result.shape, str(result.device), memory.asked) == ((1000,), "cuda:0", [4000])
+    assert (result.shape, str(result.device), memory.sizes) == ((1000,), "cuda:0", [4000])
     del result
     assert not memory.live
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 import pytest
-from cuda_device import FakeCuda, forged
-from embedded import allocating
+from cuda_device import FakeCuda
 from forged_cubins import ForgedKernel, forge_cubin
+from gpu_functions import floats
+from host_memory import allocating
 
 import ferrule as fe
 from ferrule import specs
@@ -35,10 +35,6 @@ extern "C" __global__ void plain(float* x, float a) { x[threadIdx.x] = a VALUE; 
 """
 
 
-def on_gpu(size: int) -> Any:
-    return forged(np.zeros(size, np.float32))
-
-
 def scale(**more: Any) -> fe.Function:
     given = {"kernel": "scale<float>", "params": PARAMS, "archs": "sm_90a"} | more
     given["defines"] = {"VALUE": "", **given.get("defines", {})}
@@ -50,7 +46,7 @@ def scale(**more: Any) -> fe.Function:
 
 def test_an_instance_of_a_template_is_launched(nvrtc: Any, fake_cuda: FakeCuda) -> None:
     fn = scale(compiler="nvrtc")
-    fn(on_gpu(1000), 2.5)
+    fn(floats(1000), 2.5)
     (launch,) = fake_cuda.launches()
     assert (launch.kernel, launch.grid, launch.block) == (
         "_Z5scaleIfEvPT_S0_i", (4, 1, 1), (256, 1, 1)
@@ -159,7 +155,7 @@ def test_flags_are_handed_on(nvrtc: Any) -> None:
 
 def test_nvcc_compiles_where_it_is_asked_for(nvcc: str, fake_cuda: FakeCuda) -> None:
     fn = scale(compiler="nvcc")
-    fn(on_gpu(300), 2.5)
+    fn(floats(300), 2.5)
     (launch,) = fake_cuda.launches()
     assert (launch.kernel, launch.grid) == ("_Z5scaleIfEvPT_S0_i", (2, 1, 1))
 
@@ -198,7 +194,7 @@ def test_what_nvcc_makes_is_launched(
 ) -> None:
     stand_in(monkeypatch, tmp_path)
     fn = scale(kernel=None, params=None, compiler="nvcc")
-    fn(on_gpu(300), 2.5)
+    fn(floats(300), 2.5)
     (launch,) = fake_cuda.launches()
     assert (launch.kernel, launch.grid) == ("plain", (2, 1, 1))
     compiled = cuda.module(SOURCE, archs="sm_90a", compiler="nvcc")
@@ -229,7 +225,7 @@ def examples(any_compiler: None, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 def test_the_reduction_launches_twice(examples: ModuleType, fake_cuda: FakeCuda) -> None:
     fn = examples.reduction("sm_90")
-    x = on_gpu(10_000)
+    x = floats(10_000)
     with allocating() as memory:
         total = fn(x)
         first, second = fake_cuda.launches()
@@ -239,12 +235,12 @@ def test_the_reduction_launches_twice(examples: ModuleType, fake_cuda: FakeCuda)
     assert first.parameters[2:] == (struct.pack("<q", 10_000), struct.pack("<q", 4096))
     assert second.parameters[2:] == (struct.pack("<q", 3), struct.pack("<q", 3))
     assert first.parameters[1] == second.parameters[0], "the sums of the blocks"
-    assert (sorted(memory.asked)[0], len(memory.asked), memory.live) == (4, 2, {})
+    assert (min(memory.sizes), len(memory.sizes), memory.live) == (4, 2, {})
 
 
 def test_the_matmul_gets_sizes_of_its_own_width(examples: ModuleType, fake_cuda: FakeCuda) -> None:
     fn = examples.matmul("sm_90")
-    a, b = (forged(np.zeros(shape, np.float32)) for shape in ((30, 50), (50, 70)))
+    a, b = (floats(*shape) for shape in ((30, 50), (50, 70)))
     with allocating():
         c = fn(a, b)
         (launch,) = fake_cuda.launches()

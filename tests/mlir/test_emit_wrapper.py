@@ -21,7 +21,7 @@ from ferrule.compiler.emitting import emit_wrapper
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.mlir import jobs
 from ferrule.compiler.mlir.dialect import to_dialect
-from ferrule.compiler.support import library
+from ferrule.compiler.support.library import CALLING, CHECKS, CUDA, THREADS, support_text
 from ferrule.runtime.linker import find_linker
 from ferrule.runtime.objectfile import ObjectFileError
 
@@ -188,8 +188,8 @@ def test_the_support_code_comes_back_from_mlir_with_its_instructions() -> None:
             found = (i for f in module.functions for b in f.blocks for i in b.instructions)
             return Counter(i.opcode for i in found if i.opcode in ("call", "store", "br", "phi"))
 
-    for each in (library.CUDA, library.THREADS, library.CALLING, library.CHECKS):
-        text = library.support_text(each)
+    for each in (CUDA, THREADS, CALLING, CHECKS):
+        text = support_text(each)
         assert calls(jobs.translated(to_dialect(text), "builtin.module()")) == calls(text)
 
 

@@ -6,10 +6,10 @@ import struct
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from cuda_device import FakeCuda, data_ptr, forged
+from cuda_device import FakeCuda, data_ptr
 from cuda_device import fake_cuda as fake_cuda
+from gpu_functions import floats
 from mlir_functions import needs_mlir
 from ptxas import assemble
 
@@ -45,10 +45,6 @@ func.func @scale(%x: memref<?xf32>, %y: memref<?x4xf32, strided<[?, 1], offset: 
 """
 
 
-def on_gpu(*shape: int) -> Any:
-    return forged(np.zeros(shape, np.float32))
-
-
 def packed(text: str, *values: Any) -> list[bytes]:
     return [struct.pack(f"<{kind}", value) for kind, value in zip(text, values, strict=True)]
 
@@ -77,7 +73,7 @@ ONE = "%c1 = arith.constant 1 : index"
 
 def test_a_kernel_gets_descriptors_and_numbers(fake_cuda: FakeCuda) -> None:
     fn = mlir.compile(SCALE, options=SM_90A)
-    x, y = on_gpu(1000), on_gpu(1000, 4)
+    x, y = floats(1000), floats(1000, 4)
     fn(x, y, 1000, 2.5, True, -3)
     (found,) = fake_cuda.launches()
     at, to = data_ptr(x), data_ptr(y)
@@ -99,7 +95,7 @@ def test_the_ptx_of_a_kernel_assembles(tmp_path: Path) -> None:
 
 def test_what_gives_no_grid_launches_nothing(fake_cuda: FakeCuda) -> None:
     fn = mlir.compile(SCALE, options=SM_90A)
-    fn(on_gpu(0), on_gpu(0, 4), 0, 1.0, False, 0)
+    fn(floats(0), floats(0, 4), 0, 1.0, False, 0)
     assert fake_cuda.launches() == []
 
 
@@ -113,7 +109,7 @@ def test_sizes_follow_from_arguments(fake_cuda: FakeCuda) -> None:
         launch("%g", "%b"),
     )
     fn = mlir.compile(text, options=SM_90A)
-    fn(on_gpu(100), 7)
+    fn(floats(100), 7)
     (found,) = fake_cuda.launches()
     assert (found.grid, found.block) == ((4, 1, 1), (64, 1, 1))
 
@@ -121,7 +117,7 @@ def test_sizes_follow_from_arguments(fake_cuda: FakeCuda) -> None:
 def test_launches_are_made_in_order(fake_cuda: FakeCuda) -> None:
     text = body(ONE, "%c2 = arith.constant 2 : index", launch("%c2"), launch("%n"))
     fn = mlir.compile(text, options=SM_90A)
-    fn(on_gpu(100), 7)
+    fn(floats(100), 7)
     first, second = fake_cuda.launches()
     assert (first.grid, second.grid) == ((2, 1, 1), (7, 1, 1))
     assert first.kernel != second.kernel
@@ -145,7 +141,7 @@ def test_a_gpu_module_is_taken_as_it_is(fake_cuda: FakeCuda) -> None:
         }
     """
     fn = mlir.compile("module attributes {gpu.container_module} {" + text + "}", options=SM_90A)
-    fn(on_gpu(10), 3)
+    fn(floats(10), 3)
     second, first = fake_cuda.launches()
     assert (second.kernel, second.grid, second.smem) == ("second", (3, 1, 1), 256)
     assert second.parameters == tuple(packed("qd", 3, 2.5))
@@ -208,7 +204,7 @@ def test_a_pipeline_with_bare_pointers_is_seen(fake_cuda: FakeCuda) -> None:
     )
     text = body(ONE, launch(), arguments="%x: memref<?xf32>").replace("?x", "8x")
     fn = mlir.compile(text, pipeline=bare, options=SM_90A)
-    x = on_gpu(8)
+    x = floats(8)
     fn(x)
     (found,) = fake_cuda.launches()
     assert packed("Q", data_ptr(x))[0] in found.parameters

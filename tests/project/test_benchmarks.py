@@ -45,7 +45,7 @@ def test_runs_and_writes_its_figures(root: Path, tmp_path: Path, name: str) -> N
 
 @pytest.mark.needs_cc
 def test_launches_are_measured_beside_a_driver_that_does_nothing(tmp_path: Path) -> None:
-    content = quick_run("launch_overhead", tmp_path / "launches.json")
+    content = quick_run("launch_overhead", tmp_path / "launches.json", torch=False)
     (row,) = (row for table in content["tables"] for row in table["rows"])
     assert len(row["sides"]) == 3
     assert {goal["verdict"] for goal in content["goals"]} <= {"met", "missed"}
@@ -53,7 +53,7 @@ def test_launches_are_measured_beside_a_driver_that_does_nothing(tmp_path: Path)
 
 @pytest.mark.needs_cc
 def test_launches_are_measured_beside_launchers_written_by_hand(tmp_path: Path) -> None:
-    content = quick_run("launch", tmp_path / "launch.json")
+    content = quick_run("launch", tmp_path / "launch.json", torch=False)
     left_out = {skipped["what"] for skipped in content["skipped"]}
     sides = {"ferrule", "C++", "C++ with checks"}
     if "launchers in C++" in left_out:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 import tvm_ffi
-from cuda_device import FakeCuda, forged
+from cuda_device import FakeCuda
 from cuda_device import fake_cuda as fake_cuda
+from gpu_functions import floats
+from host_memory import Memory
+from host_memory import memory as memory
 from lowered import vector
 
 import ferrule as fe
-from ferrule.runtime import use_allocator
 
 CUDA = "--target cuda --gpu-arch sm_90a"
 
@@ -45,38 +45,8 @@ def last(n: fe.Int32):
     return "done"
 
 
-class Memory:
-    """Host memory in the place of a GPU's."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[int, ...]] = []
-        self.live: dict[int, Any] = {}
-
-    def allocate(self, size: int, align: int, kind: int, index: int) -> int:
-        self.asked.append((size, kind, index))
-        buffer = ctypes.create_string_buffer(size + align)
-        address = -(-ctypes.addressof(buffer) // align) * align
-        self.live[address] = buffer
-        return address
-
-    def free(self, address: int, kind: int, index: int) -> None:
-        del self.live[address]
-
-
-@pytest.fixture
-def memory() -> Iterator[Memory]:
-    book = Memory()
-    use_allocator(book.allocate, book.free)
-    yield book
-    use_allocator(None, None)
-
-
 def compiled(function: Any, *examples: Any) -> fe.Function:
     return fe.compile(function, *(examples or (vector(),)), options=CUDA)
-
-
-def floats(count: int, device: int = 0) -> Any:
-    return forged(np.zeros(count, np.float32), device)
 
 
 def test_new_tensors_are_on_the_device_of_the_call(fake_cuda: FakeCuda, memory: Memory) -> None:

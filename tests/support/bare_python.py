@@ -23,12 +23,18 @@ def called_bare(objects: list[Path], without: str, code: str) -> str:
     library = objects[0].with_suffix(".so")
     compiler = os.environ.get("CC", "cc").split()
     subprocess.run([*compiler, "-shared", *map(str, objects), "-o", str(library)], check=True)
+    return run_bare(library, code, without)
+
+
+def run_bare(library: Path, code: str, without: str = "numba") -> str:
+    """What `code` prints, for which `module` is this library; as for `called_bare`."""
     names = f"ferrule,llvmlite,torch,{without}"
     done = subprocess.run(
         [sys.executable, "-c", _HEAD + code, names, str(library)],
         capture_output=True,
         text=True,
         check=False,
+        cwd=library.parent,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

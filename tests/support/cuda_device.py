@@ -35,7 +35,7 @@ CUDA = 2
 @dataclass(frozen=True, slots=True)
 class Launch:
     """What came with a cuLaunchKernelEx: `parameters` are the bytes of each, `attributes` the
-    values, 64 bytes each, by their CUlaunchAttributeID."""
+    values, 64 bytes each, by their CUlaunchAttributeID.  `arch` is that of the kernel's image."""
 
     kernel: str
     grid: tuple[int, ...]
@@ -44,6 +44,7 @@ class Launch:
     stream: int
     parameters: tuple[bytes, ...]
     attributes: Mapping[int, bytes]
+    arch: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,10 @@ class FakeCuda:
         """Let a device have a compute capability, ten times it: 90 at first."""
         self.library.fake_capability(device, capability)
 
+    def load_eagerly(self) -> None:
+        """Let libraries be loaded for all contexts at once, as CUDA_MODULE_LOADING=EAGER says."""
+        self.library.fake_load_eagerly()
+
     def limit_threads(self, most: int) -> None:
         """Let the registers of every kernel be enough for so many threads a block."""
         self.library.fake_limit_threads(most)
@@ -167,6 +172,7 @@ class _CCall(ctypes.Structure):
     _fields_ = [
         ("name", ctypes.c_char * 40),
         ("kernel", ctypes.c_char * 512),
+        ("target", ctypes.c_char * 16),
         ("result", ctypes.c_int),
         ("device", ctypes.c_int),
         ("num_numbers", ctypes.c_int),
@@ -190,7 +196,9 @@ def _call(found: _CCall) -> Call:
         kernel, (smem, stream) = found.kernel.decode(), numbers[6:]
         given = found.attributes[: found.num_attributes]
         attributes = {each.id: bytes(each.value) for each in given}
-        launch = Launch(kernel, numbers[:3], numbers[3:6], smem, stream, parameters, attributes)
+        sizes = numbers[:3], numbers[3:6], smem
+        arch = found.target.decode()
+        launch = Launch(kernel, *sizes, stream, parameters, attributes, arch)
     return Call(name, found.result, found.device, numbers, launch)
 
 

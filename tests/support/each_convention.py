@@ -45,6 +45,7 @@ void _mlir_ciface_scale(Memref* out, Memref* x, float k) {
     for (int64_t i = 0; i < x->size; i++) data[i] = x->aligned[x->offset + i * x->stride] * k;
     *out = made;
 }
+double _mlir_ciface_last(Memref* x) { return x->aligned[x->offset + (x->size - 1) * x->stride]; }
 double sum(Lent* x) {
     double all = 0;
     for (int64_t i = 0; i < x->shape[0]; i++) all += x->data[i];
@@ -101,6 +102,11 @@ def memref(code: HostCode) -> Function:
     return built("memref", Memref("scale", [X, K], returns=[OUT], code=code))
 
 
+def last(code: HostCode) -> Function:
+    """The last element of `x`, which is a memref."""
+    return built("last", Memref("last", [X], returns="float64", code=code), params=(X,))
+
+
 def dltensors(code: HostCode) -> Function:
     """The sum of `x`."""
     call = DLTensors("sum", [X], returns="float64", code=code)
@@ -143,6 +149,7 @@ def llvm_ir() -> Function:
 WITH_OBJECT: tuple[Callable[[HostCode], Function], ...] = (
     c_function,
     memref,
+    last,
     dltensors,
     safe_call,
     sequence,

@@ -1,4 +1,4 @@
-"""A function that launches one kernel, for tests of how kernels are compiled for a GPU."""
+"""A function that launches one kernel, and tensors for it on a GPU that is not there."""
 
 from __future__ import annotations
 

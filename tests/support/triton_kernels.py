@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import triton
 import triton.language as tl
 from triton.experimental import gluon
@@ -56,6 +58,11 @@ def nothing():
     pass
 
 
+@triton.jit
+def clash(x, x_0):
+    pass
+
+
 @triton.jit(do_not_specialize=["n"])
 def unspecialised(x, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -83,11 +90,44 @@ def chosen(x, n, WIDE: tl.constexpr, BLOCK: tl.constexpr):
     tl.store(x + at, 1.0, mask=at < n)
 
 
-@triton.heuristics({"EVEN": lambda args: args["n"] % args["BLOCK"] == 0})
+@triton.heuristics(
+    {
+        "EVEN": lambda args: args["n"] % args["BLOCK"] == 0,
+        "num_warps": lambda args: 2 if args["EVEN"] else 8,
+    }
+)
 @triton.jit
-def undecided(x, n, EVEN: tl.constexpr, BLOCK: tl.constexpr):
+def decided(x, n, EVEN: tl.constexpr, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(x + at, 1.0, mask=EVEN or at < n)
+    if EVEN:
+        tl.store(x + at, 1.0)
+    else:
+        tl.store(x + at, 1.0, mask=at < n)
+
+
+@triton.heuristics({"BLOCK": lambda args: args["n"] * 2})
+@triton.jit
+def undecided(x, n, BLOCK: tl.constexpr):
+    tl.store(x + tl.arange(0, BLOCK), 1.0)
+
+
+@triton.jit
+def annotated(x, a: tl.float64, b: tl.bfloat16, c: tl.float32, d: tl.int64, e: tl.uint8):
+    tl.store(x, (a + b.to(tl.float64) + c + d + e).to(tl.float32))
+
+
+class Strided(NamedTuple):
+    data: object
+    strides: object
+
+
+@triton.jit
+def added(inputs, to, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    total = tl.zeros([BLOCK], tl.float32)
+    for i in tl.static_range(len(inputs)):
+        total += tl.load(inputs[i].data + at * inputs[i].strides[0])
+    tl.store(to.data + at * to.strides[0], total)
 
 
 @gluon.jit

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 from cuda_device import FakeCuda
 from cuda_device import fake_cuda as fake_cuda
-
-from ferrule import runtime
+from host_memory import allocating
 
 HERE = Path(__file__).parent
 WITHOUT = ("test_grids.py", "test_types.py", "test_missing.py")
@@ -49,17 +46,5 @@ def gpu(fake_cuda: FakeCuda) -> FakeCuda:
 @pytest.fixture
 def allocator() -> Iterator[None]:
     """New tensors on a GPU are in the memory of the host."""
-    held: dict[int, np.ndarray] = {}
-
-    def allocate(size: int, alignment: int, device_type: int, device_id: int) -> int:
-        memory = np.zeros(size + alignment, np.uint8)
-        address = -(-memory.ctypes.data // alignment) * alignment
-        held[address] = memory
-        return address
-
-    def free(address: int, device_type: int, device_id: int) -> None:
-        held.pop(ctypes.c_uint64(address).value, None)
-
-    runtime.use_allocator(allocate, free)
-    yield
-    runtime.use_allocator(None, None)
+    with allocating():
+        yield

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 from cuda_device import FakeCuda
+from tensor_maps import decoded
 from triton_launcher import tensor
 
 from ferrule import specs
@@ -106,6 +108,7 @@ def test_a_key_that_nothing_was_chosen_for_is_refused(gpu: FakeCuda, kernels: Mo
         ({"config": "best"}, "the config is 'best'"),
         ({"config": {(1, 2): 0}}, r"\(1, 2\) is no key of its configs"),
         ({"config": {}}, "names no config at all"),
+        ({"config": {7: 0, (7,): 1}}, r"has the key \(7,\) twice"),
         ({"config": 0, "constexprs": {"BLOCK": 64}}, "'BLOCK' is given twice, once by its config"),
     ],
 )
@@ -114,11 +117,51 @@ def test_wrong_configs(kernels: ModuleType, how: dict[str, Any], message: str) -
         compiled(kernels.tuned, **how)
 
 
-def test_a_config_with_a_hook_is_refused(kernels: ModuleType) -> None:
+@pytest.mark.parametrize("n", [1000, 0])
+def test_a_hook_that_fills_a_tensor_is_a_launch_before(
+    gpu: FakeCuda, kernels: ModuleType, n: int
+) -> None:
     import triton
 
-    config = triton.Config({"BLOCK": 64}, pre_hook=lambda arguments: None)
-    with pytest.raises(CompileError, match="has a pre_hook"):
+    config = triton.Config({"BLOCK": 64}, pre_hook=lambda arguments: arguments["y"].zero_())
+    function = compiled(kernels.tuned, config=config)
+    (x, _), (y, at) = tensor(n), tensor(n)
+    function(x, y)
+    assert [launch.kernel for launch in gpu.launches()] == (["fill", "tuned"] if n else [])
+    if n:
+        fill = gpu.launches()[0]
+        assert fill.parameters[:2] == (at.address.to_bytes(8, "little"), n.to_bytes(4, "little"))
+    with pytest.raises(CompileError, match="y is to be filled, but its strides are those of a v"):
+        compiled(kernels.tuned, config=config, signature={"x": "*fp32[n]", "y": "*fp32[n: s]"})
+
+
+def test_a_hook_sets_the_block_of_a_descriptor(gpu: FakeCuda, kernels: ModuleType) -> None:
+    import triton
+
+    def hook(arguments: dict[str, Any]) -> None:
+        arguments["source"].block_shape = [arguments["SIZE"], arguments["SIZE"]]
+
+    function = frontend.compile(
+        kernels.copy_block,
+        signature={
+            "source": frontend.descriptor("*fp16[n, n]:16", (1, 1)),
+            "target": "*fp16[n, n]",
+        },
+        config=triton.Config({"SIZE": 32}, pre_hook=hook),
+        grid=lambda meta: (triton.cdiv(meta["n"], meta["SIZE"]),) * 2,
+        target="sm_90a",
+    )
+    matrix, _ = tensor(128, 128, dtype=np.float16)
+    function(matrix, matrix)
+    (launch,) = gpu.launches()
+    assert (launch.grid, decoded(launch.parameters[0]).box) == ((4, 4, 1), (32, 32))
+
+
+def test_a_hook_that_does_something_else_is_refused(kernels: ModuleType) -> None:
+    import triton
+
+    config = triton.Config({"BLOCK": 64}, pre_hook=lambda given: given["y"].copy_(given["x"]))
+    with pytest.raises(CompileError, match="the pre_hook of its config cannot be traced.*copy_"):
         compiled(kernels.tuned, config=config)
 
 
@@ -132,15 +175,22 @@ def test_heuristics_choose_constants(
     assert launch.grid == (blocks, 1, 1)
 
 
-def test_a_heuristic_that_needs_a_call_is_refused_or_given(
-    gpu: FakeCuda, kernels: ModuleType
+@pytest.mark.parametrize(("given", "warps"), [({}, (2, 8)), ({"EVEN": False}, (8, 8))])
+def test_what_a_heuristic_compares_the_call_decides(
+    gpu: FakeCuda, kernels: ModuleType, given: dict[str, Any], warps: tuple[int, int]
 ) -> None:
-    how = {"signature": {"x": "*fp32[n]"}, "constexprs": {"BLOCK": 64}}
-    with pytest.raises(CompileError, match="the heuristic of 'EVEN' cannot be traced"):
-        compiled(kernels.undecided, **how)
-    how["constexprs"]["EVEN"] = False
-    compiled(kernels.undecided, **how)(tensor(100)[0])
-    assert len(gpu.launches()) == 1
+    """Each outcome has a kernel of its own; an option of Triton can follow from it."""
+    function = compiled(
+        kernels.decided, signature={"x": "*fp32[n]"}, constexprs={"BLOCK": 64, **given}
+    )
+    function(tensor(128)[0])
+    function(tensor(100)[0])
+    assert [launch.block[0] // 32 for launch in gpu.launches()] == [*warps]
+
+
+def test_a_heuristic_that_gives_what_a_call_knows_is_refused(kernels: ModuleType) -> None:
+    with pytest.raises(CompileError, match="the heuristic of 'BLOCK' gives n .* which only a call"):
+        compiled(kernels.undecided, signature={"x": "*fp32[n]"})
 
 
 def test_a_recorded_launch_is_frozen(gpu: FakeCuda, kernels: ModuleType) -> None:

@@ -12,19 +12,26 @@ from hypothesis import strategies as st
 
 from ferrule import specs
 from ferrule.compiler.errors import CompileError
-from ferrule.frontends.triton.grids import (
+from ferrule.frontends.triton.grids import ceil_div, maximum, minimum, trace_grid
+from ferrule.frontends.triton.tracing import (
+    MOST,
+    Path,
     TracedTensor,
-    ceil_div,
-    maximum,
-    minimum,
-    trace_grid,
+    Unseen,
+    outcomes,
     traced,
 )
 from ferrule.specs import Tensor
 
 M, N = specs.sym_int32(symbol="m"), specs.sym_int32(symbol="n")
 MATRIX = Tensor("x", (M, N), "float16")
-META = {"m": traced(M), "n": traced(N), "x": TracedTensor(MATRIX), "BLOCK": 128}
+META = {
+    "m": traced(M),
+    "n": traced(N),
+    "x": TracedTensor(MATRIX),
+    "factor": Unseen("factor"),
+    "BLOCK": 128,
+}
 
 TRACED: dict[str, Callable[[Any], Any]] = {
     "ceil": lambda meta: (ceil_div(meta["n"], meta["BLOCK"]),),
@@ -35,6 +42,10 @@ TRACED: dict[str, Callable[[Any], Any]] = {
     "bounded": lambda meta: (minimum(meta["m"], 132), maximum(1, meta["n"] % 7)),
     "mixed": lambda meta: (2 * meta["m"] - meta["n"] + (1000 - meta["m"]) % 3, 1 + meta["n"]),
     "one": lambda meta: meta["m"],
+    "quotient": lambda meta: (
+        math.ceil(meta["n"] / meta["BLOCK"]),
+        math.floor(9 / (1 + meta["m"])),
+    ),
     "known": lambda meta: (meta["BLOCK"] // 3, meta["x"].ndim, meta["x"].element_size()),
 }
 REFUSED: dict[str, Callable[[Any], Any]] = {
@@ -45,6 +56,9 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
     "over": lambda meta: (meta["n"] / meta["BLOCK"],),
     "rounded": lambda meta: (math.ceil(meta["n"] * 0.5),),
     "shift": lambda meta: (meta["n"] >> 3,),
+    "float": lambda meta: (meta["factor"],),
+    "scaled": lambda meta: (meta["n"] * meta["factor"],),
+    "half": lambda meta: (int(meta["n"] / 2),),
     "range": lambda meta: (sum(1 for _ in range(meta["n"])),),
     "dict": lambda meta: ({meta["n"]: 1}[meta["n"]],),
 }
@@ -94,3 +108,35 @@ def test_an_argument_that_there_is_not_is_named() -> None:
 def test_an_error_of_the_function_itself_is_shown() -> None:
     with pytest.raises(CompileError, match="ZeroDivisionError"):
         trace_grid(lambda meta: (1 // 0,), META, "f")
+
+
+DECIDED: dict[str, Callable[[Any], Any]] = {
+    "min": lambda meta: (min(meta["n"], 132), max(meta["m"], meta["n"], 2)),
+    "if": lambda meta: (1 if meta["n"] == 0 else meta["m"] if meta["m"] > 7 else 7,),
+    "truth": lambda meta: (meta["n"] or 1, 2 if meta["m"] != meta["n"] and meta["m"] else 3),
+    "twice": lambda meta: (min(meta["n"], 4), min(meta["n"], 4)),
+}
+
+
+@pytest.mark.parametrize("name", DECIDED)
+@given(m=st.integers(0, 9), n=st.integers(0, 150))
+def test_comparisons_are_decided_by_the_call(name: str, m: int, n: int) -> None:
+    def run(path: Path) -> Any:
+        return trace_grid(DECIDED[name], {"m": traced(M, path), "n": traced(N, path)}, "f")
+
+    sizes = {M: m, N: n}
+    found = list(outcomes(run, "f"))
+    assert [when for when, _ in found].index(None) == len(found) - 1
+    fitting = [dims for when, dims in found if when is None or specs.conditions.holds(when, sizes)]
+    wanted = DECIDED[name]({"m": m, "n": n})
+    assert [specs.evaluate(dim, sizes) for dim in fitting[0]] == [*wanted, 1, 1][:3]
+    assert len(found) == {"twice": 2}.get(name, len(found))
+
+
+def test_too_many_comparisons_are_refused() -> None:
+    def run(path: Path) -> Any:
+        n = traced(N, path)
+        return sum(1 for most in range(MOST) if n < most)
+
+    with pytest.raises(CompileError, match="f depends on so many comparisons"):
+        list(outcomes(run, "f"))

@@ -92,6 +92,71 @@ def test_what_is_given_as_in_a_launch_by_triton(
     same(ours, own_launch(gpu, kernel, (8,), *given, **BLOCKS, num_warps=4))
 
 
+def test_a_number_has_the_type_that_the_kernel_says(gpu: FakeCuda, kernels: ModuleType) -> None:
+    """Not that of the example: 0.1 is no float32, and 2 may be a float or become large."""
+    given = 0.1, 0.1, 2, 3, 5
+    x, at = tensor(16)
+    function = frontend.compile(kernels.annotated, x, *given, grid=1, target="sm_90a")
+    dtypes = [param.dtype.name for param in function.signature.params[1:]]
+    assert dtypes == ["float64", "bfloat16", "float32", "int64", "uint8"]
+    ours = launched(gpu, function, x, *given)
+    # Triton cuts a bfloat16 off where the nearest is above.
+    same(ours, own_launch(gpu, kernels.annotated, (1,), at, *given), apart={2: b"\xcd\x3d"})
+    wide = launched(gpu, function, x, 0.1, 0.1, 2, 1 << 40, 5)
+    assert wide.parameters[4] == (1 << 40).to_bytes(8, "little")
+
+
+@pytest.mark.parametrize("step", [3, 1, 1 << 40])
+def test_tuples_are_flattened_in_place(gpu: FakeCuda, kernels: ModuleType, step: int) -> None:
+    """Named ones, too; an element that is 1 is folded, as any number."""
+    (x, at), (y, to) = tensor(512), tensor(512)
+    strided = kernels.Strided
+    inputs, result = (strided(x, (step,)), strided(y, [16])), strided(y, (1,))
+    function = frontend.compile(kernels.added, inputs, result, **BLOCKS, grid=1, target="sm_90a")
+    assert [param.name for param in function.signature.params] == [
+        *("inputs_0_data", "inputs_0_strides_0", "inputs_1_data", "inputs_1_strides_0"),
+        *("to_data", "to_strides_0"),
+    ]
+    ours = launched(gpu, function, x, step, y, 16, y, 1)
+    own = (strided(at, (step,)), strided(to, (16,))), strided(to, (1,))
+    same(ours, own_launch(gpu, kernels.added, (1,), *own, **BLOCKS))
+
+
+def test_elements_of_tuples_follow_from_sizes(gpu: FakeCuda, kernels: ModuleType) -> None:
+    one = kernels.Strided("*fp32[n: s]", ("inputs_0_data.strides[0]",))
+    function = frontend.compile(
+        kernels.added,
+        signature={"inputs": (one,), "to": kernels.Strided(fe.like("inputs_0_data"), (1,))},
+        constexprs=BLOCKS,
+        grid=lambda meta: (len(meta["inputs"]), meta["inputs"][0].data.shape[0]),
+        target="sm_90a",
+    )
+    (param,) = function.signature.params
+    assert param.name == "inputs_0_data"
+
+
+def test_names_of_elements_that_are_taken_are_refused(kernels: ModuleType) -> None:
+    examples = {"x": ("*fp32",), "x_0": "*fp32"}
+    with pytest.raises(fe.CompileError, match="an element of a tuple is called 'x_0'"):
+        frontend.compile(kernels.clash, signature=examples, grid=1, target="sm_90a")
+
+
+def test_a_grid_that_compares_is_decided_by_the_call(gpu: FakeCuda, kernels: ModuleType) -> None:
+    """One kernel, launched with one grid or the other."""
+    function = frontend.compile(
+        kernels.scale,
+        signature={"x": "*fp32[n]", "y": "*fp32[n]", "factor": "fp32"},
+        constexprs=BLOCKS,
+        grid=lambda meta: (min(4, frontend.ceil_div(meta["n"], meta["BLOCK"])),),
+        target="sm_90a",
+    )
+    grids = []
+    for n in (1, 512, 513, 1000):
+        grids.append(launched(gpu, function, tensor(n)[0], tensor(n)[0], 2.0).grid[0])
+    assert grids == [1, 4, 4, 4]
+    assert function.inspect_ptx().count(".entry") == 1
+
+
 def test_a_size_is_bound_to_the_tensors(gpu: FakeCuda, kernels: ModuleType) -> None:
     """By a name, an expression, a text, a function: callers give the tensors alone."""
     rows, columns, step = fe.sym_int32(symbol="rows"), fe.sym_int(), fe.sym_int()

@@ -39,6 +39,7 @@ from ferrule.compiler.support.library import (
 from ferrule.compiler.targets import HostTarget
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.artefacts import ExportForm, ObjectCode
+from ferrule.runtime.llvm.passes import passes, run_pipeline
 
 _Form: TypeAlias = "Callable[[tuple[Need, ...], str], str]"
 
@@ -100,10 +101,8 @@ def wrapper_text(module: HostModule, target: HostTarget, description: str) -> st
     # Whoever gets it optimises it: nothing is made a vector before.
     module, machine = _for_target(replace(module, opt_level=min(module.opt_level, 1)), target)
     with _linked(module, target.triple, machine, None, description) as linked:
-        builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options())
-        passes = llvm.create_new_module_pass_manager()
-        passes.add_global_dead_code_eliminate_pass()
-        passes.run(linked, builder)
+        with passes(linked, machine) as manager:
+            manager.add_global_dead_code_eliminate_pass()
         for symbol in (*linked.functions, *linked.global_variables):
             if symbol.linkage in _HIDDEN:
                 symbol.name = f"{module.signature.name}.{symbol.name}"
@@ -281,5 +280,4 @@ def _optimise(module: Any, machine: Any, level: int) -> None:
     options = llvm.create_pipeline_tuning_options(speed_level=min(level, 2))
     options.loop_vectorization = options.slp_vectorization = level > 1
     options.loop_unrolling = False
-    builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
+    run_pipeline(module, machine, options)

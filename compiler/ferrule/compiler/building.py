@@ -19,7 +19,7 @@ from llvmlite import ir
 
 from ferrule.compiler.artefacts import Body, Location, joined_code
 from ferrule.compiler.binding import load
-from ferrule.compiler.conventions.arguments import TYPES
+from ferrule.compiler.conventions.arguments import TYPES, shown
 from ferrule.compiler.conventions.base import Call, CallingConvention, check_convention
 from ferrule.compiler.exports import export_target
 from ferrule.compiler.options import Options, parse_options
@@ -110,17 +110,28 @@ def compiled(
 
 def _check(signature: Signature, convention: CallingConvention, results: Sequence[Tensor]) -> None:
     if not isinstance(signature, Signature):
-        raise TypeError(f"build: expected a specs.Signature, but got {signature!r}")
+        raise TypeError(
+            f"build: expected a specs.Signature first, but got {type(signature).__name__}"
+        )
     check_convention(convention, f"{signature.name}: what it calls")
-    if isinstance(results, Tensor):
-        raise TypeError(f"{signature.name}: results must be a list of tensors: [{results.name}]")
+    if not isinstance(results, Sequence) or isinstance(results, str):
+        raise TypeError(
+            f"{signature.name}: results must be a list of tensors, but got {shown(results)}"
+        )
     if signature.result is not None:
         raise ValueError(
             f"{signature.name}: a signature has no result of its own here: say `results=[…]`"
         )
+    taken = {param.name for param in signature.params}
     for tensor in results:
         if not isinstance(tensor, Tensor):
-            raise TypeError(f"{signature.name}: a result is a Tensor, but got {tensor!r}")
+            raise TypeError(f"{signature.name}: a result is a Tensor, but got {shown(tensor)}")
+        if tensor.name in taken:
+            raise ValueError(
+                f"{signature.name}: the result {tensor.name!r} has the name of a parameter or of "
+                f"another result: a result is allocated by the call, and is in `results` once"
+            )
+        taken.add(tensor.name)
         for dim in (*tensor.shape, *tensor.strides):
             for symbol in symbols_of(dim):
                 if symbol not in signature.symbols:

@@ -18,18 +18,20 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from ferrule.compiler.building import build
-from ferrule.compiler.conventions import CFunction, ReturnCode
-from ferrule.compiler.conventions.functions import CArgument
 from ferrule.compiler.errors import CompileError
-from ferrule.compiler.hostcode import HostCode
-from ferrule.compiler.options import Options
+from ferrule.frontends.given import check_signature, texts
 from ferrule.frontends.sources import Source, SourceLike, in_order, read_source, search_words
-from ferrule.runtime import Function
-from ferrule.specs import DType, Signature
-from ferrule.specs.params import Tensor
+
+if TYPE_CHECKING:
+    from ferrule.compiler.conventions import ReturnCode
+    from ferrule.compiler.conventions.functions import CArgument
+    from ferrule.compiler.hostcode import HostCode
+    from ferrule.compiler.options import Options
+    from ferrule.runtime import Function
+    from ferrule.specs import DType, Signature
+    from ferrule.specs.params import Tensor
 
 __all__ = ["compile", "module"]
 
@@ -62,8 +64,13 @@ def compile(
     returns nothing.  `results`, `doc` and `options` are as for `compiler.build`, the others as for
     `module`.
 
-    Raises CompileError where there is no compiler, and with its lines where it refuses the source.
+    Raises CompileError where there is no compiler, and with its lines where it refuses the source;
+    OSError for a file that cannot be read.
     """
+    from ferrule.compiler.building import build
+    from ferrule.compiler.conventions import CFunction
+
+    check_signature(signature, "c")
     read = read_source(source, f"{signature.name}.c")
     search = search_words(read, include_paths, defines or {})
     code = _code(read, cc, search, flags, libraries)
@@ -103,7 +110,9 @@ def _code(
     flags: Sequence[str],
     libraries: Sequence[str],
 ) -> HostCode:
-    data = _object(source, cc, search, flags)
+    from ferrule.compiler.hostcode import HostCode
+
+    data = _object(source, cc, search, texts("flags", flags))
     try:
         return HostCode.from_object(data, libraries=libraries)
     except CompileError as error:
@@ -118,7 +127,7 @@ def _object(source: Source, cc: str | None, search: Sequence[str], flags: Sequen
         file, target = Path(source.name), Path(folder) / "source.o"
         if source.folder is None:
             file = Path(folder) / f"{Path(source.name).stem}.c"
-            file.write_text(source.text, encoding="utf-8")
+            file.write_bytes(source.data)
         command = [*compiler, *_ALWAYS, *flags, *search, str(file), "-o", str(target)]
         done = subprocess.run(
             command, capture_output=True, text=True, errors="replace", check=False
@@ -131,6 +140,8 @@ def _object(source: Source, cc: str | None, search: Sequence[str], flags: Sequen
 
 def _compiler(named: str | None) -> list[str]:
     """The words of the compiler's command."""
+    if named is not None and not isinstance(named, str):
+        raise TypeError(f"cc must be the command of a compiler, such as 'gcc', but got {named!r}")
     chosen = shlex.split(named if named is not None else os.environ.get("CC", ""))
     if chosen:
         if shutil.which(chosen[0]) is None:

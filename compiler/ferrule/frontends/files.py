@@ -10,13 +10,11 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from ferrule.compiler.artefacts import DeviceCode
-from ferrule.compiler.cuda.cubins import FATBIN, MACHINE
-from ferrule.compiler.hostcode import HostCode
-from ferrule.runtime import elf
-from ferrule.runtime.elf import FileType, ObjectFileError
+if TYPE_CHECKING:
+    from ferrule.compiler.artefacts import DeviceCode
+    from ferrule.compiler.hostcode import HostCode
 
 __all__ = ["load"]
 
@@ -26,9 +24,13 @@ _LLVM: Final = re.compile(
     rb"^(?:target (?:triple|datalayout) = |define |declare |source_filename = |; ModuleID)",
     re.MULTILINE,
 )
+_CPP: Final = ("C++", 'g++ -c -fPIC, with its functions extern "C",')
 _SOURCES: Final = {
     ".cu": ("CUDA C++", "fe.frontends.cuda.compile"),
     ".c": ("C", "fe.frontends.c.compile"),
+    **dict.fromkeys((".cc", ".cpp", ".cxx"), _CPP),
+    ".f90": ("Fortran", "gfortran -c -fPIC"),
+    ".s": ("assembly", "gcc -c"),
     ".mlir": ("MLIR", "fe.frontends.mlir.compile"),
     ".py": ("Python", "fe.compile"),
 }
@@ -43,11 +45,32 @@ def load(
     """What a file holds, told by its bytes and not by its name.
 
     `kernels` are those of device code to use, all by default; `libraries` those that have what
-    host code calls.  Raises FileNotFoundError, ValueError for what is none of these, which says
-    what it is and what to write instead, and CompileError for host code that cannot be used.
+    objects and LLVM IR call.  Raises OSError for a file that cannot be read, TypeError for what is
+    no path, ValueError for what is none of these, which says what it is and what to write instead,
+    and for `kernels` of host code and `libraries` of other code; CompileError for host code that
+    cannot be used.
     """
-    data = Path(path).read_bytes()
+    from ferrule.compiler.hostcode import HostCode, Library
+
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"expected the path of a file, but got {type(path).__name__}")
     name = os.fspath(path)
+    found = _load(Path(path).read_bytes(), name, kernels, libraries)
+    if kernels is not None and isinstance(found, HostCode):
+        raise ValueError(f"{name}: kernels={kernels!r} is for device code, but this is host code")
+    if libraries and (not isinstance(found, HostCode) or isinstance(found.source, Library)):
+        raise ValueError(f"{name}: libraries={libraries!r} is for objects and LLVM IR alone")
+    return found
+
+
+def _load(
+    data: bytes, name: str, kernels: Sequence[str] | None, libraries: Sequence[str]
+) -> DeviceCode | HostCode:
+    from ferrule.compiler.artefacts import DeviceCode
+    from ferrule.compiler.cuda.cubins import FATBIN
+    from ferrule.compiler.hostcode import HostCode
+    from ferrule.runtime.elf import ObjectFileError
+
     if data[:4] == b"\x7fELF":
         return _load_elf(data, name, kernels, libraries)
     if data.startswith(_BITCODE):
@@ -67,25 +90,35 @@ def load(
 def _load_elf(
     data: bytes, name: str, kernels: Sequence[str] | None, libraries: Sequence[str]
 ) -> DeviceCode | HostCode:
+    from ferrule.compiler.artefacts import DeviceCode
+    from ferrule.compiler.cuda.cubins import MACHINE
+    from ferrule.compiler.hostcode import HostCode
+    from ferrule.runtime import elf
+
     try:
         kind, machine, *_ = elf.unpack(elf.HEADER, data, 0, "the ELF header")
-    except ObjectFileError as error:
-        raise ObjectFileError(f"{name}: {error}") from None
+    except elf.ObjectFileError as error:
+        raise elf.ObjectFileError(f"{name}: {error}") from None
     if machine == MACHINE:
         return DeviceCode.from_cubin(name, kernels)
-    if kind == FileType.LIBRARY:
+    if kind == elf.FileType.LIBRARY:
         return HostCode.from_library(os.path.abspath(name))
     return HostCode.from_object(name, libraries=libraries)
 
 
 def _what(data: bytes, name: str) -> str:
+    from ferrule.runtime import elf
+
     instead = _SOURCES.get(Path(name).suffix)
     if instead is not None:
         return f"a source of {instead[0]}: {instead[1]} compiles it"
     if data.startswith(b"!<arch>\n"):
         return "an archive: take the object out of it with ar x"
+    head = data[:40].decode("ascii", "replace").splitlines()
+    if head and head[0].isprintable() and "\ufffd" not in head[0]:
+        return f"text that begins with {head[0]!r}"
     try:
         elf.check_magic(data)
-    except ObjectFileError as error:
+    except elf.ObjectFileError as error:
         return str(error).partition("got ")[2]
     return "an ELF file"

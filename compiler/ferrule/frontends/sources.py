@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ferrule.compiler.conventions.arguments import Argument
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.given import texts
 from ferrule.specs import EnvStream, Signature
 from ferrule.specs.params import Scalar, Stream, Tensor
+
+if TYPE_CHECKING:
+    from ferrule.compiler.conventions.arguments import Argument
 
 SourceLike: TypeAlias = "str | os.PathLike[str]"
 """The text, if it has a line break or a brace; else the path of a file."""
@@ -25,23 +29,46 @@ class Source:
     name: str
     folder: Path | None = None
 
+    @property
+    def data(self) -> bytes:
+        """The text as bytes: those of the file where they are no UTF-8, too."""
+        return self.text.encode("utf-8", "surrogateescape")
+
 
 def read_source(source: SourceLike, name: str) -> Source:
-    """The source; `name` is for one that is a text.  FileNotFoundError, TypeError."""
+    """The source; `name` is for one that is a text.
+
+    Raises OSError for a file that cannot be read, ValueError for no text at all, TypeError.
+    """
     if isinstance(source, str) and any(each in source for each in "\n{;"):
         return Source(source, name)
-    if isinstance(source, str | os.PathLike):
-        path = Path(source)
-        return Source(path.read_text(encoding="utf-8"), str(path), path.resolve().parent)
-    raise TypeError(f"expected the text or the path of a source, but got {source!r}")
+    if not isinstance(source, str | os.PathLike):
+        raise TypeError(f"expected the text or the path of a source, but got {source!r}")
+    if not os.fspath(source):
+        raise ValueError("expected the text or the path of a source, but got an empty text")
+    path = Path(source)
+    try:
+        text = path.read_bytes().decode("utf-8", "surrogateescape")
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            errno.ENOENT,
+            "there is no such file (a source as text has a line break, a brace or a semicolon)",
+            str(path),
+        ) from None
+    return Source(text.replace("\r\n", "\n"), str(path), path.resolve().parent)
 
 
 def search_words(
     source: Source, include_paths: Sequence[str | os.PathLike[str]], defines: Mapping[str, object]
 ) -> list[str]:
-    """The words for a compiler: where includes are found, and the macros; True is defined as 1."""
-    folders = [] if source.folder is None else [source.folder]
-    words = [f"-I{os.fspath(folder)}" for folder in (*include_paths, *folders)]
+    """The words for a compiler: where includes are found, and the macros; True is defined as 1.
+
+    Raises TypeError for a path that is not in a list, and for macros that are in no dict.
+    """
+    if not isinstance(defines, Mapping):
+        raise TypeError(f"defines must be a dict, such as {{'N': 4}}, but got {defines!r}")
+    folders = [] if source.folder is None else [str(source.folder)]
+    words = [f"-I{folder}" for folder in (*texts("include_paths", include_paths), *folders)]
     for name, value in defines.items():
         words.append(f"-D{name}={int(value) if isinstance(value, bool) else value}")
     return words

@@ -214,11 +214,11 @@ def _lowered(program: Program, options: Options, origins: dict[Op, object] | Non
         from ferrule.language.checks.places import Places
         from ferrule.language.codegen.cuda import lower_cuda
 
+        places = None if origins is None else Places.of(origins)
         if options.pipeline == "mlir":
             from ferrule.language.mlir.pipeline import lower_cuda_by_mlir
 
-            return lower_cuda_by_mlir(program, device_options(options))
-        places = None if origins is None else Places.of(origins)
+            return lower_cuda_by_mlir(program, device_options(options), places)
         return lower_cuda(program, device_options(options), places)
     if options.pipeline == "mlir":
         from ferrule.language.mlir.pipeline import lower_cpu_by_mlir

@@ -155,8 +155,9 @@ def present(param: Optional) -> Present:
 def checked_condition(value: object) -> Condition:
     """A condition as it is.  Raises TypeError for anything else."""
     if not isinstance(value, Condition):
+        why = " (== compares the expressions, not the sizes)" if isinstance(value, bool) else ""
         raise TypeError(
-            f"expected a condition over sizes, such as n < 32 or equal(n, 0), but got {value!r}"
+            f"expected a condition over sizes, such as n < 32 or equal(n, 0), but got {value!r}{why}"
         )
     return value
 

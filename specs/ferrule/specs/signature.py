@@ -7,14 +7,16 @@ the result has; an env stream knows its device; a result is of a kind that a cal
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final, get_args
 
 from ferrule.specs.binding import Binding, Place, bindings_of, places_of
 from ferrule.specs.expr import Dim, Sym, ValueOf, format_dim, is_name, symbols_of
 from ferrule.specs.params import EnvStream, Param
 from ferrule.specs.results import checked_result
+
+_KINDS: Final = get_args(Param)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +43,7 @@ class Signature:
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        put(self, "params", tuple(self.params))
+        put(self, "params", _checked_params(self.name, self.params))
         arguments = (param for param in self.params if not isinstance(param, EnvStream))
         put(self, "arguments", tuple(arguments))
         _check_names(self.name, [param.name for param in self.params])
@@ -116,6 +118,21 @@ class Signature:
     def renamed(self, name: str) -> Signature:
         """The same parameters and result under another name."""
         return Signature(name, self.params, self.result)
+
+
+def _checked_params(function: str, params: object) -> tuple[Param, ...]:
+    """The specs.  Raises TypeError for anything else."""
+    if not isinstance(params, Iterable) or isinstance(params, str):
+        kind = type(params).__name__
+        raise TypeError(f"{function}: parameters must be in a list, but got a {kind} alone")
+    listed = tuple(params)
+    for position, param in enumerate(listed):
+        if not isinstance(param, _KINDS):
+            raise TypeError(
+                f"{function}: parameter #{position} must be a spec, such as "
+                f"Tensor('x', (n,), 'float32'), but got {param!r}"
+            )
+    return listed
 
 
 def _check_names(function: str, names: Sequence[str]) -> None:

@@ -32,6 +32,7 @@ enum {
     NO_DEVICE = 100,
     INVALID_DEVICE = 101,
     INVALID_CONTEXT = 201,
+    NO_BINARY_FOR_GPU = 209,
     INVALID_PTX = 218,
     INVALID_HANDLE = 400,
     NOT_FOUND = 500,
@@ -45,7 +46,7 @@ enum {
 #define COUNT(array) (int)(sizeof(array) / sizeof *(array))
 #define NUMBER(value) (long long)(intptr_t)(value)
 
-enum { MAX_CALLS = 8192, MAX_DEVICES = 2, MAX_LIBRARIES = 64, MAX_KERNELS = 64, MAX_STREAMS = 16,
+enum { MAX_CALLS = 8192, MAX_DEVICES = 4, MAX_LIBRARIES = 64, MAX_KERNELS = 64, MAX_STREAMS = 16,
        MAX_PARAMETERS = 32, MAX_ATTRIBUTES = 8, MAX_DEPTH = 16, MAX_FAILURES = 64, MAX_NAME = 512 };
 
 /* ---- what there is ---- */
@@ -54,19 +55,21 @@ enum { MAX_CALLS = 8192, MAX_DEVICES = 2, MAX_LIBRARIES = 64, MAX_KERNELS = 64, 
 struct context { CUdevice device; int retained; bool dead; };
 /* `capture` is a CUstreamCaptureStatus. */
 struct stream { CUdevice device; bool live; int capture; };
-/* `smem` is the dynamic shared memory that is allowed on each device, 0 for the default, `fixed`
- * what all kernels of the module have of their own. */
+/* `smem` is the dynamic shared memory that is allowed on each device, 0 for the default, `large`
+ * whether clusters may have more than 8 blocks there, `fixed` what all kernels of the module have of
+ * their own. */
 struct kernel {
     char name[MAX_NAME];
     int num_parameters, sizes[MAX_PARAMETERS], fixed;
     unsigned smem[MAX_DEVICES];
+    bool large[MAX_DEVICES];
 };
 struct library { bool live; int num_kernels; char target[16]; struct kernel kernels[MAX_KERNELS]; };
 
 /* As `cuda_device.py` reads it. `device` is the one that was current, -1 for none; `kernel`, the
- * sizes and the bytes are of launches alone. */
+ * architecture of its image, the sizes and the bytes are of launches alone. */
 struct call {
-    char name[40], kernel[MAX_NAME];
+    char name[40], kernel[MAX_NAME], target[16];
     int result, device, num_numbers, num_parameters;
     long long numbers[8];
     int sizes[MAX_PARAMETERS];
@@ -82,6 +85,8 @@ extern struct library *libraries[MAX_LIBRARIES];
 extern int num_devices, load_delay, most_registered, most_shared;
 /* Ten times the compute capability of each device. */
 extern int capabilities[MAX_DEVICES];
+/* Whether a library is loaded for all contexts at once, and not when a launch needs it. */
+extern bool eager;
 /* `initialised` is the process that called cuInit, 0 for none. */
 extern int initialised;
 extern _Thread_local int capture_mode;
@@ -98,6 +103,11 @@ bool is_device(CUdevice device);
 bool is_context(CUcontext context);
 bool is_library(CUlibrary library);
 bool is_kernel(CUkernel kernel);
+/* The library of a kernel, null for what is none. */
+CUlibrary library_of(CUkernel kernel);
+/* Whether a device runs the code of a library: that for an older one, for its very own with an `a`,
+ * for its major version with an `f`. */
+bool runs(CUdevice device, CUlibrary library);
 bool is_stream(CUstream stream);
 /* Whether a stream is captured and this thread did not say that it may disturb that: if so, the
  * capture is over. */

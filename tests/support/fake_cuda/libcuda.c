@@ -21,6 +21,7 @@ static const struct { CUresult code; const char *name, *text; } errors[] = {
     {NO_DEVICE, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
     {INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
     {INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
+    {NO_BINARY_FOR_GPU, "CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available"},
     {INVALID_PTX, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"},
     {INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
     {NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
@@ -216,6 +217,11 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, void *options, 
         struct library *place = libraries[number] = calloc(1, sizeof *place);
         place->live = read_cubin(place, code) || read_ptx(place, code);
         result = place->live ? SUCCESS : INVALID_PTX;
+        for (int i = 0; eager && i < num_devices; i++)
+            if (primaries[i].retained + others[i].retained && !runs(i, place)) {
+                place->live = false;
+                result = NO_BINARY_FOR_GPU;
+            }
         *library = place;
     }
     return end(result);
@@ -254,10 +260,14 @@ CUresult cuKernelSetAttribute(int attribute, int value, CUkernel kernel, CUdevic
     CUresult result = begin(__func__, 3, NUMBER(attribute), NUMBER(value), NUMBER(device));
     if (!result)
         result = !is_kernel(kernel) ? INVALID_HANDLE : !is_device(device) ? INVALID_DEVICE : SUCCESS;
-    if (!result)
-        result = attribute != 8 || value < 0 || value > most_shared ? INVALID_VALUE : SUCCESS;
-    if (!result)
+    if (!result && attribute == 8)
+        result = value < 0 || value > most_shared ? INVALID_VALUE : SUCCESS;
+    else if (!result)
+        result = attribute == 14 && (value == 0 || value == 1) ? SUCCESS : INVALID_VALUE;
+    if (!result && attribute == 8)
         kernel->smem[device] = value;
+    else if (!result)
+        kernel->large[device] = value;
     return end(result);
 }
 
@@ -294,8 +304,8 @@ CUresult cuThreadExchangeStreamCaptureMode(int *mode)
     return end(result);
 }
 
-/* Write the attributes down; blocks must be whole clusters of at most 8. */
-static CUresult check_attributes(const CUlaunchConfig *config)
+/* Write the attributes down; blocks must be whole clusters of at most so many. */
+static CUresult check_attributes(const CUlaunchConfig *config, unsigned most)
 {
     if (config->num_attributes > MAX_ATTRIBUTES || (config->num_attributes && !config->attributes))
         return INVALID_VALUE;
@@ -310,7 +320,7 @@ static CUresult check_attributes(const CUlaunchConfig *config)
                 return INVALID_VALUE;
             blocks *= sizes[axis];
         }
-        if (blocks > 8)
+        if (blocks > most)
             return INVALID_CLUSTER_SIZE;
         if (each->id == 2 && config->grid[0] > 132 * 8)
             return COOPERATIVE_TOO_LARGE;
@@ -318,7 +328,7 @@ static CUresult check_attributes(const CUlaunchConfig *config)
     return SUCCESS;
 }
 
-static CUresult check_config(const CUlaunchConfig *config, unsigned smem)
+static CUresult check_config(const CUlaunchConfig *config, unsigned smem, unsigned most_in_cluster)
 {
     const unsigned most_blocks[] = {0x7FFFFFFF, 65535, 65535}, most_threads[] = {1024, 1024, 64};
     unsigned long threads = 1;
@@ -332,7 +342,7 @@ static CUresult check_config(const CUlaunchConfig *config, unsigned smem)
         return INVALID_VALUE;
     if (threads > (unsigned long)most_registered)
         return OUT_OF_RESOURCES;
-    CUresult result = check_attributes(config);
+    CUresult result = check_attributes(config, most_in_cluster);
     return result ? result : is_stream(config->stream) ? SUCCESS : INVALID_HANDLE;
 }
 
@@ -370,7 +380,12 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUkernel kernel, void **
     unsigned smem = result || !kernel->smem[current()->device] ? 49152
                                                                 : kernel->smem[current()->device];
     if (!result)
-        result = !config || extra ? INVALID_VALUE : check_config(config, smem);
+        strcpy(begun->target, library_of(kernel)->target);
+    if (!result && !runs(current()->device, library_of(kernel)))
+        result = NO_BINARY_FOR_GPU;
+    unsigned most = result || !kernel->large[current()->device] ? 8 : 16;
+    if (!result)
+        result = !config || extra ? INVALID_VALUE : check_config(config, smem, most);
     if (!result)
         result = copy_parameters(kernel, parameters);
     if (!result)

@@ -13,6 +13,7 @@ struct stream streams[MAX_STREAMS];
 struct library *libraries[MAX_LIBRARIES];
 int num_devices, load_delay, most_registered = 1024, most_shared = 232448, initialised;
 int capabilities[MAX_DEVICES];
+bool eager;
 _Thread_local int capture_mode;
 _Thread_local struct stack stack;
 struct call *begun;
@@ -87,15 +88,26 @@ bool is_library(CUlibrary library)
     return false;
 }
 
-bool is_kernel(CUkernel kernel)
+CUlibrary library_of(CUkernel kernel)
 {
     for (int i = 0; i < MAX_LIBRARIES; i++) {
         struct library *each = libraries[i];
         if (each && each->live && kernel >= each->kernels
             && kernel < each->kernels + each->num_kernels)
-            return true;
+            return each;
     }
-    return false;
+    return NULL;
+}
+
+bool is_kernel(CUkernel kernel) { return library_of(kernel); }
+
+bool runs(CUdevice device, CUlibrary library)
+{
+    int number = 0, own = capabilities[device];
+    char kind = ' ';
+    sscanf(library->target, "sm_%d%c", &number, &kind);
+    return own >= number && (kind != 'a' || own == number)
+           && (kind != 'f' || own / 10 == number / 10);
 }
 
 bool disturbs_a_capture(void)
@@ -144,7 +156,7 @@ void fake_reset(int devices)
 {
     fake_clear();
     pthread_mutex_lock(&lock);
-    num_failures = load_delay = initialised = 0;
+    num_failures = load_delay = initialised = eager = 0;
     most_registered = 1024;
     most_shared = 232448;
     num_devices = devices;
@@ -189,6 +201,9 @@ void fake_set_current(CUdevice device, bool primary)
 
 /* Let a device have a compute capability, ten times it: 90 at first. */
 void fake_capability(CUdevice device, int capability) { capabilities[device] = capability; }
+
+/* Let libraries be loaded for all contexts at once. */
+void fake_load_eagerly(void) { eager = true; }
 
 /* Let kernels have so few threads a block. */
 void fake_limit_threads(int most) { most_registered = most; }

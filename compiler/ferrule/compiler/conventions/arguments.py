@@ -90,12 +90,14 @@ def cast(value: Dim | float | Scalar, dtype: DType | str) -> Cast:
     """
     wanted = check_scalar_dtype(as_dtype(dtype))
     if isinstance(value, bool) or not (is_dim(value) or isinstance(value, (float, Scalar))):
-        raise TypeError(f"cast: expected a size, a number or a scalar parameter, but got {value!r}")
+        raise TypeError(
+            f"cast: expected a size, a number or a scalar parameter, but got {shown(value)}"
+        )
     is_float = isinstance(value, float) or (
         isinstance(value, Scalar) and value.dtype.kind == "float"
     )
     if is_float and wanted.kind != "float":
-        raise TypeError(f"cast: a float cannot become {wanted.name}: {_named(value)}")
+        raise TypeError(f"cast: a float cannot become {wanted.name}: {shown(value)}")
     if isinstance(value, int) and wanted.kind != "float":
         low, high = limits(wanted)
         if not low <= value <= high:
@@ -114,7 +116,7 @@ class Struct:
     least_align: int = 1
 
     def __init__(self, fields: Sequence[Argument], align: int = 1) -> None:
-        object.__setattr__(self, "fields", tuple(fields))
+        object.__setattr__(self, "fields", listed(fields, "the fields of a Struct"))
         object.__setattr__(self, "least_align", align)
         if align < 1 or align & (align - 1):
             raise ValueError(f"Struct: align must be a power of two, but got {align}")
@@ -163,6 +165,8 @@ class TensorStruct(Struct):
     """
 
     def __init__(self, tensor: Tensor) -> None:
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"TensorStruct: expected a Tensor, but got {shown(tensor)}")
         parts = [
             Struct([dim for dim in dims if not isinstance(dim, int)])
             for dims in (tensor.shape, tensor.strides)
@@ -189,7 +193,7 @@ def check_argument(argument: object, what: str) -> None:
     if not (is_dim(argument) or isinstance(argument, kinds) or isinstance(argument, InMemory)):
         raise TypeError(
             f"{what} must be a parameter, the .data of a tensor, a size, a cast(...), NULL, a "
-            f"Struct or a TensorMap, but got {argument!r}"
+            f"Struct or a TensorMap, but got {shown(argument)}"
         )
     if isinstance(argument, int) and not INT64_MIN <= argument <= INT64_MAX:
         raise ValueError(f"{what} does not fit 64 bits: {argument}")
@@ -269,7 +273,7 @@ def _fitted(field: Argument) -> tuple[int, int]:
     found = parameters(field)
     if len(found) != 1:
         raise TypeError(
-            f"a field of a struct is one value, but {_named(field)} becomes {len(found)}"
+            f"a field of a struct is one value, but {shown(field)} becomes {len(found)}"
         )
     return found[0]
 
@@ -278,8 +282,24 @@ def _rounded(size: int, align: int) -> int:
     return -(-size // align) * align
 
 
-def _named(value: Any) -> str:
-    return f"{type(value).__name__} {value.name!r}" if isinstance(value, _PARAMS) else repr(value)
+def listed(given: Any, what: str) -> tuple[Any, ...]:
+    """The items of a list or another sequence.  Raises TypeError for one thing alone and a text."""
+    if isinstance(given, Sequence) and not isinstance(given, (str, bytes)):
+        return tuple(given)
+    raise TypeError(f"{what} must be in a list, but got {shown(given)}")
+
+
+def shown(value: Any) -> str:
+    """A thing as errors show it that has no place in a signature."""
+    match value:
+        case Data(tensor=tensor):
+            return f"{tensor.name}.data"
+        case Sym() | Compound():
+            return str(value)
+        case _ if isinstance(value, _PARAMS):
+            return f"{type(value).__name__} {value.name!r}"
+    text = repr(value)
+    return text if len(text) <= 80 else f"a {type(value).__name__}"
 
 
 def describe(signature: Signature, argument: Argument) -> str:

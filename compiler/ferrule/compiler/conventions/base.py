@@ -68,6 +68,10 @@ class CallingConvention(Protocol):
 
 def check_convention(convention: object, what: str) -> None:
     """Raises TypeError for what is no calling convention; `what` names it."""
+    if isinstance(convention, type):
+        raise TypeError(
+            f"{what} must be a calling convention, but got the class {convention.__name__}: call it"
+        )
     lacks = [name for name in ("when", "codes", "results", "emit") if not hasattr(convention, name)]
     if lacks:
         raise TypeError(

@@ -15,7 +15,9 @@ from ferrule.compiler.conventions.arguments import (
     check_argument,
     describe,
     in_memory,
+    listed,
     parameters,
+    shown,
 )
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.cuda.attributes import Asked
@@ -96,9 +98,7 @@ class CudaLaunch:
                 f"CudaLaunch: code must be a DeviceCode, such as DeviceCode.from_cubin(data), "
                 f"but got {type(code).__name__}"
             )
-        if not isinstance(params, Sequence):
-            raise TypeError(f"CudaLaunch: params must be a list of arguments, but got {params!r}")
-        for position, param in enumerate(params):
+        for position, param in enumerate(listed(params, f"CudaLaunch: the params of {kernel}")):
             check_argument(param, f"CudaLaunch: parameter #{position} of {kernel}")
         if stream is not None and not isinstance(stream, (Stream, EnvStream)):
             raise TypeError(f"CudaLaunch: stream must be a stream parameter, but got {stream!r}")
@@ -255,7 +255,7 @@ def _three(name: str, sizes: Dim | Sequence[Dim], limits: Sequence[tuple[int, in
         raise ValueError(f"CudaLaunch: {name} takes 1 to 3 sizes, but got {len(given)}")
     for axis, size, (smallest, largest) in zip(_AXES, given, limits, strict=False):
         if not is_dim(size):
-            raise TypeError(f"CudaLaunch: {name} {axis} must be a size, but got {size!r}")
+            raise TypeError(f"CudaLaunch: {name} {axis} must be a size, but got {shown(size)}")
         if isinstance(size, int) and not smallest <= size <= largest:
             raise ValueError(
                 f"CudaLaunch: {name} {axis} must be in [{smallest}, {largest}], but got {size}"

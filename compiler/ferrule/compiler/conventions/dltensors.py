@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import DeviceCode
+from ferrule.compiler.conventions.arguments import listed
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.functions import CArgument, CFunction
 from ferrule.compiler.conventions.returns import Returns
@@ -62,7 +63,7 @@ class DLTensors:
         code: HostCode | None = None,
         when: Condition | None = None,
     ) -> None:
-        given = [_lent(argument) for argument in arguments]
+        given = [_lent(each) for each in listed(arguments, "the arguments of DLTensors")]
         made = CFunction(function, given, returns=returns, code=code, when=when)
         object.__setattr__(self, "function", made)
 

@@ -21,6 +21,8 @@ from ferrule.compiler.conventions.arguments import (
     InMemory,
     check_argument,
     in_memory,
+    listed,
+    shown,
     types,
     values,
 )
@@ -74,7 +76,9 @@ class Reference:
     def __post_init__(self) -> None:
         check_argument(self.value, "what a Reference refers to")
         if not isinstance(self.value, InMemory) and len(types(self.value)) != 1:
-            raise TypeError(f"Reference: expected one value, but {self.value!r} becomes several")
+            raise TypeError(
+                f"Reference: expected one value, but {shown(self.value)} becomes several"
+            )
 
     def types(self) -> list[ir.Type]:
         """See `HostArgument`."""
@@ -125,7 +129,7 @@ class CFunction:
         name, found = chosen_function(function, code)
         put(self, "function", name)
         put(self, "code", found)
-        put(self, "arguments", tuple(arguments))
+        put(self, "arguments", listed(arguments, f"the arguments of {name}"))
         put(self, "returns", checked_returns(returns))
         put(self, "when", None if when is None else checked_condition(when))
         for position, argument in enumerate(self.arguments):

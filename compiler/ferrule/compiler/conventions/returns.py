@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections.abc
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
 from llvmlite import ir
@@ -16,6 +17,11 @@ from ferrule.specs import DType, Scalar, as_dtype
 from ferrule.specs.params.numbers import check_scalar_dtype
 
 Returns: TypeAlias = "ReturnCode | DType | str | None"
+
+_ROW: Final = '{-1: (ValueError, "what is wrong")}'
+_OF_C: Final = MappingProxyType(
+    {"void": None, "int": "int32", "float": "float32", "double": "float64", "ptr": "pointer"}
+)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -55,11 +61,10 @@ class ReturnCode:
             raise ValueError(f"ReturnCode: expected an integer dtype, but got {self.dtype.name}")
         if fails == "negative" and self.dtype.kind == "uint":
             raise ValueError(f"ReturnCode: {self.dtype.name} is never negative")
-        given = () if errors is None else errors.items()
-        rows = ((code, _class_name(kind), text) for code, (kind, text) in given)
-        put(self, "errors", tuple(sorted(rows)))
-        for code, _, _ in self.errors:
+        rows = [] if errors is None else _rows(errors)
+        for code, _, _ in rows:
             self._check_code(code)
+        put(self, "errors", tuple(sorted(rows)))
 
     def _check_code(self, code: int) -> None:
         bits, signed = self.dtype.bits, self.dtype.kind == "int"
@@ -68,6 +73,22 @@ class ReturnCode:
             raise ValueError(f"ReturnCode: {self.dtype.name} is never {code}")
         if code == 0 or (code > 0 and self.fails == "negative"):
             raise ValueError(f"ReturnCode: {code} is no failure where {self.fails} codes are")
+
+
+def _rows(errors: object) -> list[tuple[int, str, str]]:
+    """The code, class and text of each error."""
+    if not isinstance(errors, collections.abc.Mapping):
+        raise TypeError(f"ReturnCode: errors must be a dict, {_ROW}, but got {errors!r}")
+    rows = []
+    for code, row in errors.items():
+        match code, row:
+            case int(), (kind, str() as text):
+                rows.append((code, _class_name(kind), text))
+            case _:
+                raise TypeError(
+                    f"ReturnCode: an error is written as {_ROW}, but got {{{code!r}: {row!r}}}"
+                )
+    return rows
 
 
 def _class_name(kind: type[Exception] | str) -> str:
@@ -83,6 +104,8 @@ def checked_returns(given: Returns) -> Returns:
         return given
     if given == "status":
         return ReturnCode()
+    if isinstance(given, str) and given in _OF_C:
+        raise ValueError(f"returns={given!r} is no dtype: write returns={_OF_C[given]!r}")
     return check_scalar_dtype(as_dtype(given))
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import DeviceCode, Fault, literal
+from ferrule.compiler.conventions.arguments import listed
 from ferrule.compiler.conventions.base import Call, CallingConvention, check_convention
 from ferrule.runtime.llvm.layouts import I32
 from ferrule.specs import Condition, Param, Tensor
@@ -40,7 +41,7 @@ class Sequence:
         when: Condition | None = None,
     ) -> None:
         object.__setattr__(self, "steps", _checked_steps("Sequence", steps))
-        object.__setattr__(self, "temporaries", tuple(temporaries))
+        object.__setattr__(self, "temporaries", listed(temporaries, "Sequence: temporaries"))
         object.__setattr__(self, "when", None if when is None else checked_condition(when))
         for tensor in self.temporaries:
             if not isinstance(tensor, Tensor):

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
+from math import prod
 
 from llvmlite import ir
 
-from ferrule.compiler.cuda.driver import ATTRIBUTE, CLUSTER, EVENT, LaunchAttribute
+from ferrule.compiler.cuda.driver import (
+    ATTRIBUTE,
+    CLUSTER,
+    EVENT,
+    ClusterScheduling,
+    LaunchAttribute,
+)
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I8
 
@@ -26,7 +33,8 @@ class Event:
 class Asked:
     """The attributes of a launch; what is not said the driver decides.
 
-    `cluster`: blocks along x, y and z, i32 each.  `programmatic`: it may begin before the launch
+    `cluster`: blocks along x, y and z, i32 each; `compiled_cluster`: how many they are where the
+    kernel says so itself; `scheduling`: where they go.  `programmatic`: it may begin before the launch
     before it on the stream has ended.  `priority`: i32, as of streams, the lower the sooner.
     `carveout`: the part of an SM's memory that is to be shared memory, in percent.
     """
@@ -38,6 +46,17 @@ class Asked:
     carveout: int | None = None
     completion: Event | None = None
     programmatic_event: Event | None = None
+    compiled_cluster: int = 1
+    scheduling: ClusterScheduling | None = None
+
+
+def blocks_of_cluster(emitter: Emitter, asked: Asked) -> ir.Value:
+    """How many blocks a cluster has, i32; a constant where that is known."""
+    if asked.cluster is None:
+        return emitter.const_i32(asked.compiled_cluster)
+    sizes = [size for size in asked.cluster if not isinstance(size, ir.Constant)]
+    known = prod(size.constant for size in asked.cluster if isinstance(size, ir.Constant))
+    return reduce(partial(emitter.binary, "mul"), sizes, emitter.const_i32(known))
 
 
 def store_attributes(emitter: Emitter, asked: Asked) -> tuple[ir.Value, int]:
@@ -63,6 +82,10 @@ def _stores(
         store = partial(_store_cluster, emitter, asked.cluster)
         found.append((LaunchAttribute.CLUSTER_DIMENSION, store))
     numbers = (
+        (
+            LaunchAttribute.CLUSTER_SCHEDULING_POLICY_PREFERENCE,
+            None if asked.scheduling is None else emitter.const_i32(asked.scheduling),
+        ),
         (LaunchAttribute.COOPERATIVE, one if asked.cooperative else None),
         (LaunchAttribute.PROGRAMMATIC_STREAM_SERIALIZATION, one if asked.programmatic else None),
         (LaunchAttribute.PRIORITY, asked.priority),

@@ -40,9 +40,7 @@ def define_choosing(emitter: Emitter) -> None:
 def image_at(emitter: Emitter, program: ir.Value, number: ir.Value) -> ir.Value:
     """The address of an image's row."""
     images = emitter.load_field(program, PROGRAM, "images")
-    return emitter.index(
-        images, I8, emitter.binary("mul", number, emitter.const_i64(IMAGE.size))
-    )
+    return emitter.index(images, I8, emitter.binary("mul", number, emitter.const_i64(IMAGE.size)))
 
 
 def ordinal(emitter: Emitter, state: ir.Value, device: ir.Value) -> ir.Value:

@@ -1,4 +1,4 @@
-"""The end: an image is unloaded with its code, and not after the driver has shut down.
+"""The end: images are unloaded with their code, and not after the driver has shut down.
 
 A library that is closed runs its finalisers, and so does a process that ends; but then the driver
 may have gone before.  Which of the two it is, code is told by a handler of `__cxa_atexit`, which
@@ -13,9 +13,18 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.compiler.cuda.cold import REGISTER, UNLOAD, cold, entry
+from ferrule.compiler.cuda.cold import REGISTER, UNLOAD, cold, entry, is_one_of
 from ferrule.compiler.cuda.driver import Capture
-from ferrule.compiler.cuda.state import MAX_DEVICES, STATE, Phase, Status, call_driver, status
+from ferrule.compiler.cuda.rows import library_at, row_at
+from ferrule.compiler.cuda.state import (
+    MAX_DEVICES,
+    PROGRAM,
+    STATE,
+    Phase,
+    Status,
+    call_driver,
+    status,
+)
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I32, PTR, VOID
 
@@ -42,7 +51,7 @@ def define_closing(emitter: Emitter) -> None:
     with entry(emitter, UNLOAD) as (state,):
         phase = emitter.field_ptr(state, STATE, "phase")
         before = emitter.builder.atomic_rmw("xchg", phase, closed, "acq_rel")
-        loaded = emitter.icmp("eq", before, ir.Constant(I32, int(Phase.READY)))
+        loaded = is_one_of(emitter, before, (Phase.READY, Phase.MIXED))
         # The driver's handles mean nothing in a child of a fork.
         own = emitter.icmp(
             "eq", emitter.call("getpid", []), emitter.load_field(state, STATE, "pid")
@@ -63,11 +72,15 @@ def _found(emitter: Emitter, name: str) -> Iterator[ir.Value]:
 
 
 def _let_go(emitter: Emitter, state: ir.Value) -> None:
-    """Unload the library and release the contexts, also while somebody captures a stream."""
+    """Unload the libraries and release the contexts, also while somebody captures a stream."""
     mode = emitter.alloca(I32, name="mode")
     emitter.store(ir.Constant(I32, int(Capture.MODE_RELAXED)), mode)
     call_driver(emitter, state, "cuThreadExchangeStreamCaptureMode", [mode])
-    call_driver(emitter, state, "cuLibraryUnload", [emitter.load_field(state, STATE, "library")])
+    program = emitter.load_field(state, STATE, "program")
+    with emitter.loop(emitter.load_field(program, PROGRAM, "image_count"), name="image") as image:
+        library = library_at(emitter, row_at(emitter, state, image))
+        with emitter.if_then(emitter.not_(emitter.is_null(library))):
+            call_driver(emitter, state, "cuLibraryUnload", [library])
     contexts = emitter.field_ptr(state, STATE, "contexts")
     with emitter.loop(emitter.const_i32(MAX_DEVICES)) as device:
         context = emitter.load(emitter.index(contexts, PTR, device), PTR)

@@ -20,6 +20,7 @@ OPEN: Final = "ferrule_cuda_open"
 PUSH: Final = "ferrule_cuda_push"
 POP: Final = "ferrule_cuda_pop"
 ALLOW: Final = "ferrule_cuda_allow"
+ALLOW_CLUSTERS: Final = "ferrule_cuda_allow_clusters"
 REFUSED: Final = "ferrule_cuda_refused"
 REGISTER: Final = "ferrule_cuda_register"
 UNLOAD: Final = "ferrule_cuda_unload"
@@ -31,6 +32,7 @@ PROTOTYPES: Final = MappingProxyType(
         PUSH: ir.FunctionType(I32, [PTR, I32, I32, PTR]),
         POP: ir.FunctionType(I32, [PTR, PTR]),
         ALLOW: ir.FunctionType(I32, [PTR, PTR, I32, I32, PTR]),
+        ALLOW_CLUSTERS: ir.FunctionType(I32, [PTR, PTR, PTR]),
         REFUSED: ir.FunctionType(I32, [PTR, PTR, PTR, PTR, PTR, PTR, I32, PTR]),
         REGISTER: ir.FunctionType(I32, [PTR]),
         UNLOAD: ir.FunctionType(I32, [PTR]),
@@ -58,6 +60,10 @@ _ASSERTED: Final = (
     "; an assertion failed in an earlier kernel, and the context of its device is lost: its "
     "message is in the process's output; start the process again"
 )
+_CLUSTER: Final = (
+    "; clusters of more than 8 blocks are not possible on every GPU, and need room for all blocks of "
+    "one: make the cluster, the block or its shared memory smaller"
+)
 _OLD: Final = "; the PTX is newer than the driver: update the NVIDIA driver"
 
 HINTS: Final[Mapping[int, str]] = MappingProxyType(
@@ -65,6 +71,7 @@ HINTS: Final[Mapping[int, str]] = MappingProxyType(
         3: _FORKED,
         222: _OLD,
         710: _ASSERTED,
+        912: _CLUSTER,
         **dict.fromkeys((900, 901, 906), _CAPTURE),
         **dict.fromkeys((700, 714, 715, 716, 717, 718, 719), _LOST),
     }
@@ -73,7 +80,9 @@ HINTS: Final[Mapping[int, str]] = MappingProxyType(
 
 _NO_NAME: Final = "an unknown error"
 _NO_TEXT: Final = "the driver has no text for it"
+CODE_SLOT: Final = 2
 HINT_SLOT: Final = 4
+"""Of the values of a call that failed: the number of its error, what to do about it."""
 
 
 @contextmanager
@@ -147,7 +156,7 @@ def define_failed(emitter: Emitter) -> None:
     """The values: what failed, the driver's name of the error, its number, its text, a hint."""
     with cold(emitter, _FAILED, _FAILED_TYPE) as (state, result, what, values):
         put(emitter, values, 0, what)
-        put(emitter, values, 2, result)
+        put(emitter, values, CODE_SLOT, result)
         for slot, name, instead in (
             (1, "cuGetErrorName", _NO_NAME),
             (3, "cuGetErrorString", _NO_TEXT),

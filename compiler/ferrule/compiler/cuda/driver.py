@@ -36,6 +36,8 @@ class Result(IntEnum):
     INVALID_DEVICE = 101
     INVALID_CONTEXT = 201
     """No context is current."""
+    NO_BINARY_FOR_GPU = 209
+    """The image is not for this device, or not for another one that has a context."""
     UNSUPPORTED_PTX_VERSION = 222
     """The PTX is newer than the driver."""
     INVALID_HANDLE = 400
@@ -56,6 +58,8 @@ class Attribute(IntEnum):
     COMPUTE_CAPABILITY_MINOR = 76
     MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
     """Of a kernel: the dynamic shared memory that a launch may ask for; 48 KiB at first."""
+    NON_PORTABLE_CLUSTER_SIZE_ALLOWED = 14
+    """Of a kernel: whether its clusters may have more than 8 blocks."""
     MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97
     """Of a device: how much that may be, together with the static one."""
 
@@ -81,11 +85,20 @@ class LaunchAttribute(IntEnum):
 
     COOPERATIVE = 2
     CLUSTER_DIMENSION = 4
+    CLUSTER_SCHEDULING_POLICY_PREFERENCE = 5
     PROGRAMMATIC_STREAM_SERIALIZATION = 6
     PROGRAMMATIC_EVENT = 7
     PRIORITY = 8
     LAUNCH_COMPLETION_EVENT = 12
     PREFERRED_SHARED_MEMORY_CARVEOUT = 14
+
+
+class ClusterScheduling(IntEnum):
+    """`CUclusterSchedulingPolicy`: where the blocks of a cluster go."""
+
+    DEFAULT = 0
+    SPREAD = 1
+    LOAD_BALANCING = 2
 
 
 def _call(*arguments: ir.Type) -> ir.FunctionType:

@@ -10,7 +10,7 @@ from llvmlite import ir
 from ferrule.compiler.cuda.cold import ENCODE, HINT_SLOT, end, entry, failed, put, unless
 from ferrule.compiler.cuda.cold import PROTOTYPES as COLD_PROTOTYPES
 from ferrule.compiler.cuda.driver import LIBRARY
-from ferrule.compiler.cuda.loading import RTLD_NOW, driver_version
+from ferrule.compiler.cuda.finding import RTLD_NOW, driver_version
 from ferrule.compiler.cuda.state import Status
 from ferrule.compiler.cuda.tensormaps import (
     ALIGN,

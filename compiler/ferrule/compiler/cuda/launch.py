@@ -23,31 +23,33 @@ from llvmlite import ir
 
 from ferrule.compiler.artefacts import FAULT_ROOM
 from ferrule.compiler.cuda import encoding
-from ferrule.compiler.cuda.attributes import Asked, store_attributes
+from ferrule.compiler.cuda.attributes import Asked, blocks_of_cluster, store_attributes
 from ferrule.compiler.cuda.cold import (
     ALLOW,
+    ALLOW_CLUSTERS,
     OPEN,
     POP,
     PROTOTYPES,
     PUSH,
     REFUSED,
-    REGISTER,
-    UNLOAD,
 )
 from ferrule.compiler.cuda.driver import LAUNCH_CONFIG, SHARED_BY_DEFAULT, JitOption, Result
 from ferrule.compiler.cuda.images import NO_OPTIONS, Image, program_constant
+from ferrule.compiler.cuda.lifetime import static_state
+from ferrule.compiler.cuda.limits import PORTABLE_CLUSTER
 from ferrule.compiler.cuda.state import (
     KERNEL,
     STATE,
     Phase,
     Status,
     call_driver,
+    state_size,
     status,
 )
 from ferrule.compiler.cuda.tilings import Tiling
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.emitter import LIKELY, UNLIKELY, Emitter
-from ferrule.runtime.llvm.layouts import I1, I8, I32, I64, PTR, VOID
+from ferrule.runtime.llvm.layouts import I1, I8, I32, I64, PTR
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +66,8 @@ class Large:
 class Launcher:
     """Launches the kernels of images from the module under construction.
 
-    The images go into the module as constants, with what the object keeps about them: once one is
-    loaded it stays so until the object goes, by a finaliser of the module.
+    The images go into the module as constants, with what the object keeps about them; each GPU gets
+    the best one.  What is loaded stays so until the object goes, by a finaliser of the module.
     """
 
     def __init__(
@@ -86,8 +88,7 @@ class Launcher:
         }
         table = [Image(images)] if isinstance(images, bytes) else images
         self._program: Final = program_constant(emitter, table, kernels, options)
-        self._state: Final = _state(emitter, STATE.size + KERNEL.size * len(kernels))
-        _with_library(emitter, self._state)
+        self._state: Final = static_state(emitter, state_size(len(kernels), len(table)))
 
     def enter(
         self, device: ir.Value, values: ir.Value, stream: ir.Value | None = None
@@ -207,7 +208,8 @@ class Launcher:
         attributes.
         """
         e = self._emitter
-        config = self._config(grid, block, smem, stream, asked or Asked())
+        asked = asked or Asked()
+        config = self._config(grid, block, smem, stream, asked)
         pointers = self._pointers(parameters)
         start, calling = e.builder.block, e.block("cuda.launch")
         failing, launched = e.block("cuda.failed"), e.block("cuda.launched")
@@ -215,9 +217,7 @@ class Launcher:
 
         e.at(calling)
         kernel_at = e.index(self._state, I8, self._places[kernel])
-        not_allowed = (
-            None if large is None else self._allow(kernel_at, smem, large, values, launched)
-        )
+        not_allowed = self._allow_all(kernel_at, smem, large, asked, values, launched)
         function = e.load_field(kernel_at, KERNEL, "handle", name=kernel)
         operands = [config, function, pointers, e.null()]
         calling, result = e.builder.block, call_driver(e, self._state, "cuLaunchKernelEx", operands)
@@ -234,28 +234,43 @@ class Launcher:
         came.add_incoming(status(Status.DONE), start)
         came.add_incoming(status(Status.DONE), calling)
         came.add_incoming(failed, failing)
-        if not_allowed is not None:
-            came.add_incoming(*not_allowed)
+        for refused in not_allowed:
+            came.add_incoming(*refused)
         return came
 
-    def _allow(
+    def _allow_all(
         self,
         kernel: ir.Value,
         smem: ir.Value,
-        large: Large,
+        large: Large | None,
+        asked: Asked,
         values: ir.Value,
         launched: ir.Block,
-    ) -> tuple[ir.Value, ir.Block]:
-        """Allow a kernel the shared memory of a launch that needs more than it has unasked.
+    ) -> list[tuple[ir.Value, ir.Block]]:
+        """Allow a kernel what it has not unasked, where a launch needs it.
 
-        Gives the status where that fails, and the block from which it goes to `launched`.
+        Gives the statuses where that fails, and the blocks from which it goes to `launched`.
         """
+        e, refused = self._emitter, []
+        if large is not None:
+            fits = e.icmp("ule", smem, e.const_i32(SHARED_BY_DEFAULT - large.static))
+            given = [kernel, large.device, smem, values]
+            refused.append(self._allow(fits, ALLOW, given, launched))
+        blocks = blocks_of_cluster(e, asked)
+        if not isinstance(blocks, ir.Constant) or blocks.constant > PORTABLE_CLUSTER:
+            fits = e.icmp("ule", blocks, e.const_i32(PORTABLE_CLUSTER))
+            refused.append(self._allow(fits, ALLOW_CLUSTERS, [kernel, values], launched))
+        return refused
+
+    def _allow(
+        self, fits: ir.Value, name: str, given: Sequence[ir.Value], launched: ir.Block
+    ) -> tuple[ir.Value, ir.Block]:
+        """Call one of the functions that allow, but where a launch fits."""
         e = self._emitter
         allowing, allowed = e.block("cuda.allow"), e.block("cuda.allowed")
-        fits = e.icmp("ule", smem, e.const_i32(SHARED_BY_DEFAULT - large.static))
         e.cond_branch(fits, allowed, allowing)
         e.at(allowing)
-        went = self._cold(ALLOW, self._state, kernel, large.device, smem, values)
+        went = self._cold(name, self._state, *given)
         e.cond_branch(e.icmp("eq", went, status(Status.DONE)), allowed, launched, LIKELY)
         e.at(allowed)
         return went, allowing
@@ -308,42 +323,3 @@ class Launcher:
             e.icmp("eq", dim, e.const_i64(0)) for dim in grid if not isinstance(dim, ir.Constant)
         ]
         return reduce(partial(e.binary, "or"), zeros) if zeros else ir.Constant(I1, 0)
-
-
-def _state(emitter: Emitter, size: int) -> ir.Value:
-    """Memory of the object, zero at start."""
-    kind = ir.ArrayType(I8, size)
-    state = ir.GlobalVariable(emitter.module, kind, emitter.module.get_unique_name("cuda.state"))
-    state.linkage = "internal"
-    state.initializer = ir.Constant(kind, None)
-    state.align = STATE.align
-    state.type = PTR
-    return state
-
-
-def _with_library(emitter: Emitter, state: ir.Value) -> None:
-    """See to it that the state is unloaded with the code."""
-    for when, entry in (("llvm.global_ctors", REGISTER), ("llvm.global_dtors", UNLOAD)):
-        name = emitter.module.get_unique_name(entry.replace("ferrule_cuda_", "cuda."))
-        with emitter.define(name, VOID, [], linkage="internal") as function:
-            emitter.call(emitter.symbol(entry, PROTOTYPES[entry]), [state])
-            emitter.ret()
-        _append(emitter.module, when, function)
-
-
-def _append(module: ir.Module, name: str, function: ir.Function) -> None:
-    """Have a function run when the code is loaded, or unloaded (LLVM's language reference)."""
-    address = ir.FormattedConstant(PTR, function.get_reference())
-    row = ir.Constant.literal_struct([ir.Constant(I32, _USUAL), address, ir.Constant(PTR, None)])
-    known = module.globals.get(name)
-    rows = [row] if known is None else [*known.initializer.constant, row]
-    kind = ir.ArrayType(row.type, len(rows))
-    if known is None:
-        known = ir.GlobalVariable(module, kind, name)
-        known.linkage = "appending"
-    known.value_type = kind
-    known.initializer = ir.Constant(kind, rows)
-
-
-_USUAL: Final = 65535
-"""The priority of constructors and destructors that say none."""

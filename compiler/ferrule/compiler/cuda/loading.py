@@ -1,14 +1,28 @@
-"""Loading: libcuda is found, the image loaded and its kernels looked up, by one thread of many."""
+"""Loading: libcuda is found, an image loaded and its kernels looked up, by one thread of many.
+
+Where all GPUs of the machine get the same image it is loaded by the first call, and that is all.
+Where they differ, each image is loaded by the first call on a device that gets it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 from llvmlite import ir
 
+from ferrule.compiler.cuda.choosing import (
+    CAPABILITY,
+    CAPABILITY_TYPE,
+    COMMON,
+    COMMON_TYPE,
+    DIFFERENT,
+    SERVING,
+    SERVING_TYPE,
+    image_at,
+    ordinal,
+)
 from ferrule.compiler.cuda.cold import (
+    CODE_SLOT,
     HINT_SLOT,
     OPEN,
     PROTOTYPES,
@@ -21,155 +35,82 @@ from ferrule.compiler.cuda.cold import (
     put,
     unless,
 )
-from ferrule.compiler.cuda.driver import CALLS, LIBRARY, VERSION, Capture, Result
-from ferrule.compiler.cuda.images import CHOOSE, CHOOSE_TYPE, IMAGE, define_choosing
+from ferrule.compiler.cuda.driver import CALLS, Result
+from ferrule.compiler.cuda.finding import (
+    CAPTURED,
+    CAPTURED_TYPE,
+    FIND,
+    FIND_TYPE,
+    define_finding,
+    each_name,
+)
+from ferrule.compiler.cuda.images import IMAGE
+from ferrule.compiler.cuda.rows import (
+    FIND_ROW,
+    FIND_ROW_TYPE,
+    LAUNCH,
+    LAUNCH_HERE,
+    chosen_at,
+    each_kernel,
+    handle_in,
+    library_at,
+    row_at,
+)
 from ferrule.compiler.cuda.state import (
-    FIRST_CALL,
     KERNEL,
+    MAX_DEVICES,
     PROGRAM,
+    ROW,
     STATE,
     Phase,
     Status,
     call_driver,
     status,
 )
-from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.emitter import Emitter
-from ferrule.runtime.llvm.layouts import I8, I32, PTR
+from ferrule.runtime.llvm.layouts import I32, I64, PTR
 
-RTLD_NOW: Final = 2
 _WAIT: Final = 50
 """Microseconds between two looks at a load that another thread does, which takes milliseconds."""
 
 _OPTIONS: Final = ("options", "option_values")
-_FIND: Final = ir.FunctionType(I32, [PTR, PTR])
-_KERNELS: Final = ir.FunctionType(I32, [PTR, PTR, PTR])
-_CAPTURED: Final = ir.FunctionType(I32, [PTR, I32, PTR])
+_LOAD: Final = "ferrule_cuda_load"
+_MORE: Final = "ferrule_cuda_more"
+_IMAGE: Final = "ferrule_cuda_image"
+_IMAGE_TYPE: Final = ir.FunctionType(I32, [PTR, PTR, I64, PTR])
 
 
 def define_loading(emitter: Emitter) -> None:
     """`OPEN` and what it calls."""
-    _define_find(emitter)
-    _define_captured(emitter)
-    _define_kernels(emitter)
-    define_choosing(emitter)
+    define_finding(emitter)
+    _define_image(emitter)
+    _define_more(emitter)
     _define_load(emitter)
     _define_open(emitter)
 
 
-def _define_find(emitter: Emitter) -> None:
-    """`i32 ferrule_cuda_find(ptr state, ptr values)`: the addresses of the driver's functions."""
-    names = emitter.bytes_constant(b"".join(name.encode() + b"\0" for name in CALLS))
-    with cold(emitter, "ferrule_cuda_find", _FIND) as (state, values):
-        path, now = emitter.cstring(LIBRARY), emitter.const_i32(RTLD_NOW)
-        library = emitter.call("dlopen", [path, now], "library")
-        with emitter.if_then(emitter.is_null(library), likely=False):
-            end(emitter, Status.NO_LIBRARY, values, emitter.call("dlerror", []))
-        first = emitter.index(state, I8, FIRST_CALL)
-        with _each_name(emitter, names, emitter.const_i64(len(CALLS))) as (i, name):
-            address = emitter.call("dlsym", [library, name])
-            with emitter.if_then(emitter.is_null(address), likely=False):
-                end(emitter, Status.NO_FUNCTION, values, name, *driver_version(emitter, library))
-            emitter.store(address, emitter.index(first, PTR, i))
-        emitter.ret(status(Status.DONE))
-
-
-def driver_version(emitter: Emitter, library: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """The two parts of the driver's version, 0 where it does not say."""
-    place = emitter.alloca(I32, name="version")
-    emitter.store(emitter.const_i32(0), place)
-    function = emitter.call("dlsym", [library, emitter.cstring(VERSION)])
-    with emitter.if_then(emitter.not_(emitter.is_null(function))):
-        emitter.call_pointer(function, CALLS[VERSION], [place])
-    build, version = emitter.builder, emitter.load(place, I32)
-    rest = build.urem(version, emitter.const_i32(1000))
-    return build.udiv(version, emitter.const_i32(1000)), build.udiv(rest, emitter.const_i32(10))
-
-
-@contextmanager
-def _each_name(
-    emitter: Emitter, names: ir.Value, count: ir.Value
-) -> Iterator[tuple[ir.Value, ir.Value]]:
-    """Emit a loop over texts that follow each other; yields the index and the text."""
-    place = emitter.alloca(PTR, name="next")
-    emitter.store(names, place)
-    with emitter.loop(count) as i:
-        name = emitter.load(place, PTR, name="name")
-        yield i, name
-        behind = emitter.binary("add", emitter.call("strlen", [name]), emitter.const_i64(1))
-        emitter.store(emitter.index(name, I8, behind), place)
-
-
-def _define_captured(emitter: Emitter) -> None:
-    """`i32 ferrule_cuda_captured(ptr state, i32 device, ptr stream)`: whether it is, for null
-    the caller's current one."""
-    with cold(emitter, "ferrule_cuda_captured", _CAPTURED) as (state, device, named):
-        place = emitter.alloca(I32, name="captured")
-        emitter.store(device, place)
-        with emitter.if_then(emitter.icmp("slt", device, emitter.const_i32(0))):
-            emitter.store(emitter.const_i32(0), place)
-            call_driver(emitter, state, "cuCtxGetDevice", [place])
-        kind, index = emitter.const_i32(DeviceType.CUDA), emitter.load(place, I32)
-        current = emitter.call("TVMFFIEnvGetStream", [kind, index], "current")
-        stream = emitter.select(emitter.is_null(named), current, named)
-        with emitter.if_then(emitter.is_null(stream)):
-            emitter.ret(emitter.const_i32(0))
-        emitter.store(emitter.const_i32(0), place)
-        call_driver(emitter, state, "cuStreamIsCapturing", [stream, place])
-        found = emitter.icmp(
-            "eq", emitter.load(place, I32), ir.Constant(I32, int(Capture.STATUS_ACTIVE))
-        )
-        emitter.ret(emitter.builder.zext(found, I32))
-
-
-def _define_kernels(emitter: Emitter) -> None:
-    """`i32 ferrule_cuda_kernels(ptr state, ptr program, ptr values)`: look them up."""
-    with cold(emitter, "ferrule_cuda_kernels", _KERNELS) as (state, program, values):
-        first = emitter.index(state, I8, STATE.size)
-        library = emitter.load_field(state, STATE, "library")
-        names = emitter.load_field(program, PROGRAM, "names")
-        count = emitter.load_field(program, PROGRAM, "count")
-        with _each_name(emitter, names, count) as (i, name):
-            at = emitter.binary("mul", i, emitter.const_i64(KERNEL.size))
-            kernel = emitter.index(first, I8, at)
-            size = emitter.const_i64(KERNEL.size)
-            emitter.call("memset", [kernel, emitter.const_i32(0), size])
-            place = emitter.field_ptr(kernel, KERNEL, "handle")
-            result = call_driver(emitter, state, "cuLibraryGetKernel", [place, library, name])
-            with unless(emitter, result):
-                failed(emitter, state, result, name, values)
-                emitter.ret(status(Status.NO_KERNEL))
-        emitter.ret(status(Status.DONE))
-
-
-def _define_load(emitter: Emitter) -> None:
-    """`i32 ferrule_cuda_load(…)`, as `ferrule_cuda_open`, for the one thread that does it."""
-    none, zero = emitter.null(), emitter.const_i32(0)
-    with cold(emitter, "ferrule_cuda_load", PROTOTYPES[OPEN]) as arguments:
-        state, program, device, stream, values = arguments
-        found = call(emitter, "ferrule_cuda_find", _FIND, state, values)
-        with unless(emitter, found):
-            emitter.ret(found)
-        attempt(emitter, state, values, "cuInit", zero)
-        asked = [state, device, stream]
-        with unless(emitter, call(emitter, "ferrule_cuda_captured", _CAPTURED, *asked)):
-            emitter.ret(status(Status.CAPTURING))
-        library = emitter.field_ptr(state, STATE, "library")
-        place = emitter.alloca(PTR, name="image")
-        choosing = [state, program, device, place, values]
-        chosen = call(emitter, CHOOSE, CHOOSE_TYPE, *choosing)
-        with unless(emitter, chosen):
-            emitter.ret(chosen)
-        image = emitter.load(place, PTR)
+def _define_image(emitter: Emitter) -> None:
+    """`i32 ferrule_cuda_image(ptr state, ptr program, i64 image, ptr values)`: load an image and
+    look up its kernels, into its row."""
+    with cold(emitter, _IMAGE, _IMAGE_TYPE) as (state, program, image, values):
+        none, place = emitter.null(), emitter.alloca(PTR, name="library")
         jit = [emitter.load_field(program, PROGRAM, name) for name in _OPTIONS]
         count = emitter.builder.trunc(emitter.load_field(program, PROGRAM, "option_count"), I32)
-        options = [*jit, count, none, none, zero]
-        _load_image(emitter, state, library, image, options, values)
-        looked_up = call(emitter, "ferrule_cuda_kernels", _KERNELS, state, program, values)
-        with unless(emitter, looked_up):
-            loaded = emitter.load_field(state, STATE, "library")
-            call_driver(emitter, state, "cuLibraryUnload", [loaded])
-        emitter.ret(looked_up)
+        options = [*jit, count, none, none, emitter.const_i32(0)]
+        _load_image(emitter, state, place, image_at(emitter, program, image), options, values)
+        library, row = emitter.load(place, PTR), row_at(emitter, state, image)
+        names = emitter.load_field(program, PROGRAM, "names")
+        kernels = emitter.load_field(program, PROGRAM, "count")
+        with each_name(emitter, names, kernels) as (number, name):
+            asked = [handle_in(emitter, row, number), library, name]
+            result = call_driver(emitter, state, "cuLibraryGetKernel", asked)
+            with unless(emitter, result):
+                failed(emitter, state, result, name, values)
+                call_driver(emitter, state, "cuLibraryUnload", [library])
+                emitter.ret(status(Status.NO_KERNEL))
+        at = emitter.field_ptr(row, ROW, "library")
+        emitter.builder.atomic_rmw("xchg", at, library, "release")
+        emitter.ret(status(Status.DONE))
 
 
 def _load_image(
@@ -193,9 +134,155 @@ def _load_image(
         emitter.ret(ended)
 
 
+def _define_load(emitter: Emitter) -> None:
+    """`i32 ferrule_cuda_load(…)`, as `ferrule_cuda_open`, for the one thread that loads first."""
+    with cold(emitter, _LOAD, PROTOTYPES[OPEN]) as arguments:
+        state, program, device, stream, values = arguments
+        found = call(emitter, FIND, FIND_TYPE, state, values)
+        with unless(emitter, found):
+            emitter.ret(found)
+        attempt(emitter, state, values, "cuInit", emitter.const_i32(0))
+        _refuse_captures(emitter, state, device, stream)
+        emitter.store_field(state, STATE, "program", program)
+        place = emitter.alloca(I64, name="common")
+        common = call(emitter, COMMON, COMMON_TYPE, state, program, place, values)
+        with unless(emitter, common):
+            emitter.ret(common)
+        image = emitter.load(place, I64)
+        with emitter.if_then(emitter.icmp("eq", image, emitter.const_i64(DIFFERENT))):
+            at = emitter.field_ptr(state, STATE, LAUNCH)
+            emitter.store_field(state, STATE, "launch", emitter.load(at, PTR))
+            emitter.store(emitter.symbol(LAUNCH_HERE, CALLS[LAUNCH]), at)
+            emitter.store_field(state, STATE, "loaded", emitter.const_i32(Phase.MIXED))
+            emitter.ret(call(emitter, _MORE, PROTOTYPES[OPEN], *arguments))
+        _load_common(emitter, state, program, device, image, values)
+        emitter.store_field(state, STATE, "loaded", emitter.const_i32(Phase.READY))
+        emitter.ret(status(Status.DONE))
+
+
+def _refuse_captures(emitter: Emitter, state: ir.Value, device: ir.Value, stream: ir.Value) -> None:
+    """End the function where the stream of the call is captured."""
+    asked = [state, device, stream]
+    with unless(emitter, call(emitter, CAPTURED, CAPTURED_TYPE, *asked)):
+        emitter.ret(status(Status.CAPTURING))
+
+
+def _load_common(
+    emitter: Emitter,
+    state: ir.Value,
+    program: ir.Value,
+    device: ir.Value,
+    image: ir.Value,
+    values: ir.Value,
+) -> None:
+    """Load the image that all GPUs get; end the function if that fails."""
+    _refuse_none(emitter, state, program, device, image, values)
+    loaded = call(emitter, _IMAGE, _IMAGE_TYPE, state, program, image, values)
+    with unless(emitter, loaded):
+        emitter.ret(loaded)
+    row = row_at(emitter, state, image)
+    with each_kernel(emitter, state) as (number, kernel):
+        handle = emitter.load(handle_in(emitter, row, number), PTR, name="handle")
+        _renew_kernel(emitter, state, kernel, handle)
+    with emitter.loop(emitter.const_i32(MAX_DEVICES), name="device") as each:
+        _choose(emitter, state, each, image)
+
+
+def _define_more(emitter: Emitter) -> None:
+    """`i32 ferrule_cuda_more(…)`, as `ferrule_cuda_open`, for the one thread that loads the image
+    for a device where GPUs differ.
+
+    An image is loaded when a device that gets it is first used.  Where the driver loads images for
+    all contexts at once, it may refuse one because of another device: then it is the next that
+    serves this one.
+    """
+    with cold(emitter, _MORE, PROTOTYPES[OPEN]) as (state, program, device, stream, values):
+        _refuse_captures(emitter, state, device, stream)
+        wanted = ordinal(emitter, state, device)
+        own = call(emitter, CAPABILITY, CAPABILITY_TYPE, state, wanted)
+        # Without such a device the driver says later what is wrong.
+        with emitter.if_then(emitter.icmp("eq", own, emitter.const_i32(0))):
+            emitter.ret(status(Status.DONE))
+        place = emitter.alloca(I64, name="image")
+        emitter.store(emitter.const_i64(0), place)
+        look = emitter.block("look")
+        emitter.branch(look)
+        emitter.at(look)
+        start = emitter.load(place, I64)
+        image = call(emitter, SERVING, SERVING_TYPE, program, own, start)
+        _refuse_none(emitter, state, program, wanted, image, values)
+        library = library_at(emitter, row_at(emitter, state, image))
+        with emitter.if_then(emitter.is_null(library)):
+            loaded = call(emitter, _IMAGE, _IMAGE_TYPE, state, program, image, values)
+            with unless(emitter, loaded):
+                behind = emitter.binary("add", image, emitter.const_i64(1))
+                emitter.store(behind, place)
+                again = _is_for_others(emitter, program, own, behind, loaded, values)
+                with emitter.if_then(again):
+                    emitter.branch(look)
+                emitter.ret(loaded)
+            with each_kernel(emitter, state) as (_, kernel):
+                _renew_kernel(emitter, state, kernel, kernel)
+        _choose(emitter, state, wanted, image)
+        emitter.ret(status(Status.DONE))
+
+
+def _is_for_others(
+    emitter: Emitter,
+    program: ir.Value,
+    own: ir.Value,
+    behind: ir.Value,
+    loaded: ir.Value,
+    values: ir.Value,
+) -> ir.Value:
+    """Whether a load failed because of what the image is for, and there is another one to try."""
+    code = emitter.load(emitter.index(values, I64, CODE_SLOT), I64)
+    other = emitter.icmp("eq", code, emitter.const_i64(Result.NO_BINARY_FOR_GPU))
+    refused = emitter.icmp("eq", loaded, status(Status.CALL_FAILED))
+    next_one = call(emitter, SERVING, SERVING_TYPE, program, own, behind)
+    count = emitter.load_field(program, PROGRAM, "image_count")
+    there_is = emitter.icmp("ne", next_one, count)
+    return emitter.binary("and", emitter.binary("and", other, refused), there_is)
+
+
+def _renew_kernel(emitter: Emitter, state: ir.Value, kernel: ir.Value, handle: ir.Value) -> None:
+    """A kernel that was just loaded, which is allowed nothing yet."""
+    for name in ("allowed", "clustered"):
+        bits, size = emitter.field_ptr(kernel, KERNEL, name), emitter.const_i64(MAX_DEVICES // 8)
+        emitter.call("memset", [bits, emitter.const_i32(0), size])
+    emitter.store_field(kernel, KERNEL, "state", state)
+    emitter.store_field(kernel, KERNEL, "handle", handle)
+
+
+def _choose(emitter: Emitter, state: ir.Value, device: ir.Value, image: ir.Value) -> None:
+    """Keep which image a device gets."""
+    more = emitter.binary("add", emitter.builder.trunc(image, I32), emitter.const_i32(1))
+    place = chosen_at(emitter, state, device)
+    emitter.builder.atomic_rmw("xchg", place, more, "release")
+
+
+def _refuse_none(
+    emitter: Emitter,
+    state: ir.Value,
+    program: ir.Value,
+    device: ir.Value,
+    image: ir.Value,
+    values: ir.Value,
+) -> None:
+    """End the function where no image serves a device."""
+    count = emitter.load_field(program, PROGRAM, "image_count")
+    with emitter.if_then(emitter.icmp("eq", image, count), likely=False):
+        wanted, ten = ordinal(emitter, state, device), emitter.const_i32(10)
+        own = call(emitter, CAPABILITY, CAPABILITY_TYPE, state, wanted)
+        parts = emitter.builder.udiv(own, ten), emitter.builder.urem(own, ten)
+        listed = emitter.load_field(program, PROGRAM, "listed")
+        end(emitter, Status.NO_IMAGE, values, wanted, *parts, listed)
+
+
 def _define_open(emitter: Emitter) -> None:
-    """One thread takes the phase from UNLOADED to -pid, and back, or on to READY."""
-    unloaded, ready, closed = (ir.Constant(I32, int(phase)) for phase in Phase)
+    """One thread takes the phase to -pid: from UNLOADED back, or on to READY or MIXED, and from
+    MIXED back."""
+    unloaded, mixed = (ir.Constant(I32, int(each)) for each in (Phase.UNLOADED, Phase.MIXED))
     with entry(emitter, OPEN) as arguments:
         state, build = arguments[0], emitter.builder
         phase = emitter.field_ptr(state, STATE, "phase")
@@ -208,13 +295,27 @@ def _define_open(emitter: Emitter) -> None:
         before = build.extract_value(taken, 0)
         with emitter.if_then(build.extract_value(taken, 1)):
             emitter.store_field(state, STATE, "pid", pid)
-            loaded = call(emitter, "ferrule_cuda_load", PROTOTYPES[OPEN], *arguments)
+            loaded = call(emitter, _LOAD, PROTOTYPES[OPEN], *arguments)
             went_well = emitter.icmp("eq", loaded, status(Status.DONE))
-            build.atomic_rmw("xchg", phase, emitter.select(went_well, ready, unloaded), "release")
+            on = emitter.load_field(state, STATE, "loaded")
+            behind = emitter.select(went_well, on, unloaded)
+            # Where the process began to end meanwhile, it stays CLOSED.
+            build.cmpxchg(phase, loading, behind, "release", "monotonic")
             emitter.ret(loaded)
-        for found, ended in ((ready, Status.DONE), (closed, Status.CLOSED)):
-            with emitter.if_then(emitter.icmp("eq", before, found)):
+        for found, ended in ((Phase.READY, Status.DONE), (Phase.CLOSED, Status.CLOSED)):
+            with emitter.if_then(emitter.icmp("eq", before, emitter.const_i32(found))):
                 emitter.ret(status(ended))
+        with emitter.if_then(emitter.icmp("eq", before, mixed)):
+            here = ordinal(emitter, state, arguments[2])
+            row = call(emitter, FIND_ROW, FIND_ROW_TYPE, state, here)
+            with emitter.if_then(emitter.not_(emitter.is_null(row))):
+                emitter.ret(status(Status.DONE))
+            taken = build.cmpxchg(phase, mixed, loading, "acquire", "acquire")
+            with emitter.if_then(build.extract_value(taken, 1)):
+                loaded = call(emitter, _MORE, PROTOTYPES[OPEN], *arguments)
+                build.cmpxchg(phase, loading, mixed, "release", "monotonic")
+                emitter.ret(loaded)
+            emitter.branch(look)
         emitter.branch(other)
         emitter.at(other)
         # A child of a fork never sees the end of its parent's load.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from llvmlite import ir
 
+from ferrule.compiler.cuda.choosing import ordinal
 from ferrule.compiler.cuda.cold import (
     ALLOW,
+    ALLOW_CLUSTERS,
     HINT_SLOT,
     OPEN,
     PROTOTYPES,
@@ -24,10 +27,12 @@ from ferrule.compiler.cuda.cold import (
 )
 from ferrule.compiler.cuda.contexts import GONE
 from ferrule.compiler.cuda.driver import LAUNCH_CONFIG, Attribute, Result
+from ferrule.compiler.cuda.rows import FIND_ROW, FIND_ROW_TYPE, HANDLE, HANDLE_TYPE, library_at
 from ferrule.compiler.cuda.state import (
     KERNEL,
     MAX_DEVICES,
     PROGRAM,
+    ROW,
     STATE,
     Phase,
     Status,
@@ -52,8 +57,9 @@ _LIMITS: Final = ir.FunctionType(I32, [PTR, PTR, PTR, PTR])
 
 
 def define_refusing(emitter: Emitter) -> None:
-    """`ALLOW` and `REFUSED`, and what they call."""
+    """`ALLOW`, `ALLOW_CLUSTERS` and `REFUSED`, and what they call."""
     _define_allow(emitter)
+    _define_allow_clusters(emitter)
     _define_renew(emitter)
     _define_limits(emitter)
     _define_refused(emitter)
@@ -62,17 +68,10 @@ def define_refusing(emitter: Emitter) -> None:
 def _define_allow(emitter: Emitter) -> None:
     """Always all that the device has, because other threads may launch it at the same time."""
     with entry(emitter, ALLOW) as (state, kernel, device, smem, values):
-        build = emitter.builder
-        kept = emitter.icmp("ult", device, emitter.const_i32(MAX_DEVICES))
-        wide = build.zext(device, I64)
-        words = emitter.field_ptr(kernel, KERNEL, "allowed")
-        word = emitter.index(words, I64, build.lshr(wide, emitter.const_i64(6)))
-        bit = build.shl(emitter.const_i64(1), build.and_(wide, emitter.const_i64(63)))
-        with emitter.if_then(kept):
-            known = build.and_(build.load_atomic(word, "acquire", 8, typ=I64), bit)
-            with emitter.if_then(emitter.icmp("ne", known, emitter.const_i64(0))):
-                emitter.ret(status(Status.DONE))
-        handle = emitter.load_field(kernel, KERNEL, "handle")
+        keep = _unless_kept(emitter, kernel, "allowed", device)
+        handle = call(emitter, HANDLE, HANDLE_TYPE, state, kernel, device)
+        with emitter.if_then(emitter.is_null(handle)):
+            emitter.ret(status(Status.DONE))  # the launch finds out
         place = emitter.alloca(I32, 2, name="asked")
         most = _attribute(emitter, state, place, _SHARED, device, values=values)
         static = _attribute(emitter, state, place, _STATIC, handle, device, values=values)
@@ -81,8 +80,55 @@ def _define_allow(emitter: Emitter) -> None:
             end(emitter, Status.TOO_MUCH_SHARED, values, smem, device, rest)
         kind = emitter.const_i32(Attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES)
         attempt(emitter, state, values, "cuKernelSetAttribute", kind, rest, handle, device)
+        keep()
+        emitter.ret(status(Status.DONE))
+
+
+def _unless_kept(
+    emitter: Emitter, kernel: ir.Value, field: str, device: ir.Value
+) -> Callable[[], None]:
+    """End the function well where a kernel has a device's bit; gives what sets it."""
+    build = emitter.builder
+    kept = emitter.icmp("ult", device, emitter.const_i32(MAX_DEVICES))
+    wide = build.zext(device, I64)
+    words = emitter.field_ptr(kernel, KERNEL, field)
+    word = emitter.index(words, I64, build.lshr(wide, emitter.const_i64(6)))
+    bit = build.shl(emitter.const_i64(1), build.and_(wide, emitter.const_i64(63)))
+    with emitter.if_then(kept):
+        known = build.and_(build.load_atomic(word, "acquire", 8, typ=I64), bit)
+        with emitter.if_then(emitter.icmp("ne", known, emitter.const_i64(0))):
+            emitter.ret(status(Status.DONE))
+
+    def keep() -> None:
         with emitter.if_then(kept):
             build.atomic_rmw("or", word, bit, "release")
+
+    return keep
+
+
+def _define_allow_clusters(emitter: Emitter) -> None:
+    with entry(emitter, ALLOW_CLUSTERS) as (state, kernel, values):
+        place, one = emitter.alloca(I32, name="device"), emitter.const_i32(1)
+        attempt(emitter, state, values, "cuCtxGetDevice", place)
+        device = emitter.load(place, I32)
+        keep = _unless_kept(emitter, kernel, "clustered", device)
+        emitter.store_field(kernel, KERNEL, "has_large_clusters", one)
+        handle = call(emitter, HANDLE, HANDLE_TYPE, state, kernel, device)
+        with emitter.if_then(emitter.is_null(handle)):
+            emitter.ret(status(Status.DONE))  # the launch finds out
+        name, kind = "cuKernelSetAttribute", Attribute.NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+        asked = [emitter.const_i32(kind), one, handle, device]
+        result = call_driver(emitter, state, name, asked)
+        with unless(emitter, result):
+            _end_if_gone(emitter, result)
+            emitter.ret(failed(emitter, state, result, emitter.cstring(name), values))
+        keep()
+        emitter.ret(status(Status.DONE))
+
+
+def _end_if_gone(emitter: Emitter, result: ir.Value) -> None:
+    """End the function well where a kernel went with a context: its launch finds that out."""
+    with emitter.if_then(is_one_of(emitter, result, (Result.INVALID_HANDLE,))):
         emitter.ret(status(Status.DONE))
 
 
@@ -99,15 +145,11 @@ def _attribute(
     *of: ir.Value,
     values: ir.Value,
 ) -> ir.Value:
-    """An attribute of a device, or of a kernel on it; ends the function where that fails.
-
-    It ends well where a kernel went with a context: that is found out when it is launched.
-    """
+    """An attribute of a device, or of a kernel on it; ends the function where that fails."""
     name, attribute = asked
     result = call_driver(emitter, state, name, [place, emitter.const_i32(attribute), *of])
     with unless(emitter, result):
-        with emitter.if_then(is_one_of(emitter, result, (Result.INVALID_HANDLE,))):
-            emitter.ret(status(Status.DONE))
+        _end_if_gone(emitter, result)
         emitter.ret(failed(emitter, state, result, emitter.cstring(name), values))
     return emitter.load(place, I32, name=attribute.name)
 
@@ -123,11 +165,20 @@ def _define_renew(emitter: Emitter) -> None:
         handle = emitter.load_field(kernel, KERNEL, "handle")
         with emitter.if_then(emitter.icmp("ne", handle, used)):
             emitter.ret(status(Status.DONE))  # another thread was faster
-        place, library = emitter.alloca(PTR), emitter.load_field(state, STATE, "library")
+        here = ordinal(emitter, state, emitter.const_i32(-1))
+        row = call(emitter, FIND_ROW, FIND_ROW_TYPE, state, here)
+        with emitter.if_then(emitter.is_null(row)):
+            emitter.ret(status(_AS_IT_WAS))
+        place, library = emitter.alloca(PTR), library_at(emitter, row)
         asked = [place, library, emitter.load_field(program, PROGRAM, "names")]
         result = call_driver(emitter, state, "cuLibraryGetKernel", asked)
         with emitter.if_then(is_one_of(emitter, result, (Result.SUCCESS,))):
-            emitter.ret(status(_AS_IT_WAS))
+            # In MIXED nobody knows which handle was refused: it may have been renewed by now.
+            mixed = emitter.icmp("eq", used, kernel)
+            ended = emitter.select(mixed, status(Status.DONE), status(_AS_IT_WAS))
+            emitter.ret(ended)
+        at = emitter.field_ptr(row, ROW, "library")
+        emitter.builder.cmpxchg(at, library, emitter.null(), "acq_rel", "acquire")
         phase = emitter.field_ptr(state, STATE, "phase")
         phases = [ir.Constant(I32, int(each)) for each in (Phase.READY, Phase.UNLOADED)]
         emitter.builder.cmpxchg(phase, *phases, "acq_rel", "acquire")
@@ -135,12 +186,13 @@ def _define_renew(emitter: Emitter) -> None:
 
 
 def _define_limits(emitter: Emitter) -> None:
-    """`i32 ferrule_cuda_limits(ptr state, ptr handle, ptr config, ptr values)`: which of the limits
+    """`i32 ferrule_cuda_limits(ptr state, ptr kernel, ptr config, ptr values)`: which of the limits
     of kernel and device a launch is beyond; 0 where that is not known."""
-    with cold(emitter, "ferrule_cuda_limits", _LIMITS) as (state, handle, config, values):
+    with cold(emitter, "ferrule_cuda_limits", _LIMITS) as (state, kernel, config, values):
         place, at = emitter.alloca(I32, 2, name="asked"), emitter.alloca(I32, name="device")
         _ask(emitter, state, "cuCtxGetDevice", at)
         device = emitter.load(at, I32)
+        handle = call(emitter, HANDLE, HANDLE_TYPE, state, kernel, device)
         found = []
         for (name, attribute), of in (
             (_THREADS, (handle, device)),
@@ -182,6 +234,12 @@ def _allow_again(
         allowed = call(emitter, ALLOW, PROTOTYPES[ALLOW], state, kernel, device, smem, values)
         with unless(emitter, allowed):
             emitter.ret(allowed)
+    large = emitter.load_field(kernel, KERNEL, "has_large_clusters")
+    with emitter.if_then(emitter.icmp("ne", large, emitter.const_i32(0))):
+        given = [state, kernel, values]
+        allowed = call(emitter, ALLOW_CLUSTERS, PROTOTYPES[ALLOW_CLUSTERS], *given)
+        with unless(emitter, allowed):
+            emitter.ret(allowed)
 
 
 def _define_refused(emitter: Emitter) -> None:
@@ -207,8 +265,7 @@ def _define_refused(emitter: Emitter) -> None:
         last = emitter.load(result, I32)
         beyond = (Result.INVALID_VALUE, Result.LAUNCH_OUT_OF_RESOURCES)
         with emitter.if_then(is_one_of(emitter, last, beyond)):
-            handle = emitter.load_field(kernel, KERNEL, "handle")
-            limit = call(emitter, "ferrule_cuda_limits", _LIMITS, state, handle, config, values)
+            limit = call(emitter, "ferrule_cuda_limits", _LIMITS, state, kernel, config, values)
             with unless(emitter, limit):
                 emitter.ret(limit)
         failed(emitter, state, last, emitter.cstring("cuLaunchKernelEx"), values)

@@ -1,8 +1,10 @@
-"""What an object keeps about an image, and the statuses of what works on it.
+"""What an object keeps about its images, and the statuses of what works on them.
 
 The state is zero at start.  Who finds `phase` READY, with an acquiring load, may read all of it;
-before that only the thread that is loading touches it.  `contexts` fills up at any time: it has the
-primary context of each device that was ever made current, retained once, and null before.
+before that only the thread that is loading touches it.  Where GPUs get different images the phase
+is MIXED, and rows and `chosen` fill up as devices are used, each while one thread is loading.
+`contexts` fills up at any time: it has the primary context of each device that was ever made
+current, retained once, and null before.
 """
 
 from __future__ import annotations
@@ -14,19 +16,23 @@ from llvmlite import ir
 
 from ferrule.compiler.cuda.driver import CALLS
 from ferrule.runtime.llvm.emitter import Emitter
-from ferrule.runtime.llvm.layouts import I32, I64, PTR, Field, Layout
+from ferrule.runtime.llvm.layouts import I32, I64, PTR, Field, Layout, size_of
 
 MAX_DEVICES: Final = 128
-"""Devices whose contexts are kept; on others a context is retained each time."""
+"""Devices whose contexts are kept; on others a context is retained each time, and they are taken to
+be like the last one of these."""
 
 
 class Phase(IntEnum):
-    """How far an image is; while it is loaded, the process that does it, as -pid."""
+    """How far the images are; while one is loaded, the process that does it, as -pid."""
 
     UNLOADED = 0
     READY = 1
+    """The image is loaded that every GPU of the machine gets."""
     CLOSED = 2
     """The library of the object was closed, or the process is ending: nothing is called again."""
+    MIXED = 3
+    """GPUs get different images; which of them are loaded, their rows say."""
 
 
 class Status(IntEnum):
@@ -55,17 +61,37 @@ STATE: Final = Layout(
         Field("phase", I32),
         Field("pid", I32),
         *(Field(name, PTR) for name in CALLS),
-        Field("library", PTR),
+        Field("launch", PTR),
+        Field("program", PTR),
         Field("contexts", ir.ArrayType(PTR, MAX_DEVICES)),
+        Field("chosen", ir.ArrayType(I32, MAX_DEVICES)),
+        Field("loaded", I32),
     ],
 )
-"""`pid`: of the process that loaded the image.  A `KERNEL` for each kernel stands behind it, in the
-order of their names."""
+"""`pid`: of the process that loaded the first image.  `launch`: the driver's cuLaunchKernelEx,
+where its own place has another function, see `rows`.  `chosen`: one more than the number of the
+image that a device gets, 0 where that is not known yet.  `loaded`: the phase behind a load that
+went well.
+
+A `KERNEL` for each kernel stands behind it, in the order of their names, then a `ROW` for each
+image of the program."""
 
 KERNEL: Final = Layout(
-    "CudaKernel", [Field("handle", PTR), Field("allowed", ir.ArrayType(I64, MAX_DEVICES // 64))]
+    "CudaKernel",
+    [
+        Field("handle", PTR),
+        Field("state", PTR),
+        Field("allowed", ir.ArrayType(I64, MAX_DEVICES // 64)),
+        Field("clustered", ir.ArrayType(I64, MAX_DEVICES // 64)),
+        Field("has_large_clusters", I32),
+    ],
 )
-"""`allowed`: a bit for each device on which it may have all the shared memory that there is."""
+"""`state`: that which it belongs to.  `allowed`: a bit for each device on which it may have all the
+shared memory that there is; `clustered`: the same for clusters of more than 8 blocks.
+`has_large_clusters`: 1 from when one was first asked for."""
+
+ROW: Final = Layout("CudaRow", [Field("library", PTR)])
+"""Null where an image is not loaded.  Behind it the driver's handle of each kernel."""
 
 PROGRAM: Final = Layout(
     "CudaProgram",
@@ -85,6 +111,12 @@ driver's assembler with their values, and the names of the images' kernels, one 
 each with its NUL."""
 
 FIRST_CALL: Final = STATE.offset(next(iter(CALLS)))
+
+
+def state_size(kernels: int, images: int) -> int:
+    """The bytes of a state with all that stands behind it."""
+    handle = size_of(PTR)
+    return STATE.size + KERNEL.size * kernels + (ROW.size + handle * kernels) * images
 
 
 def call_driver(

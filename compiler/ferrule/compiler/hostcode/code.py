@@ -22,7 +22,7 @@ from typing_extensions import assert_never
 
 from ferrule.compiler.artefacts import Embedded, Foreign, Part
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.compiler.hostcode import irtext
+from ferrule.compiler.hostcode import advice, irtext
 from ferrule.compiler.hostcode.embedding import PREFIX, SYMBOL, embed
 from ferrule.compiler.hostcode.trial import tried_in_child
 from ferrule.runtime.elf import ObjectFileError
@@ -102,6 +102,7 @@ class HostCode:
         is none, needs a linker or loader to run, or a symbol that is nowhere.
         """
         data, what = _read(code, "an object file")
+        advice.check_libraries(libraries)
         embedded = embed(data, what)
         return cls(embedded, _links(embedded.undefined, libraries, what))
 
@@ -113,6 +114,8 @@ class HostCode:
         LLVM's words where that fails, for another platform, and as `from_object` does.
         """
         data, what = _read(code, "LLVM IR")
+        advice.check_libraries(libraries)
+        advice.check_llvm(data, what)
         digest = sha256(data).hexdigest()[:16]
         tried = tried_in_child(data, what, f"{PREFIX}{digest}.")
         text = irtext.embeddable(tried, what)
@@ -132,9 +135,13 @@ class HostCode:
         for what the process has loaded, and what every C program has.
 
         The library is not copied: whoever loads exported code needs it.  Raises CompileError for
-        one that cannot be loaded.
+        one that cannot be loaded, TypeError for what is no path, ValueError for an empty one.
         """
+        if not isinstance(path, str | os.PathLike | None):
+            raise TypeError(f"expected the name or path of a shared library, but got {path!r}")
         name = None if path is None else os.fspath(path)
+        if name == "":
+            raise ValueError("expected the name or path of a shared library, but got ''")
         _open(name)
         return cls(Library(name))
 
@@ -154,8 +161,7 @@ class HostCode:
             case Library(path):
                 _check_name(symbol)
                 if not _has(_open(path), symbol):
-                    where = "this process" if path is None else f"the library {path}"
-                    raise CompileError(f"{what}: {where} has no symbol {symbol}")
+                    raise _no_symbol(symbol, path, what)
             case LlvmModule(functions=functions, text=text):
                 _require_known(symbol, functions, what)
                 irtext.require_type(symbol, functions[symbol], kind, what)
@@ -224,7 +230,20 @@ def _require_known(symbol: str, names: Iterable[str], what: str) -> None:
     known = sorted(names)
     if symbol not in known:
         there = ", ".join(known[:20]) + (", …" if len(known) > 20 else "") or "none"
-        raise CompileError(f"{what}: the code has no function {symbol}; there are: {there}")
+        message = f"{what}: the code has no function {symbol}; there are: {there}"
+        raise CompileError(Diagnostic(message, hint=advice.for_name(symbol, known)))
+
+
+def _no_symbol(symbol: str, path: str | None, what: str) -> CompileError:
+    if path is None:
+        message = f"{what}: this process has no symbol {symbol}"
+        hint = "say where the function is, code=HostCode.from_library('libz.so.1'), from_object(…)"
+        return CompileError(Diagnostic(message, hint=hint))
+    fortran = f"{symbol}_"
+    hint = 'functions of C++ have other names, unless they are extern "C"'
+    if _has(_open(path), fortran):
+        hint = advice.for_name(symbol, [fortran]) or hint
+    return CompileError(Diagnostic(f"{what}: the library {path} has no symbol {symbol}", hint=hint))
 
 
 def _check_name(symbol: str) -> None:
@@ -282,7 +301,8 @@ def _open(path: str | None) -> ctypes.CDLL:
     try:
         return ctypes.CDLL(path)
     except OSError as error:
-        raise CompileError(f"the library {path} cannot be loaded: {error}") from None
+        message = f"the library {path} cannot be loaded: {error}"
+        raise CompileError(Diagnostic(message, hint=advice.for_library(path or ""))) from None
 
 
 def _is_there(path: str) -> bool:

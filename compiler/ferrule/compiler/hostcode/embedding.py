@@ -20,6 +20,7 @@ from typing import Final
 
 from ferrule.compiler.artefacts import Embedded
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.hostcode import advice
 from ferrule.runtime import elf
 from ferrule.runtime.elf import Machine, ObjectFileError
 from ferrule.runtime.objectfile import read_object
@@ -105,12 +106,8 @@ def embed(data: bytes, what: str) -> Embedded:
         header = read_object(data, _RESOLVED)
         return _Reader(data, header.machine, what).embedded(header.undefined)
     except ObjectFileError as error:
-        raise CompileError(Diagnostic(f"{what} cannot be embedded: {error}", hint=_HINT)) from None
-
-
-_HINT: Final = (
-    "compile it with -c -fPIC for this processor, or link it to a shared library and name that"
-)
+        hint = advice.for_object(data)
+        raise CompileError(Diagnostic(f"{what} cannot be embedded: {error}", hint=hint)) from None
 
 
 @dataclass(frozen=True, slots=True)

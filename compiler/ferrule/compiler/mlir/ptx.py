@@ -40,6 +40,7 @@ def _ptx(report: Report, texts: tuple[str, ...], arch: str, opt_level: int) -> s
 
     from ferrule.compiler.cuda import archs
     from ferrule.compiler.cuda.libdevice import link_libdevice
+    from ferrule.runtime.llvm.passes import run_pipeline
 
     report(Step("read the kernels", "", "LLVM"))
     machine = archs.machine(arch, archs.features(arch), opt_level)
@@ -57,8 +58,7 @@ def _ptx(report: Report, texts: tuple[str, ...], arch: str, opt_level: int) -> s
         _require_functions(module)
         report(Step(f"make PTX of the kernels for {arch}", "", "LLVM"))
         options = llvm.create_pipeline_tuning_options(speed_level=min(opt_level, 3))
-        builder = llvm.create_pass_builder(machine, options)
-        builder.getModulePassManager().run(module, builder)
+        run_pipeline(module, machine, options)
         return str(machine.emit_assembly(module))
 
 

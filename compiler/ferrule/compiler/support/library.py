@@ -45,6 +45,7 @@ from ferrule.compiler.support.values import define_values
 from ferrule.compiler.threads.running import ENTRIES as THREADS_ENTRIES
 from ferrule.compiler.threads.running import define_threads
 from ferrule.runtime.llvm.emitter import Emitter
+from ferrule.runtime.llvm.passes import passes
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,12 +237,10 @@ def _parsed(support: Support, triple: str, half: Half | None = None) -> Iterator
 
 def _tidy(module: Any, machine: Any) -> None:
     """Three cheap passes that make the code smaller, and its compilation no slower."""
-    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options())
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_sroa_pass()
-    passes.add_instruction_combine_pass()
-    passes.add_simplify_cfg_pass()
-    passes.run(module, builder)
+    with passes(module, machine) as manager:
+        manager.add_sroa_pass()
+        manager.add_instruction_combine_pass()
+        manager.add_simplify_cfg_pass()
 
 
 def as_module_assembly(text: str) -> str:

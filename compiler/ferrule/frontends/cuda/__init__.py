@@ -15,37 +15,34 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any
 
-from ferrule.compiler.artefacts import DeviceCode
-from ferrule.compiler.building import build
-from ferrule.compiler.conventions import CudaLaunch
-from ferrule.compiler.conventions.arguments import Argument
-from ferrule.compiler.cuda.archs import arch_of
-from ferrule.compiler.cuda.cubins import read_cubin
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.mangled import by_spoken_names, spoken_name
 from ferrule.compiler.options import Options, default_environment
 from ferrule.frontends.cuda.nvcc import compile_nvcc, find_nvcc
 from ferrule.frontends.cuda.nvrtc import compile_nvrtc, find_nvrtc
 from ferrule.frontends.cuda.requests import FORMS, Form, Made, Request
+from ferrule.frontends.given import architectures, check_signature, texts
 from ferrule.frontends.sources import SourceLike, in_order, read_source, search_words
-from ferrule.runtime import Function
-from ferrule.runtime.devices import cuda_devices
-from ferrule.specs import Dim, Param, Signature
-from ferrule.specs.params import Tensor
+
+if TYPE_CHECKING:
+    from ferrule.compiler.artefacts import DeviceCode
+    from ferrule.compiler.conventions import CudaLaunch
+    from ferrule.compiler.conventions.arguments import Argument
+    from ferrule.runtime import Function
+    from ferrule.specs import Dim, Param, Signature
+    from ferrule.specs.params import Tensor
 
 __all__ = ["CudaSource", "compile", "module"]
-
-_ARCH: Final = re.compile(r"sm_\d+[af]?")
 
 
 @dataclass(frozen=True, slots=True)
 class CudaSource:
-    """A compiled source: `code` has its kernels, `names` their names by the expressions for them.
+    """A compiled source: `code` has its kernels, `names` their names in it by those in the source.
 
     `log` is what the compiler said, such as warnings.
     """
@@ -61,17 +58,17 @@ class CudaSource:
         """
         if name is None and len(self.code.kernels) == 1:
             return self.code.kernels[0]
-        if name is None:
-            raise CompileError(
-                Diagnostic(
-                    f"the source has {len(self.code.kernels)} kernels",
-                    expected=", ".join(self.names or self.code.kernels),
-                    hint="name the one to launch, kernel=…",
-                )
+        found = None if name is None else self.names.get(name, name)
+        if found in self.code.kernels:
+            return found
+        said = f"{len(self.code.kernels)} kernels" if name is None else f"no kernel {name!r}"
+        raise CompileError(
+            Diagnostic(
+                f"the source has {said}",
+                expected=", ".join(self.names),
+                hint="name the one to launch, kernel=…" if name is None else None,
             )
-        found = self.names.get(name, name)
-        self.code.parameters(found)
-        return found
+        )
 
     def launch(
         self,
@@ -83,6 +80,8 @@ class CudaSource:
         **more: Any,
     ) -> CudaLaunch:
         """The launch of a kernel that the source calls so; `more` is as for `CudaLaunch`."""
+        from ferrule.compiler.conventions import CudaLaunch
+
         return CudaLaunch(self.code, self.kernel(kernel), params, grid, block, smem, **more)
 
 
@@ -121,8 +120,13 @@ def compile(
     for `CudaLaunch`, `results` and `options` as for `compiler.build`, the others as for `module`.
 
     Raises ImportError where there is no compiler, CompileError with its lines where it refuses the
-    source, and for parameters that are not the kernel's.
+    source, and for parameters that are not the kernel's; OSError for a file that cannot be read.
     """
+    from ferrule.compiler.building import build
+
+    check_signature(signature, "cuda")
+    if not isinstance(kernel, str | None):
+        raise TypeError(f"kernel must be the name of one kernel, but got {kernel!r}")
     named = read_source(source, f"{signature.name}.cu")
     names = () if kernel is None else (kernel,)
     compiled = module(
@@ -181,28 +185,34 @@ def module(
     """
     if form not in FORMS:
         raise ValueError(f"form must be one of {', '.join(map(repr, FORMS))}, but got {form!r}")
-    names = (kernels,) if isinstance(kernels, str) else tuple(kernels)
+    names = (kernels,) if isinstance(kernels, str) else texts("kernels", kernels)
     read = read_source(source, name)
     search = search_words(read, include_paths, defines or {})
-    request = Request(read, names, form, tuple(search), tuple(flags), std, fast_math, line_info)
+    wanted = tuple(each for each in names if not each.startswith("_Z"))
+    more = texts("flags", flags)
+    request = Request(read, wanted, form, tuple(search), more, std, fast_math, line_info)
     chosen = _chosen(compiler)
     made = [_made(chosen, request, arch) for arch in _archs(archs)]
-    lowered = dict(made[0].names)
+    code = _code(read.name, made, [made[0].names.get(each, each) for each in names])
     log = "\n".join(dict.fromkeys(each.log for each in made if each.log))
+    listed = {each: made[0].names.get(each, each) for each in names}
+    return CudaSource(code, listed or by_spoken_names(code.kernels), log)
+
+
+def _code(name: str, made: Sequence[Made], kernels: Sequence[str]) -> DeviceCode:
+    """The kernels of these names, all where there are none."""
+    from ferrule.compiler.artefacts import DeviceCode
+
+    images = [each.image for each in made]
     try:
-        code = DeviceCode.from_images([each.image for each in made], list(lowered.values()) or None)
-    except ValueError as error:
-        raise _no_kernel(read.name, error) from None
-    return CudaSource(code, lowered, log)
-
-
-def _no_kernel(name: str, error: ValueError) -> CompileError:
-    return CompileError(
-        Diagnostic(
-            f"what {name} was compiled to cannot be used: {error}",
-            hint="a template is compiled where it is named, kernel='scale<float>'",
-        )
-    )
+        return DeviceCode.from_images(images, kernels or None)
+    except (CompileError, ValueError) as error:
+        said = error.diagnostic.message if isinstance(error, CompileError) else error
+        hint = "a template is compiled where it is named, kernel='scale<float>'"
+        if kernels:
+            hint = "a kernel that is static, or in a namespace without a name, cannot be launched"
+        message = f"what {name} was compiled to cannot be used: {said}"
+        raise CompileError(Diagnostic(message, hint=hint)) from None
 
 
 Compiles = Callable[[Request, str], Made]
@@ -237,7 +247,9 @@ def _made(compiles: Compiles, request: Request, arch: str) -> Made:
     except CompileError:
         raise refused from None
     # Only the names are wrong: the source itself compiles.
-    known = ", ".join(each.kernel for each in read_cubin(plain.image).kernels)
+    from ferrule.compiler.cuda.cubins import read_cubin
+
+    known = ", ".join(spoken_name(each.kernel) for each in read_cubin(plain.image).kernels)
     raise CompileError(
         Diagnostic(
             str(refused),
@@ -247,25 +259,21 @@ def _made(compiles: Compiles, request: Request, arch: str) -> Made:
     ) from None
 
 
-def _archs(given: str | Sequence[str] | None) -> list[str]:
+def _archs(given: str | Sequence[str] | None) -> tuple[str, ...]:
     """The architectures, each once."""
     if given is None:
         given = default_environment().get("FERRULE_GPU_ARCH")
-    if given is None:
-        gpus = cuda_devices()
-        if not gpus:
-            raise CompileError(
-                Diagnostic(
-                    "this machine has no GPU to take an architecture from",
-                    hint='pass archs="sm_90a", or several, or set FERRULE_GPU_ARCH',
-                )
+    if given is not None:
+        return architectures("archs", given)
+    from ferrule.compiler.cuda.archs import arch_of
+    from ferrule.runtime.devices import cuda_devices
+
+    gpus = cuda_devices()
+    if not gpus:
+        raise CompileError(
+            Diagnostic(
+                "this machine has no GPU to take an architecture from",
+                hint='pass archs="sm_90a", or several, or set FERRULE_GPU_ARCH',
             )
-        return [arch_of(*gpus[0])]
-    listed = given.split(",") if isinstance(given, str) else list(given)
-    archs = list(dict.fromkeys(each.strip() for each in listed))
-    for arch in archs:
-        if _ARCH.fullmatch(arch) is None:
-            raise ValueError(f"wanted an architecture such as 'sm_90a', but got {arch!r}")
-    if not archs:
-        raise ValueError("wanted one architecture at least, but got none")
-    return archs
+        )
+    return (arch_of(*gpus[0]),)

@@ -57,8 +57,8 @@ def _run(
         file, target = Path(folder) / "source.cu", Path(folder) / f"kernels.{form}"
         quoted = source.name.replace("\\", "\\\\").replace('"', '\\"')
         more = ['#line 1 "the names of kernels"', *lines] if lines else []
-        text = "\n".join([f'#line 1 "{quoted}"', source.text, *more, ""])
-        file.write_text(text, encoding="utf-8")
+        head, tail = (f'#line 1 "{quoted}"\n', "\n".join(["", *more, ""]))
+        file.write_bytes(head.encode() + source.data + tail.encode())
         command = [program, f"--{form}", f"-arch={arch}", *request.words, str(file)]
         done = subprocess.run(
             [*command, "-o", str(target)],

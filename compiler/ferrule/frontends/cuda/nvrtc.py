@@ -6,6 +6,7 @@ Nothing here needs a GPU or a driver: of cuda-bindings only `nvrtc` is imported.
 from __future__ import annotations
 
 import importlib
+import re
 from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
@@ -13,6 +14,16 @@ from ferrule.frontends.cuda.headers import header_paths
 from ferrule.frontends.cuda.requests import Made, Request
 
 _NO_PROGRAM: Final = "NVRTC failed with {} in {}"
+_MISSING: Final = re.compile(r'cannot open source file "([^"]*)"')
+_HEADERS: Final = (
+    "include_paths=[…] says where headers are; those of CUDA come with the packages "
+    "nvidia-cuda-runtime and nvidia-cuda-cccl, or a toolkit below CUDA_HOME"
+)
+_HOST_HEADERS: Final = ("assert.h", "math.h", "stdint.h", "stdio.h", "stdlib.h", "string.h")
+_OF_THE_HOST: Final = (
+    "NVRTC has none of the headers of C and C++: printf and the functions of maths are there "
+    'without them, <cuda/std/cstdint> has types; or compile with nvcc, compiler="nvcc"'
+)
 
 
 def find_nvrtc() -> Any | None:
@@ -28,7 +39,7 @@ def find_nvrtc() -> Any | None:
 def compile_nvrtc(nvrtc: Any, request: Request, arch: str) -> Made:
     """The image for an architecture.  CompileError with NVRTC's lines where it refuses."""
     source = request.source
-    program = _call(nvrtc, "CreateProgram", source.text.encode(), source.name.encode(), 0, [], [])
+    program = _call(nvrtc, "CreateProgram", source.data, source.name.encode(), 0, [], [])
     try:
         for name in request.kernels:
             _call(nvrtc, "AddNameExpression", program, name.encode())
@@ -54,13 +65,13 @@ def _refused(nvrtc: Any, request: Request, arch: str, log: str) -> CompileError:
     known = _call(nvrtc, "GetSupportedArchs")
     number = int(arch.removeprefix("sm_").rstrip("af"))
     hint = None
-    if number not in known:
-        hint = f"NVRTC {version} compiles for sm_{', sm_'.join(map(str, known))}"
-    elif "open source file" in log:
+    if number not in known or "--nv_arch" in log:
         hint = (
-            "include_paths=[…] says where headers are; those of CUDA come with the packages "
-            "nvidia-cuda-runtime and nvidia-cuda-cccl, or a toolkit below CUDA_HOME"
+            f"NVRTC {version} compiles for sm_{', sm_'.join(map(str, known))}, with an a behind "
+            "those from 90 on, with an f behind those from 100 on"
         )
+    elif header := _MISSING.search(log):
+        hint = _OF_THE_HOST if header[1] in _HOST_HEADERS or "." not in header[1] else _HEADERS
     name = request.source.name
     return CompileError(
         Diagnostic(f"{name} cannot be compiled for {arch} by NVRTC {version}:\n{log}", hint=hint)

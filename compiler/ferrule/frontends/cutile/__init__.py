@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.examples import tensor_named
+from ferrule.frontends.given import architectures, names
 from ferrule.frontends.packages import load
 from ferrule.specs import Dim, Signature
 
@@ -62,11 +63,12 @@ def compile(
     function = kernel._pyfunc
     found = _parameters(cutile, function, parameters)
     specs = [each.spec for each in found if each.spec is not None]
-    made = [tensor_named(specs, each) for each in results]
-    given = tuple(spec for spec in specs if spec.name not in results)
+    returned = names(results)
+    made = [tensor_named(specs, each) for each in returned]
+    given = tuple(spec for spec in specs if spec.name not in returned)
     signature = Signature(name or function.__name__, given)
     sizes = grid(signature) if callable(grid) else grid
-    archs = (target,) if isinstance(target, str) else tuple(target)
+    archs = architectures("target", target)
     convention = launch(cutile, kernel, function.__name__, found, sizes, archs)
     from ferrule.compiler.building import build
 
@@ -77,12 +79,12 @@ def _parameters(cutile: Any, function: Callable[..., Any], given: Any) -> list[P
     from ferrule.frontends.cutile.constraints import parameter
 
     rows = getattr(given, "parameters", given)
-    names = list(inspect.signature(function).parameters)
-    if len(rows) != len(names):
+    listed = list(inspect.signature(function).parameters)
+    if len(rows) != len(listed):
         raise CompileError(
             Diagnostic(
-                f"{function.__name__} has {len(names)} parameters, but there are {len(rows)}",
-                expected=f"one for each of {', '.join(names)}",
+                f"{function.__name__} has {len(listed)} parameters, but there are {len(rows)}",
+                expected=f"one for each of {', '.join(listed)}",
             )
         )
-    return [parameter(cutile, name, row) for name, row in zip(names, rows, strict=True)]
+    return [parameter(cutile, name, row) for name, row in zip(listed, rows, strict=True)]

@@ -66,6 +66,11 @@ def _cubin(c: Any, kernel: Any, name: str, signature: Any, arch: str) -> bytes:
         c.export_kernel(kernel, [signature], output, gpu_code=arch, output_format="cubin")
     except Exception as error:
         raise CompileError(
-            Diagnostic(f"cuTile cannot compile {name} for {arch}: {error}")
+            Diagnostic(
+                f"cuTile cannot compile {name} for {arch}: {error}",
+                hint=f"cuTile's architectures have no letter: target='{arch[:-1]}'"
+                if arch[-1] in "af"
+                else None,
+            )
         ) from error
     return output.getvalue()

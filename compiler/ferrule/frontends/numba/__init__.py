@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.examples import spec_of, tensor_named
+from ferrule.frontends.given import architectures, check_on_cpu, check_signature, names
 from ferrule.frontends.packages import load
 from ferrule.specs import Dim, Param, Signature
 from ferrule.specs.params import Tensor
@@ -59,15 +60,15 @@ def compile(
             f"fe.frontends.numba.compile: expected a Python function, or one of Numba's, but got "
             f"{function!r}"
         )
-    params = _params(plain, examples)
-    given = [param for param in params if param.name not in results]
-    made = [tensor_named(params, each) for each in results]
+    params, returned = _params(plain, examples), names(results)
+    given = [param for param in params if param.name not in returned]
+    made = [tensor_named(params, each) for each in returned]
     signature = Signature(name or _name(plain), tuple(given))
     convention: Any
     if cuda:
         from ferrule.frontends.numba.device import device_call
 
-        archs = (target,) if isinstance(target, str) else tuple(target)
+        archs = architectures("target", target, "'cpu', or ")
         sizes: list[Any] = [
             each(signature) if callable(each) else each for each in (grid, block, smem)
         ]
@@ -76,7 +77,13 @@ def compile(
         from ferrule.frontends.numba.host import host_call
 
         if grid is not None or block is not None:
-            raise CompileError("grid and block are for kernels: target is 'cpu'")
+            raise CompileError(
+                Diagnostic(
+                    "grid and block are for kernels: target is 'cpu'",
+                    hint="name an architecture, target='sm_90a'",
+                )
+            )
+        check_on_cpu(params, _name(plain))
         convention = host_call(function, params)
     from ferrule.compiler.building import build
 
@@ -84,16 +91,28 @@ def compile(
 
 
 def _params(function: Callable[..., Any], examples: Sequence[Any]) -> list[Param]:
-    names = list(inspect.signature(function).parameters)
-    if len(names) != len(examples):
+    params = inspect.signature(function).parameters.values()
+    for param in params:
+        if param.kind in (param.VAR_POSITIONAL, param.VAR_KEYWORD):
+            raise CompileError(
+                Diagnostic(
+                    f"{function.__name__}: the parameter {str(param)!r} stands for any number",
+                    hint="write parameters one by one",
+                )
+            )
+    listed = [param.name for param in params]
+    if len(listed) != len(examples):
         raise CompileError(
             Diagnostic(
-                f"{function.__name__}: the examples do not fit: expected {len(names)}, but got "
+                f"{function.__name__}: the examples do not fit: expected {len(listed)}, but got "
                 f"{len(examples)}",
-                expected=f"one for each of {', '.join(names) or 'no parameters'}",
+                expected=f"one for each of {', '.join(listed) or 'no parameters'}",
+                hint="examples are arguments of their own, without a list around them"
+                if len(examples) == 1 and isinstance(examples[0], (list, tuple))
+                else None,
             )
         )
-    return [spec_of(name, example) for name, example in zip(names, examples, strict=True)]
+    return [spec_of(name, example) for name, example in zip(listed, examples, strict=True)]
 
 
 def _name(function: Callable[..., Any]) -> str:
@@ -127,6 +146,7 @@ def cfunc(
         raise TypeError(
             f"fe.frontends.numba.cfunc: expected a function with @numba.cfunc, but got {function!r}"
         )
+    check_signature(signature, "numba")
     from ferrule.frontends.numba.cfuncs import cfunc_call
 
     convention = cfunc_call(function, signature, arguments, linked)

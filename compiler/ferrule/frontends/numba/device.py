@@ -53,10 +53,7 @@ def _cubin(
 ) -> bytes:
     """The kernel for one architecture, under this name."""
     number = _ARCH.fullmatch(arch)
-    if number is None:
-        raise CompileError(
-            Diagnostic(f"target {arch!r} is no architecture", expected="cpu, or such as sm_90")
-        )
+    assert number is not None, arch
     cuda = load("numba.cuda", "numba", "numba-cuda")
     capability = int(number[1]), int(number[2])
     try:

@@ -111,7 +111,8 @@ def _compiled(function: Any, kinds: tuple[Any, ...]) -> tuple[str, Any]:
     try:
         dispatcher.compile(kinds)
     except Exception as error:
-        raise CompileError(Diagnostic(f"Numba cannot compile {name}: {error}")) from error
+        words = str(error) if " " in str(error) else f"{type(error).__name__}: {error}"
+        raise CompileError(Diagnostic(f"Numba cannot compile {name}: {words}")) from error
     found = dispatcher.overloads[kinds]
     if getattr(found, "objectmode", False):
         raise CompileError(f"Numba compiled {name} in object mode, which needs Python")

@@ -99,8 +99,8 @@ def alone(text: str, symbol: str, name: str) -> tuple[str, list[str]]:
 def _drop_unused(module: Any) -> None:
     import llvmlite.binding as llvm
 
+    from ferrule.runtime.llvm.passes import passes
+
     machine = llvm.Target.from_triple(module.triple).create_target_machine()
-    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options())
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_global_dead_code_eliminate_pass()
-    passes.run(module, builder)
+    with passes(module, machine) as manager:
+        manager.add_global_dead_code_eliminate_pass()

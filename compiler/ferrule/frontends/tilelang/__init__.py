@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ferrule.frontends.examples import tensor_named
+from ferrule.frontends.given import architectures, names
 from ferrule.frontends.packages import load
 from ferrule.specs import Signature
 
@@ -47,13 +48,14 @@ def compile(
         )
     if not isinstance(target, str):
         raise TypeError(f"target must be an architecture such as 'sm_90a', but got {target!r}")
+    (target,) = architectures("target", target)
     from ferrule.frontends.tilelang.calling import Names, launches
 
-    names = Names.of(function)
-    made = [tensor_named(names.specs, each) for each in results]
-    given = tuple(spec for spec in names.specs if spec.name not in results)
+    found, returned = Names.of(function), names(results)
+    made = [tensor_named(found.specs, each) for each in returned]
+    given = tuple(spec for spec in found.specs if spec.name not in returned)
     signature = Signature(name or str(function.attrs["global_symbol"]), given)
-    convention = launches(tilelang, function, names, target)
+    convention = launches(tilelang, function, found, target)
     from ferrule.compiler.building import build
 
     return build(signature, convention, results=made, doc=doc, options=options)

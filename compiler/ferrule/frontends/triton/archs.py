@@ -16,8 +16,8 @@ from llvmlite import ir
 from ferrule.compiler.artefacts import DeviceCode, Fault, literal
 from ferrule.compiler.conventions.base import Call, CallingConvention
 from ferrule.compiler.cuda.driver import CALLS, LIBRARY, Attribute
+from ferrule.compiler.cuda.finding import RTLD_NOW
 from ferrule.compiler.cuda.images import images_of
-from ferrule.compiler.cuda.loading import RTLD_NOW
 from ferrule.compiler.cuda.state import MAX_DEVICES
 from ferrule.frontends.triton.offline import Compiled
 from ferrule.runtime.llvm.emitter import Emitter

@@ -7,11 +7,11 @@ stride is that of a tensor.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from ferrule.frontends.triton.grids import TracedTensor, Unseen, traced
+from ferrule.frontends.triton.tracing import Path, TracedDescriptor, TracedTensor, Unseen, traced
 from ferrule.frontends.triton.tuples import Shape, nest
 from ferrule.specs import Dim, DType, Scalar, Signature, Tensor
 
@@ -102,15 +102,26 @@ class Arguments:
         )
         return replace(self, each=each)
 
-    def traced(self) -> Mapping[str, Any]:
+    def with_blocks(self, blocks: Mapping[str, Sequence[int]]) -> Arguments:
+        """The same with other blocks of descriptors."""
+        each = tuple(
+            replace(a, block=tuple(blocks[a.name])) if isinstance(a, DescriptorArgument) else a
+            for a in self.each
+        )
+        return replace(self, each=each)
+
+    def traced(self, path: Path | None = None) -> dict[str, Any]:
         """The arguments as a grid's function sees them."""
         seen: dict[str, Any] = {}
         for argument in self.each:
             match argument:
-                case PointerArgument() | DescriptorArgument():
-                    seen[argument.name] = TracedTensor(argument.tensor)
+                case PointerArgument():
+                    seen[argument.name] = TracedTensor(argument.tensor, path)
+                case DescriptorArgument(block=block):
+                    tensor = TracedTensor(argument.tensor, path)
+                    seen[argument.name] = TracedDescriptor(tensor, block)
                 case IntegerArgument():
-                    seen[argument.name] = traced(argument.size)
+                    seen[argument.name] = traced(argument.size, path)
                 case ConstantArgument():
                     seen[argument.name] = argument.value
                 case NumberArgument():

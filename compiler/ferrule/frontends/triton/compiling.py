@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ferrule import compiler
@@ -15,12 +15,14 @@ from ferrule.compiler.options import Options
 from ferrule.frontends.triton.arguments import Arguments
 from ferrule.frontends.triton.configs import Version, condition_of, versions_of
 from ferrule.frontends.triton.examples import arguments_of
-from ferrule.frontends.triton.grids import trace, trace_grid
+from ferrule.frontends.triton.fills import filling
 from ferrule.frontends.triton.installed import Kernel, kernel_of
 from ferrule.frontends.triton.jobs import Job, as_constants, job_of
 from ferrule.frontends.triton.launching import Candidate, convention
-from ferrule.frontends.triton.offline import architectures, compile_offline
-from ferrule.frontends.triton.specialise import Specialise, specialisations
+from ferrule.frontends.triton.offline import Compiled, architectures, compile_offline
+from ferrule.frontends.triton.planning import Plan, Planner
+from ferrule.frontends.triton.specialise import Specialisation, Specialise, specialisations
+from ferrule.frontends.triton.tracing import outcomes
 from ferrule.frontends.triton.tuples import flattened
 from ferrule.runtime.devices import cuda_devices
 from ferrule.specs.expr import is_name
@@ -106,6 +108,7 @@ class _Compilation:
     archs: tuple[int, ...]
     grid: Any
     versions: tuple[Version, ...]
+    known: list[tuple[Any, tuple[Compiled, ...]]] = field(default_factory=list)
 
     def function(self, options: str | Options | None, doc: str | None) -> Function:
         if not is_name(self.name):
@@ -122,14 +125,15 @@ class _Compilation:
 
     def _arguments(self) -> Arguments:
         """The arguments of all versions: what one of them is in has no value yet."""
-        names = {*(self.kernel.heuristics or {})}.union(*(each.constants for each in self.versions))
-        open_ones = as_constants(dict.fromkeys(names - self.job.given.keys()))
+        names = {*self.kernel.heuristics}.union(*(each.constants for each in self.versions))
+        unknown = (names & {*self.kernel.names}) - self.job.given.keys()
+        open_ones = as_constants(dict.fromkeys(unknown))
         return arguments_of(self.kernel, self.name, {**self.job.given, **open_ones})
 
     def _convention(self, arguments: Arguments) -> CallingConvention:
         steps = []
         for version in self.versions:
-            step = self._launch(self._filled(arguments, version), version)
+            step = self._version(arguments, version)
             if version.key is None:
                 steps.append(step)
                 break
@@ -137,30 +141,38 @@ class _Compilation:
             steps.append(conventions.Sequence([step], when=when))
         return steps[0] if steps[0].when is None else conventions.FirstOf(steps)
 
-    def _filled(self, arguments: Arguments, version: Version) -> Arguments:
-        """The arguments with the constants of a version, and what heuristics make of them."""
-        filled = arguments.with_constants(version.constants)
-        heuristics: Mapping[str, Callable[..., Any]] = self.kernel.heuristics or {}
-        unknown = [name for name in heuristics if name not in self.job.given]
-        for name in unknown:
-            seen = filled.traced()
-            visible = {key: value for key, value in seen.items() if key not in unknown}
-            value = trace(heuristics[name], visible, f"{self.name}: the heuristic of {name!r}")
-            filled = filled.with_constants({name: value})
-            unknown = [each for each in unknown if each != name]
-        return filled
+    def _version(self, arguments: Arguments, version: Version) -> CallingConvention:
+        """What launches the kernel of a version, for each outcome of what is traced."""
+        planner = Planner(self.kernel, self.name, self.job, self.grid)
+        found = outcomes(lambda path: planner.plan(arguments, version, path), self.name)
+        steps = [(when, self._launch(plan)) for when, plan in found]
+        if len(steps) == 1:
+            return steps[0][1]
+        return conventions.FirstOf(
+            [conventions.Sequence([step], when=when) for when, step in steps]
+        )
 
-    def _launch(self, arguments: Arguments, version: Version) -> CallingConvention:
-        kinds, whole = specialisations(self.kernel, arguments, self.specialize)
-        grid = trace_grid(self.grid, arguments.traced(), self.name)
-        options = {**version.options, **self.job.options}
+    def _launch(self, plan: Plan) -> CallingConvention:
+        kinds, whole = specialisations(self.kernel, plan.arguments, self.specialize)
         candidates = []
         for each in kinds:
-            compiled = compile_offline(self.kernel, each, options, self.archs)
-            candidates.append(Candidate(each, compiled, grid))
+            compiled = self._compiled(each, plan.options)
+            candidates.append(Candidate(each, compiled, plan.grid))
             if not each.conditions:
                 break
-        return convention(self.name, candidates, whole=whole)
+        step = convention(self.name, candidates, whole=whole)
+        fills = [filling(self.name, fill, self.archs) for fill in plan.fills]
+        return conventions.Sequence([*fills, step]) if fills else step
+
+    def _compiled(self, each: Specialisation, options: Mapping[str, Any]) -> tuple[Compiled, ...]:
+        """The kernel of a specialisation; the same one where outcomes differ in the grid alone."""
+        wanted = each.types, each.constants, each.attributes, options
+        for known, compiled in self.known:
+            if known == wanted:
+                return compiled
+        compiled = compile_offline(self.kernel, each, options, self.archs)
+        self.known.append((wanted, compiled))
+        return compiled
 
     def _documented(self, doc: str | None) -> str | None:
         """The kernel's documentation, and its configurations: kept in whatever is exported."""

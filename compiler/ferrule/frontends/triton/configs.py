@@ -6,7 +6,7 @@ are the values of the parameters that the autotuner names.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final
@@ -20,12 +20,16 @@ from ferrule.specs import Condition
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """The kernel with the constants and options of a configuration, for a key; None: for all."""
+    """The kernel with the constants and options of a configuration, for a key; None: for all.
+
+    `hook` is the configuration's pre_hook, which gets the arguments before each launch.
+    """
 
     text: str
     constants: Mapping[str, Any]
     options: Mapping[str, Any]
     key: tuple[int, ...] | None = None
+    hook: Callable[[dict[str, Any]], Any] | None = None
 
 
 _PLAIN: Final = Version("", {}, {})
@@ -34,8 +38,8 @@ _PLAIN: Final = Version("", {}, {})
 def versions_of(kernel: Kernel, config: Any) -> tuple[Version, ...]:
     """The versions to compile for what was said of configurations; one for every call comes last.
 
-    Raises CompileError where a kernel has several and none is named, and for one that runs code
-    before each launch.
+    Raises CompileError where a kernel has several and none is named, and for a key that is said
+    twice.
     """
     if not isinstance(config, Mapping):
         return (_version(kernel, _found(kernel, config), None),)
@@ -46,6 +50,10 @@ def versions_of(kernel: Kernel, config: Any) -> tuple[Version, ...]:
         for key, each in config.items()
         if key is not None
     ]
+    keys = [version.key for version in keyed]
+    for key in keys:
+        if keys.count(key) > 1:
+            raise CompileError(f"{kernel.name}: `config` has the key {key} twice")
     if None in config:
         keyed.append(_version(kernel, _found(kernel, config[None]), None))
     return tuple(keyed)
@@ -74,15 +82,10 @@ def condition_of(kernel: Kernel, arguments: Arguments, key: tuple[int, ...]) -> 
 def _version(kernel: Kernel, found: Any, key: tuple[int, ...] | None) -> Version:
     if found is None:
         return _PLAIN
-    if getattr(found, "pre_hook", None) is not None:
-        raise CompileError(
-            f"{kernel.name}: the config {found} has a pre_hook, Python code that runs before each "
-            "launch: a compiled function runs none; do it in a function around it"
-        )
     constants = dict(found.kwargs)
     options = {name: value for name, value in found.all_kwargs().items() if name not in constants}
     shown = ", ".join(f"{name}={value}" for name, value in (*constants.items(), *options.items()))
-    return Version(shown, constants, options, key)
+    return Version(shown, constants, options, key, getattr(found, "pre_hook", None))
 
 
 def _key(kernel: Kernel, key: Any) -> tuple[int, ...]:

@@ -23,7 +23,7 @@ from ferrule.frontends.triton.arguments import (
 )
 from ferrule.frontends.triton.installed import Kernel, KernelParameter
 from ferrule.frontends.triton.tensors import REFERENCE, Tensors, spec_of
-from ferrule.frontends.triton.types import read_type
+from ferrule.frontends.triton.types import DTYPES, is_float, read_type
 from ferrule.specs import Dim, DType, Numeric, Param, Scalar, Signature, SupportsSpec, Sym, Tensor
 from ferrule.specs.expr import is_dim
 
@@ -135,7 +135,7 @@ class _Reader:
             return self._scalar(Scalar(name, dtype), _hint(example.divisibility))
         if isinstance(example, specs.Compound | Sym):
             return IntegerArgument(name, self._checked(name, example))
-        return self._number(name, example)
+        return self._number(parameter, example)
 
     def _tensor_argument(self, name: str, tensor: Tensor, example: Any) -> Argument:
         if isinstance(example, Descriptor):
@@ -174,7 +174,8 @@ class _Reader:
             )
         return dim
 
-    def _number(self, name: str, example: Any) -> Argument:
+    def _number(self, parameter: KernelParameter, example: Any) -> Argument:
+        name, annotated = parameter.name, DTYPES.get(parameter.type)
         match example:
             case Fixed(value=bool() | float() as value):
                 return NumberArgument(name, value)
@@ -188,10 +189,13 @@ class _Reader:
                 return self._scalar(Scalar(name, example), None)
             case bool():
                 return NumberArgument(name, Scalar(name, specs.Boolean))
+            case int() if annotated is not None and annotated.kind not in ("int", "uint"):
+                return NumberArgument(name, Scalar(name, annotated))
             case int():
-                return self._integer(name, example)
+                return self._integer(name, example, annotated)
             case float():
-                return NumberArgument(name, Scalar(name, specs.Float32))
+                own = annotated if annotated and is_float(parameter.type) else specs.Float32
+                return NumberArgument(name, Scalar(name, own))
             case SupportsSpec():
                 spec = spec_of(name, example)
                 if isinstance(spec, Scalar):
@@ -206,12 +210,12 @@ class _Reader:
             )
         )
 
-    def _integer(self, name: str, value: int) -> Argument:
+    def _integer(self, name: str, value: int, annotated: DType | None) -> Argument:
         """An example of an integer: Triton takes 32 bits where it fits."""
         wide = specs.Int64 if value < 1 << 63 else specs.Uint64
-        dtype: DType = specs.Int32 if -(1 << 31) <= value < 1 << 31 else wide
+        fitting: DType = specs.Int32 if -(1 << 31) <= value < 1 << 31 else wide
         hint: Hint | None = 1 if value == 1 else 16 if value % 16 == 0 else None
-        return self._scalar(Scalar(name, dtype), hint)
+        return self._scalar(Scalar(name, annotated or fitting), hint)
 
     def _scalar(self, scalar: Scalar, hint: Hint | None) -> Argument:
         if scalar.dtype.kind in ("int", "uint"):

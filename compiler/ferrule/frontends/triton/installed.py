@@ -66,7 +66,7 @@ class Kernel:
     parameters: tuple[KernelParameter, ...]
     configs: tuple[Any, ...] = ()
     key: tuple[str, ...] = ()
-    heuristics: Mapping[str, Callable[[Mapping[str, Any]], Any]] | None = None
+    heuristics: Mapping[str, Callable[[Mapping[str, Any]], Any]] = field(default_factory=dict)
     tuples: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -100,7 +100,7 @@ def kernel_of(function: Any) -> Kernel:
     if not name.isidentifier():
         raise CompileError(_no_kernel(function))
     parameters = tuple(_parameter(each) for each in found.params)
-    return Kernel(found, name, parameters, configs, key, heuristics or None)
+    return Kernel(found, name, parameters, configs, key, heuristics)
 
 
 def _no_kernel(function: Any) -> Diagnostic:

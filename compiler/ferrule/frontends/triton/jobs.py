@@ -46,7 +46,7 @@ def job_of(
         _merge(kernel, given, values, where)
     for version in versions:
         _merge(kernel, dict(given), version.constants, "by its config")
-    return Job(given, _checked_options(kernel, options))
+    return Job(given, checked_options(kernel, options))
 
 
 def as_constants(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -72,7 +72,8 @@ def _merge(kernel: Kernel, given: dict[str, Any], values: Mapping[str, Any], whe
         given[key] = value
 
 
-def _checked_options(kernel: Kernel, options: Mapping[str, Any]) -> Mapping[str, Any]:
+def checked_options(kernel: Kernel, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Options of Triton's compiler.  Raises CompileError for what is none."""
     backend = packages.load("triton.backends.nvidia.compiler", "triton")
     known = backend.CUDAOptions.__dataclass_fields__
     for key in options:

@@ -25,7 +25,7 @@ from ferrule.frontends.triton.arguments import (
 )
 from ferrule.frontends.triton.installed import Kernel, KernelParameter
 from ferrule.frontends.triton.tuples import nest
-from ferrule.frontends.triton.types import DTYPES, INTEGERS, number_type, pointer_type
+from ferrule.frontends.triton.types import DTYPES, INTEGERS, is_float, number_type, pointer_type
 from ferrule.specs import Condition, Dim, DType, Scalar, Tensor, divisibility_of, symbols_of
 from ferrule.specs.expr import Compound, Sym, ValueOf
 
@@ -63,9 +63,9 @@ class Assumption:
 class Specialisation:
     """One way to compile a kernel.
 
-    `types` by parameter, tuples of them for tuples, `constants` and `attributes` by path are what Triton's compiler takes;
-    `conditions` must hold at a call; `packed` is what the compiled kernel takes, without what
-    Triton adds.
+    `types` by parameter, tuples of them for tuples, `constants` and `attributes` by path are what
+    Triton's compiler takes; `conditions` must hold at a call; `packed` is what the compiled kernel
+    takes, without what Triton adds.
     """
 
     types: Mapping[str, Any]
@@ -237,6 +237,11 @@ class _Specialiser:
 
     def _integer(self, parameter: KernelParameter, argument: IntegerArgument) -> None:
         name, size = parameter.name, argument.size
+        if is_float(parameter.type):
+            self.types[name] = parameter.type
+            given = size if argument.scalar is None else argument.scalar
+            self.packed.append(conventions.cast(given, DTYPES[parameter.type]))
+            return
         if parameter.specialised and not parameter.type:
             if size == 1 or name in self.assumed.one:
                 if size != 1:

@@ -53,6 +53,12 @@ _NAMES: Final[Mapping[DType, str]] = MappingProxyType(
 
 INTEGERS: Final = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 
+
+def is_float(name: str) -> bool:
+    """Whether numbers of a Triton type are floats."""
+    return name in DTYPES and DTYPES[name].kind == "float"
+
+
 _TEXT: Final = re.compile(
     r"(?P<pointer>\*k?)?(?P<type>\w+)(?:\[(?P<dims>[^\]]*)\])?(?::(?P<hint>\w+))?"
 )

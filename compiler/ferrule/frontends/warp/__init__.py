@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.examples import tensor_named
+from ferrule.frontends.given import architectures, check_on_cpu, names
 from ferrule.frontends.packages import load
 from ferrule.specs import Dim, Param, Signature
 from ferrule.specs.params import Tensor
@@ -61,17 +62,20 @@ def compile(
     from ferrule.frontends.warp.types import Types
 
     types = Types(warp)
-    params = _params(types, kernel, dict(specs or {}))
-    given = [param for param in params if param.name not in results]
-    made = [tensor_named(params, each) for each in results]
+    if not isinstance(specs, Mapping | None):
+        raise TypeError(f"specs must be a dict, such as {{'x': spec}}, but got {specs!r}")
+    params, returned = _params(types, kernel, dict(specs or {})), names(results)
+    given = [param for param in params if param.name not in returned]
+    made = [tensor_named(params, each) for each in returned]
     signature = Signature(name or kernel.func.__name__, tuple(given))
     dims = _dims(types, kernel, params, dim(signature) if callable(dim) else dim)
     rows = [(each.label, each.type) for each in kernel.adj.args]
     packed = [types.packed(spec, kind) for spec, (_, kind) in zip(params, rows, strict=True)]
     if target == "cpu":
+        check_on_cpu(params, signature.name)
         convention = cpu_call(warp, kernel, dims, packed, cpu_flags)
     else:
-        archs = (target,) if isinstance(target, str) else tuple(target)
+        archs = architectures("target", target, "'cpu', or ")
         convention = cuda_call(warp, kernel, dims, packed, archs, block_dim, max_blocks)
     from ferrule.compiler.building import build
 
@@ -104,11 +108,11 @@ def _params(types: Types, kernel: Any, given: dict[str, Any]) -> list[Param]:
         else:
             found.append(types.spec(label, kind))
     if given:
-        names = ", ".join(argument.label for argument in kernel.adj.args)
+        known = ", ".join(argument.label for argument in kernel.adj.args)
         raise CompileError(
             Diagnostic(
                 f"specs names {', '.join(given)}, which {kernel.key} does not have",
-                expected=names,
+                expected=known,
             )
         )
     return found

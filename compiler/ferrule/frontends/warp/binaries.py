@@ -78,20 +78,20 @@ def cuda_kernel(warp: Any, kernel: Any, archs: Sequence[str], block_dim: int) ->
 
 
 def _number(arch: str) -> int:
-    plain = re.fullmatch(r"sm_(\d+)[af]?", arch)
-    if plain is None:
-        raise CompileError(
-            Diagnostic(f"target {arch!r} is no architecture", expected="cpu, or such as sm_90")
-        )
-    return int(plain[1])
+    return int(arch.removeprefix("sm_").rstrip("af"))
 
 
 def _compile(warp: Any, kernel: Any, **chosen: Any) -> None:
     try:
         warp.compile_aot_module(kernel.module, **chosen)
     except Exception as error:
+        # The text of a KeyError is its argument's repr.
+        words = error.args[0] if isinstance(error, KeyError) and error.args else error
         raise CompileError(
-            Diagnostic(f"Warp cannot compile the kernel {kernel.key}: {error}")
+            Diagnostic(
+                f"Warp cannot compile the kernel {kernel.key}: {words}",
+                notes=(f"Warp compiles all kernels of the module {kernel.module.name} at once",),
+            )
         ) from error
 
 

@@ -17,6 +17,7 @@ from ferrule.frontends.examples import spec_of
 from ferrule.specs import (
     DType,
     Param,
+    Signature,
     as_dtype,
     compact_strides,
     sym_int32,
@@ -76,8 +77,8 @@ class Types:
         if not self._fits(given, wanted, kind):
             raise CompileError(
                 Diagnostic(
-                    f"specs[{name!r}] does not fit the kernel's parameter: {given!r}",
-                    expected=f"a spec or example of {wanted!r}",
+                    f"specs[{name!r}] does not fit the kernel's parameter: {_described(given)}",
+                    expected=f"a spec or example of {_described(wanted)}",
                 )
             )
         return given
@@ -172,6 +173,10 @@ def _array_struct(tensor: Tensor, rank: int) -> Struct:
 
 def _compact(shape: tuple[int, ...]) -> tuple[Any, ...]:
     return compact_strides(shape, tuple(reversed(range(len(shape)))))
+
+
+def _described(spec: Param) -> str:
+    return Signature("kernel", (spec,)).describe(spec)
 
 
 def _shown(kind: Any) -> str:

@@ -74,19 +74,18 @@ def lower_cuda(
     places: SourcePlaces | None = None,
     *,
     kernels: LowerDevice | None = None,
-    keeps: Callable[[DeviceOptions], Keep] | None = None,
 ) -> Body:
     """The body of a program, with its maths, for GPUs of these architectures, on a host CPU.
 
     With `places` the kernels have the lines of the source.  `kernels` makes them, `lower_device`
-    by default, of the functions that `keeps` says and simpler ops.
+    by default.
 
     Raises CodegenError for what the target cannot do.
     """
     program = outline(program)
     if options.fast_math:
         program = relaxed(program)
-    program = expand_maths(program, (keeps or _keeps)(options))
+    program = expand_maths(program, _keeps(options))
     if not program.kernels:
         return _without_kernels(program)
     require_attributes(program, options.archs)

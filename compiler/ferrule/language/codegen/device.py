@@ -42,6 +42,7 @@ from ferrule.language.ir.effects import unwritten_tensors
 from ferrule.language.ir.walk import drive
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I8, I32, I64, VOID
+from ferrule.runtime.llvm.passes import run_pipeline
 from ferrule.specs import Boolean, Sym
 
 _GLOBAL: Final = ir.PointerType(addrspace=1)
@@ -272,5 +273,4 @@ def ptx(text: str, arch: str, parameter_bytes: int = 0, opt_level: int = 3) -> s
 def _optimise(module: Any, machine: Any, opt_level: int) -> None:
     options = llvm.create_pipeline_tuning_options(speed_level=opt_level)
     options.loop_vectorization = options.slp_vectorization = False
-    builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
+    run_pipeline(module, machine, options)

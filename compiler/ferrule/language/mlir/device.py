@@ -6,13 +6,15 @@ its dynamic sizes and strides.  Each thread runs the body once; its coordinates 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from math import prod
 from typing import Final
 
 from ferrule.compiler.artefacts import Fault
+from ferrule.compiler.cuda.making import DeviceOptions
 from ferrule.compiler.cuda.tensormaps import ALIGN
+from ferrule.language.checks.places import Places
 from ferrule.language.codegen.clusters import LEAST, without_clusters
 from ferrule.language.codegen.cooperate.uniform import Divergent, Uniform
 from ferrule.language.codegen.launched import Launched, launched
@@ -26,8 +28,10 @@ from ferrule.language.codegen.parameters import (
     number_type,
 )
 from ferrule.language.ir import ops
+from ferrule.language.ir.effects import unwritten_tensors
 from ferrule.language.ir.walk import all_ops
 from ferrule.language.mlir import device_output, device_threads
+from ferrule.language.mlir.device_lines import Lines, completed
 from ferrule.language.mlir.functions import FunctionText
 from ferrule.language.mlir.kernels import interface_type
 from ferrule.language.mlir.text import Text
@@ -61,11 +65,21 @@ class DeviceKernel:
     paths: bool
     aligned: bool
     spaces: Spaces = SPACES
+    unwritten: Set[ops.Value] = frozenset()
+    approximates: bool = False
     native: bool = True
     shared: int = 0
     """How many tensors in static shared memory the kernel has so far."""
     maps: dict[tuple[ops.Value, ops.Boxes], str] = field(default_factory=dict)
     """The tensor maps of its parameters."""
+
+    @staticmethod
+    def of(kernel: ops.Function, name: str, options: DeviceOptions | None) -> DeviceKernel:
+        """Those of a kernel that is compiled with these options, or is to be read."""
+        paths = options is None or options.paths
+        found = DeviceKernel(kernel, name, paths, _is_aligned(kernel))
+        found.approximates = options is not None
+        return found
 
     def fails(self, op: ops.Op) -> bool:
         return False  # a check that fails ends the context
@@ -81,15 +95,20 @@ class DeviceKernel:
 
 
 def device_text(
-    program: ops.Program, names: Mapping[str, str], capability: int | None, *, paths: bool
+    program: ops.Program,
+    names: Mapping[str, str],
+    capability: int | None,
+    options: DeviceOptions,
+    places: Places | None = None,
 ) -> str:
-    """The module of a program's kernels, under these names, for GPUs of a compute capability.
+    """The module of a program's kernels, under these names, for GPUs of a compute capability; with
+    `places`, with their lines.
 
     Raises CodegenError for an op that MLIR cannot express.
     """
     t = Text()
-    emit_device(t, program, names, capability, paths=paths)
-    return t.module()
+    emit_device(t, program, names, capability, options, places)
+    return t.module() if places is None else completed(t.module())
 
 
 def emit_device(
@@ -97,10 +116,10 @@ def emit_device(
     program: ops.Program,
     names: Mapping[str, str],
     capability: int | None = None,
-    *,
-    paths: bool = True,
+    options: DeviceOptions | None = None,
+    places: Places | None = None,
 ) -> None:
-    """The `gpu.module` with a program's kernels."""
+    """The `gpu.module` with a program's kernels; `options` where it is to be compiled."""
     outside, t.declared = t.declared, {}
     before, t.lines = t.lines, []
     facts = launched(program)
@@ -108,7 +127,11 @@ def emit_device(
         if capability is not None and capability < LEAST:
             kernel = without_clusters(kernel)
         known = facts.get(kernel.name, Launched())
-        _kernel(t, kernel, names[kernel.name], known, paths=paths)
+        where = DeviceKernel.of(kernel, names[kernel.name], options)
+        if options is not None and options.noalias:
+            where.unwritten = unwritten_tensors(program, kernel)
+        lines = None if places is None or options is None else Lines(places, options.paths)
+        _kernel(t, where, known, lines)
     inside = [f"  {line}" for text in t.declared.values() for line in text.splitlines()]
     t.lines = [*before, f"  gpu.module @{MODULE} {{", *inside, *t.lines, "  }"]
     t.declared = outside
@@ -143,10 +166,10 @@ def _numbers(dims: Sequence[Dim]) -> str:
     return f"struct<({', '.join(map(dim_type, dims))})>"
 
 
-def _kernel(t: Text, kernel: ops.Function, name: str, known: Launched, *, paths: bool) -> None:
+def _kernel(t: Text, where: DeviceKernel, known: Launched, lines: Lines | None) -> None:
+    kernel, name = where.kernel, where.name
     parameters = kernel_parameters(kernel)
-    where = DeviceKernel(kernel, name, paths, _is_aligned(kernel))
-    f = FunctionText(t, where)
+    f = FunctionText(t, where, lines=lines)
     given = [t.known(t.name("parameter"), parameter_type(each)) for each in parameters]
     header = ", ".join(
         f"{name}: {t.types[name]}{_attributes(each)}"
@@ -162,15 +185,17 @@ def _kernel(t: Text, kernel: ops.Function, name: str, known: Launched, *, paths:
         f.region(kernel.body)
 
     opening = f'gpu.func @"{name}"({header}) kernel attributes {{{_bounds(known)}}} {{'
-    _with_body(t, opening, body)
+    t.place = place = "" if lines is None else lines.of(kernel)
+    _with_body(t, opening, body, place)
+    t.place = ""
 
 
-def _with_body(t: Text, opening: str, body: Callable[[], None]) -> None:
+def _with_body(t: Text, opening: str, body: Callable[[], None], place: str) -> None:
     before, t.lines, t.prologue = t.lines, [], []
     with t.indented():
         body()
         t.line("gpu.return")
-    t.lines = [*before, f"  {opening}", *t.prologue, *t.lines, "  }"]
+    t.lines = [*before, f"  {opening}", *t.prologue, *t.lines, f"  }}{place}"]
 
 
 def _is_aligned(kernel: ops.Function) -> bool:
@@ -210,7 +235,7 @@ def _bind(f: FunctionText, parameter: KernelParameter, argument: str) -> None:
 
 
 def _bound(f: FunctionText, symbol: Sym, number: str) -> None:
-    f.symbols[symbol] = f.t.cast("extsi", number, "i64")
+    f.symbols = {**f.symbols, symbol: f.t.cast("extsi", number, "i64")}
 
 
 def _receive(

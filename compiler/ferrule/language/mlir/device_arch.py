@@ -8,6 +8,7 @@ from ferrule.language.ir import ops, tensor_cores
 from ferrule.language.mlir import memory
 from ferrule.language.mlir.functions import FunctionText
 from ferrule.language.mlir.intrinsics import intrinsic
+from ferrule.language.mlir.types import element_type
 from ferrule.specs import DType, Float16, Float32
 
 _HALVES = "vector<2xf16>"
@@ -58,9 +59,12 @@ def lower(f: FunctionText, op: ops.Op) -> bool:
             form = ".trans" if op.transposed else ""
             name = f"stmatrix.sync.aligned.m8n8.x{op.count}{form}.b16.p3"
             intrinsic(f, name, None, [memory.pointer(f, op.target), *_loaded(f, op.source, "i32")])
+        case ops.PeerLoad():
+            _peer_load(f, op)
+        case ops.PeerStore():
+            _peer_store(f, op)
         case ops.MBarrier("arrive", barrier, peer=ops.Value() as peer):
-            given = [memory.pointer(f, barrier), f.values[peer]]
-            there = intrinsic(f, "mapa.shared.cluster", _CLUSTER, given)
+            there = _at_peer(f, barrier, peer)
             name = "mbarrier.arrive.scope.cluster.space.cluster"
             intrinsic(f, name, None, [there, f.t.integer(1, "i32")])
         case ops.MBarrier(kind, barrier, amount):
@@ -165,6 +169,23 @@ def _in_cluster(f: FunctionText, tensor: ops.Value) -> str:
     place = memory.pointer(f, tensor)
     text = f"llvm.addrspacecast {place} : {f.t.types[place]} to {_CLUSTER}"
     return f.t.op(text, _CLUSTER)
+
+
+def _at_peer(f: FunctionText, place: ops.Value, peer: ops.Value) -> str:
+    """The same place in the shared memory of another block of the cluster."""
+    given = [memory.pointer(f, place), f.values[peer]]
+    return intrinsic(f, "mapa.shared.cluster", _CLUSTER, given)
+
+
+def _peer_load(f: FunctionText, op: ops.PeerLoad) -> None:
+    kind, there = element_type(op.source.tensor.dtype), _at_peer(f, op.source, op.peer)
+    found = f.t.op(f"llvm.load {there} : {_CLUSTER} -> {kind}", kind)
+    f.values[op.result] = memory.loaded(f, op.source, found)
+
+
+def _peer_store(f: FunctionText, op: ops.PeerStore) -> None:
+    value, there = memory.stored(f, op.target, op.value), _at_peer(f, op.target, op.peer)
+    f.t.line(f"llvm.store {value}, {there} : {f.t.types[value]}, {_CLUSTER}")
 
 
 def tensor_copy(f: FunctionText, op: ops.TensorCopy, map_: str) -> None:

@@ -7,21 +7,31 @@ do together, what a failed check does) are those of a `Surroundings`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from ferrule.compiler.artefacts import Fault
 from ferrule.compiler.sizes import Sizes
+from ferrule.language.codegen.approximate import keeps
 from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.codegen.functions import Faults
 from ferrule.language.codegen.scalars import dtype_of
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.types import HandleType, TensorType
-from ferrule.language.ir.walk import all_ops, regions_of
+from ferrule.language.ir.walk import all_ops, operands_of, regions_of
 from ferrule.language.mathlib.expand import expand_fma
-from ferrule.language.mlir import arithmetic, casts, control, halves, memory
+from ferrule.language.mlir import (
+    approximate,
+    arithmetic,
+    casts,
+    control,
+    halves,
+    memory,
+    outside,
+)
+from ferrule.language.mlir.device_lines import Lines
 from ferrule.language.mlir.text import Text, escaped
 from ferrule.language.mlir.types import HALVES, Spaces, value_type
 from ferrule.specs import Boolean, Dim, DType, Int32, Sym, symbols_of
@@ -31,6 +41,10 @@ class Surroundings(Protocol):
     """Where a function runs."""
 
     spaces: Spaces
+    unwritten: Set[ops.Value]
+    """The tensors whose memory nothing writes to while the function runs."""
+    approximates: bool
+    """Whether `fast` ops are the target's approximations."""
     native: bool
     """Whether the target has float16 and a multiplication and addition that rounds once."""
 
@@ -53,7 +67,7 @@ class FunctionText:
 
     t: Text
     where: Surroundings
-    symbols: dict[Sym, str] = field(default_factory=dict)
+    symbols: Mapping[Sym, str] = field(default_factory=dict)
     faults: Faults = field(default_factory=Faults)
     values: dict[ops.Value, str] = field(default_factory=dict)
     coordinates: dict[tuple[ops.Register, int], str] = field(default_factory=dict)
@@ -63,6 +77,10 @@ class FunctionText:
     """Where a function or region ends with a status, the innermost last."""
     left: set[str] = field(default_factory=set)
     """Those of the exits that are used: MLIR's conversions leave out what nothing leads to."""
+    owned: frozenset[ops.Value] = frozenset()
+    """The tensors whose address, for a result, is that of their object."""
+    lines: Lines | None = None
+    """The lines of the source, where the text has them."""
     _fails: dict[ops.Op, bool] = field(default_factory=dict)
 
     @property
@@ -126,6 +144,8 @@ class FunctionText:
 
     def op(self, op: ops.Op) -> None:
         """One op."""
+        if self.lines is not None:
+            self.t.place = self.lines.at(op)
         match op:
             case ops.If():
                 control.if_(self, op)
@@ -182,6 +202,9 @@ class FunctionText:
         """The value of an op of scalars."""
         t, values, native = self.t, self.values, self.where.native
         match op:
+            case ops.Unary() | ops.Binary() if self.where.approximates and keeps(op):
+                operands = [values[value] for value in operands_of(op)]
+                return approximate.emit(t, op.op, dtype_of(op.result), operands)
             case ops.Unary(result, name, operand):
                 return arithmetic.unary(t, name, dtype_of(result), values[operand], native=native)
             case ops.Binary(result, name, lhs, rhs):
@@ -234,6 +257,8 @@ class FunctionText:
 
     def address(self, operand: ops.Value) -> str:
         """A handle or the first element of a tensor as a number."""
+        if operand in self.owned:
+            return outside.object_of(self, operand)
         if isinstance(operand.type, TensorType):
             return memory.address(self, operand)
         return self.t.op(f"llvm.ptrtoint {self.values[operand]} : !llvm.ptr to i64", "i64")

@@ -2,54 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Protocol
 
 from ferrule.compiler.artefacts import Fault
-from ferrule.language.codegen.allocation import needs_frame
+from ferrule.language.codegen.allocation import needs_frame, owned_tensors
 from ferrule.language.codegen.functions import Faults
 from ferrule.language.codegen.host import SYMBOL
 from ferrule.language.ir import ops
 from ferrule.language.ir.axes import loop_order
 from ferrule.language.ir.walk import all_ops
-from ferrule.language.mlir import control, kernels, memory, output
-from ferrule.language.mlir.functions import FunctionText, unknown
+from ferrule.language.mlir import control, kernels, memory, output, outside
+from ferrule.language.mlir.functions import FunctionText
 from ferrule.language.mlir.text import Text
 from ferrule.language.mlir.types import Spaces
 from ferrule.runtime.abi import DeviceType
 from ferrule.specs import Boolean
 
-FOREIGN: Final = (ops.Alloc, ops.Outgoing, ops.ObjectOp)
-"""Ops that are calls of TVM-FFI: new tensors, containers and objects, functions of others."""
-
 
 def is_plain(program: ops.Program) -> bool:
-    """Whether the host function has its text in MLIR, too, and not only its kernels."""
+    """Whether MLIR can compile the host function, too, and not only its kernels."""
     return not needs_frame(program) and not any(
-        isinstance(op, FOREIGN) for op in all_ops(program.host.body)
+        isinstance(op, outside.OUTSIDE) for op in all_ops(program.host.body)
     )
+
+
+class Launching(Protocol):
+    """What launches kernels."""
+
+    def fails(self, op: ops.Launch) -> bool:
+        """Whether a launch may end the host function."""
+
+    def launch(self, f: FunctionText, op: ops.Launch) -> None:
+        """The text of a launch."""
 
 
 @dataclass(slots=True)
 class CpuHost:
     """The surroundings of the host function; `results` is where the parts of the result go.
 
-    `launches` are those of a GPU, see `launching`; without it a launch is a call.
+    `launches` are those of a GPU, see `launching`, in the text that people read, which has what is
+    asked of TVM-FFI as calls as well; without it a launch is a call.
     """
 
     program: ops.Program
     values: str
     results: str | None = None
-    launches: Callable[[FunctionText, ops.Launch], None] | None = None
+    launches: Launching | None = None
     spaces: Spaces = field(default_factory=Spaces)
+    unwritten: Set[ops.Value] = frozenset()
+    approximates: bool = False
     native: bool = False
 
     def fails(self, op: ops.Op) -> bool:
         if isinstance(op, ops.Launch):
-            return self.launches is None and kernels.kernel_fails(self.program.kernel(op.kernel))
-        return kernels.can_fail(op)
+            kernel = self.program.kernel(op.kernel)
+            return self.launches.fails(op) if self.launches else kernels.kernel_fails(kernel)
+        return kernels.can_fail(op) or outside.may_fail(op)
 
     def check(self, f: FunctionText, ok: str, fault: Fault, values: Sequence[str]) -> None:
         output.check(f, self.values, ok, fault, values)
@@ -62,13 +73,13 @@ class CpuHost:
             case ops.Parallel():
                 self.parallel(f, op)
             case ops.Launch():
-                (self.launches or self.launch)(f, op)
+                (self.launches.launch if self.launches else self.launch)(f, op)
             case ops.Return(values):
                 self.return_(f, values)
-            case ops.CallDevice(result):
+            case ops.CallDevice(result) if self.launches is None:
                 f.values[result] = f.t.const_i64(DeviceType.CPU)
             case _:
-                raise unknown(op, "it calls TVM-FFI")
+                outside.emit(f, op)
 
     def launch(self, f: FunctionText, op: ops.Launch) -> None:
         """The call that runs all blocks of a kernel."""
@@ -150,9 +161,9 @@ def emit_host(
     t: Text,
     program: ops.Program,
     faults: Faults,
-    launches: Callable[[FunctionText, ops.Launch], None] | None = None,
+    launches: Launching | None = None,
 ) -> None:
-    """The host function: what a `Body` documents; `launches` are those of a GPU."""
+    """The host function: what a `Body` documents; `launches` are as in `CpuHost`."""
     params = [(p.hint, kernels.interface_type(p.type, memory=True)) for p in program.host.params]
     symbols = [(n, "i32" if s.width == 32 else "i64") for s, n in program.given.items()]
     results = [] if program.result is None else [("results", "!llvm.ptr")]
@@ -160,7 +171,7 @@ def emit_host(
     names = [t.known(t.name(name), type_) for name, type_ in listed]
     header = ", ".join(f"{name}: {t.types[name]}" for name in names)
     where = CpuHost(program, names[0], names[1] if results else None, launches)
-    f = FunctionText(t, where, faults=faults)
+    f = FunctionText(t, where, faults=faults, owned=owned_tensors(program))
     kernels.with_body(
         f,
         f"func.func @{SYMBOL}({header}) -> i32",
@@ -171,7 +182,9 @@ def emit_host(
 def _body(f: FunctionText, program: ops.Program, given: Sequence[str]) -> None:
     params = program.host.params
     rest = iter(given[len(params) :])
-    f.symbols = {symbol: f.t.cast("extsi", next(rest), "i64") for symbol in program.given}
+    symbols = {symbol: f.t.cast("extsi", next(rest), "i64") for symbol in program.given}
+    made = [symbol for symbol in program.symbols if symbol in program.made]
+    f.symbols = outside.Symbols.of(f.t, symbols, made)
     for param, argument in zip(params, given, strict=False):
         f.receive(param, argument)
     f.region(program.host.body)

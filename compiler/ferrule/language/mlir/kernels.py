@@ -9,7 +9,7 @@ other at the same places is run phase by phase, as `codegen.cooperate.phases` cu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -47,6 +47,8 @@ class CpuKernel:
     kernel: ops.Function
     values: str
     spaces: Spaces = field(default_factory=Spaces)
+    unwritten: Set[ops.Value] = frozenset()
+    approximates: bool = False
     native: bool = False
     phase: Callable[[FunctionText, ops.Parallel], None] | None = None
     """Runs a phase, where the kernel has some."""

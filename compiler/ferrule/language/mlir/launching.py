@@ -14,9 +14,9 @@ from ferrule.language.codegen.parameters import (
     kernel_parameters,
 )
 from ferrule.language.ir import ops
-from ferrule.language.mlir import memory
+from ferrule.language.mlir import memory, outside
 from ferrule.language.mlir.device import dim_type, parameter_type
-from ferrule.language.mlir.functions import FunctionText, unknown
+from ferrule.language.mlir.functions import FunctionText
 from ferrule.specs import Boolean, Dim
 
 
@@ -28,11 +28,16 @@ class Launches:
     names: Mapping[str, str]
     module: str
 
+    def fails(self, op: ops.Launch) -> bool:
+        """Whether a launch may end the host function: one that has tensor maps may."""
+        parameters = kernel_parameters(self.program.kernel(op.kernel))
+        return any(isinstance(each, MapParameter) for each in parameters)
+
     def launch(self, f: FunctionText, op: ops.Launch) -> None:
         """One launch.  What only CUDA's launches say (priorities, events) stands in a comment."""
         t, kernel = f.t, self.program.kernel(op.kernel)
         given = dict(zip(kernel.params, op.arguments, strict=True))
-        arguments = [_argument(f, op, each, given) for each in kernel_parameters(kernel)]
+        arguments = [_argument(f, each, given) for each in kernel_parameters(kernel)]
         listed = ", ".join(f"{each} : {t.types[each]}" for each in arguments)
         said = op.options.words()
         if said or op.priority or op.completion_event or op.programmatic_event:
@@ -53,7 +58,6 @@ def _sizes(f: FunctionText, sizes: Sequence[ops.Value]) -> str:
 
 def _argument(
     f: FunctionText,
-    op: ops.Launch,
     parameter: KernelParameter,
     given: Mapping[ops.Value, ops.Value],
 ) -> str:
@@ -71,8 +75,8 @@ def _argument(
             return t.cast("extui" if value.type is Boolean else "bitcast", scalar, kind)
         case SymbolParameter(symbol):
             return _size(f, symbol)
-        case MapParameter(value):  # nothing calls for one
-            raise unknown(op, f"the tensor map of {value.hint} is encoded by CUDA's driver")
+        case MapParameter(value, boxes):
+            return outside.tensor_map(f, given[value], boxes)
 
 
 def _inserted(f: FunctionText, part: str, into: str, place: str) -> str:

@@ -19,7 +19,7 @@ from ferrule.language.mlir.types import (
     static_stride,
     tensor_type,
 )
-from ferrule.specs import Boolean, DType, TFloat32
+from ferrule.specs import Boolean, Dim, DType, TFloat32, symbols_of
 
 if TYPE_CHECKING:
     from ferrule.language.mlir.functions import FunctionText
@@ -28,20 +28,40 @@ if TYPE_CHECKING:
 def load(f: FunctionText, op: ops.Load) -> str:
     """An element of a tensor."""
     t, tensor = f.t, op.tensor
+    if tensor in f.where.unwritten:
+        return _constant_load(f, op)
     found = t.op(
         f"memref.load {_place(f, tensor, op.indices)}", element_type(tensor.tensor.dtype), "load"
     )
+    return loaded(f, tensor, found)
+
+
+def _constant_load(f: FunctionText, op: ops.Load) -> str:
+    """An element of memory that nothing writes to; `memref.load` cannot say so."""
+    type_, kind = op.tensor.tensor, element_type(op.tensor.tensor.dtype)
+    at = pointer(f, op.tensor, op.indices)
+    align = min(type_.align & -type_.align, type_.dtype.itemsize)
+    text = f"llvm.load {at} invariant {{alignment = {align} : i64}} : {f.t.types[at]} -> {kind}"
+    return loaded(f, op.tensor, f.t.op(text, kind, "load"))
+
+
+def loaded(f: FunctionText, tensor: ops.Value, found: str) -> str:
+    """The value of an element as it lies in memory."""
     if tensor.tensor.dtype is Boolean:
-        return t.icmp("ne", found, t.integer(0, "i8"))
+        return f.t.icmp("ne", found, f.t.integer(0, "i8"))
     return f.narrowed(TFloat32, found) if tensor.tensor.dtype is TFloat32 else found
 
 
 def store(f: FunctionText, op: ops.Store) -> None:
     """Writes an element of a tensor."""
-    value = f.values[op.value]
-    if op.tensor.tensor.dtype is Boolean:
-        value = f.t.cast("extui", value, "i8")
+    value = stored(f, op.tensor, op.value)
     f.t.line(f"memref.store {value}, {_place(f, op.tensor, op.indices)}")
+
+
+def stored(f: FunctionText, tensor: ops.Value, value: ops.Value) -> str:
+    """A value as it lies in a tensor's memory."""
+    found = f.values[value]
+    return f.t.cast("extui", found, "i8") if tensor.tensor.dtype is Boolean else found
 
 
 def _place(f: FunctionText, tensor: ops.Value, indices: Sequence[ops.Value]) -> str:
@@ -56,11 +76,18 @@ def _place(f: FunctionText, tensor: ops.Value, indices: Sequence[ops.Value]) -> 
 def shaped(f: FunctionText, type_: TensorType, base: str, base_kind: str, offset: str) -> str:
     """A tensor of this type so many elements (`index`) behind the memref of one element."""
     t = f.t
-    sizes = [str(d) if static_size(d) else t.as_index(f.dim(d)) for d in type_.shape]
+    sizes = [str(d) if static_size(d) else _size(f, d) for d in type_.shape]
     strides = [str(s) if static_stride(s) else t.as_index(f.dim(s)) for s in type_.strides]
     wanted = tensor_type(type_, f.spaces)
     form = f"offset: [{offset}], sizes: [{', '.join(sizes)}], strides: [{', '.join(strides)}]"
     return t.op(f"memref.reinterpret_cast {base} to {form} : {base_kind} to {wanted}", wanted)
+
+
+def _size(f: FunctionText, dim: Dim) -> str:
+    """A size as an `index`.  A kernel is not given those that it does not ask for: they are 0, which
+    nothing reads."""
+    known = all(symbol in f.symbols for symbol in symbols_of(dim))
+    return f.t.as_index(f.dim(dim)) if known else f.t.index(0)
 
 
 def received(f: FunctionText, type_: TensorType, base: str) -> str:

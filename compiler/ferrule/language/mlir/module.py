@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from ferrule.compiler.artefacts import Fault
 from ferrule.language.codegen.device import entry_names
 from ferrule.language.codegen.functions import Faults
-from ferrule.language.codegen.parameters import MapParameter, kernel_parameters
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import all_ops
 from ferrule.language.mlir.device import MODULE, emit_device
-from ferrule.language.mlir.host import FOREIGN, emit_host, is_plain
+from ferrule.language.mlir.host import emit_host, is_plain
 from ferrule.language.mlir.kernels import emit_kernel, symbol
 from ferrule.language.mlir.launching import Launches
 from ferrule.language.mlir.text import Text
@@ -73,28 +70,15 @@ def kernel_texts(program: ops.Program) -> KernelTexts:
     return KernelTexts(tuple(found), tuple(faults.known))
 
 
-_LEFT_OUT: Final = "// The host function is left out: MLIR has no "
-
-
 def program_text(program: ops.Program) -> str:
-    """A program as people read it: kernels as a `gpu.module`, maths as `math`, the host function.
+    """A program as people read it: kernels as a `gpu.module`, maths as `math`, the host function
+    with its launches, and with calls of functions that are only declared for what it asks of
+    TVM-FFI.
 
-    A host function that calls TVM-FFI or hands over tensor maps is left out, and the first line
-    says why.  Raises
-    CodegenError for an op that MLIR cannot express.
+    Raises CodegenError for an op that MLIR cannot express.
     """
     t, names = Text(), entry_names(program)
     if program.kernels:
         emit_device(t, program, names)
-    mapped = any(
-        isinstance(parameter, MapParameter)
-        for kernel in program.kernels
-        for parameter in kernel_parameters(kernel)
-    )
-    if is_plain(program) and not mapped:
-        emit_host(t, program, Faults(), Launches(program, names, MODULE).launch)
-        return t.module(container=bool(program.kernels))
-    every = all_ops(program.host.body)
-    found = dict.fromkeys(type(op).__name__ for op in every if isinstance(op, FOREIGN))
-    why = ", ".join(found) or ("tensor maps" if mapped else "results that are objects or texts")
-    return f"{_LEFT_OUT}{why}.\n{t.module(container=bool(program.kernels))}"
+    emit_host(t, program, Faults(), Launches(program, names, MODULE))
+    return t.module(container=bool(program.kernels))

@@ -1,9 +1,9 @@
 """What a host function asks of TVM-FFI and of the CUDA driver, in the text that people read.
 
 Each such op is a call of a private function that is declared and has no body: `@ferrule.alloc`,
-`@ferrule.call`, and so on, by the name of the op.  Attributes of the declaration say the rest.  What
-may fail gives a status first, 0 if all went well, which ends the host function as that of a launch
-does.  Tensors are memrefs; objects, functions, values of any type and tensor maps are pointers.
+`@ferrule.call`, and so on, by the name of the op.  Attributes of the declaration say the rest.
+What may fail gives a status first, which ends the host function unless it is 0.  Tensors are
+memrefs; objects, functions, values of any type and tensor maps are pointers.
 """
 
 from __future__ import annotations
@@ -13,12 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ferrule.language.codegen.boxes import Boxes
 from ferrule.language.ir import ops
-from ferrule.language.ir.types import TensorType
 from ferrule.language.mlir import control
 from ferrule.language.mlir.text import Text, escaped
-from ferrule.language.mlir.types import tensor_type
 from ferrule.specs import Sym
 
 if TYPE_CHECKING:
@@ -160,7 +157,7 @@ def object_of(f: FunctionText, tensor: ops.Value) -> str:
     return found
 
 
-def tensor_map(f: FunctionText, tensor: ops.Value, boxes: Boxes) -> str:
+def tensor_map(f: FunctionText, tensor: ops.Value, boxes: ops.Boxes) -> str:
     """The tensor map that a kernel gets for a tensor."""
     (found,) = call(
         f, "tensor_map", [f.values[tensor]], ["!llvm.ptr"], {"boxes": str(boxes)}, fails=True
@@ -179,10 +176,11 @@ class Symbols(Mapping[Sym, str]):
     @staticmethod
     def of(t: Text, given: Mapping[Sym, str], made: Sequence[Sym]) -> Symbols:
         """With a place on the stack for each symbol that is made; it is 0 at first."""
-        places = {s: t.first("memref.alloca() : memref<i64>", "memref<i64>", s.name) for s in made}
+        kind = "memref<i64>"
+        places = {s: t.first(f"memref.alloca() : {kind}", kind, s.name or "size") for s in made}
         zero = t.const_i64(0) if made else ""
         for place in places.values():
-            t.line(f"memref.store {zero}, {place}[] : memref<i64>")
+            t.line(f"memref.store {zero}, {place}[] : {kind}")
         return Symbols(t, given, places)
 
     def give(self, symbol: Sym, value: str) -> None:

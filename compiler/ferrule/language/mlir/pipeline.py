@@ -17,7 +17,6 @@ from ferrule.compiler.cuda.tensormaps import ALIGN, BYTES
 from ferrule.compiler.mlir.child import in_child
 from ferrule.compiler.mlir.session import Session
 from ferrule.language.checks.places import Places
-from ferrule.language.codegen import devicemaths
 from ferrule.language.codegen.cpu import lower_cpu
 from ferrule.language.codegen.cuda import lower_cuda
 from ferrule.language.codegen.device import entry_names, parameter_bytes, ptx
@@ -29,8 +28,8 @@ from ferrule.language.codegen.synchronous import synchronous
 from ferrule.language.ir import ops
 from ferrule.language.ir.outline import outline
 from ferrule.language.mathlib import expand_maths
-from ferrule.language.mathlib.expand import Keep, keep_none
 from ferrule.language.mlir.device import device_text
+from ferrule.language.mlir.device_lines import PASS
 from ferrule.language.mlir.host import is_plain
 from ferrule.language.mlir.module import host_text, kernel_texts
 from ferrule.runtime.llvm.layouts import I32
@@ -43,19 +42,21 @@ TO_LLVM: Final = (
 """The passes from the dialects of the text to `llvm`."""
 HOST: Final = f"builtin.module({TO_LLVM})"
 _INTRINSIC: Final = re.compile(
-    r"^(.*\bcall\b.*@llvm\.nvvm\.(?!read\.)[\w.]+\(.*\))(?= #\d+$|$)", re.M
+    r"^(.*\bcall\b.*@llvm\.nvvm\.(?!read\.)[\w.]+\(.*\))(?=(?: #\d+)?(?:, !dbg !\d+)?$)", re.M
 )
 _KERNEL: Final = re.compile(r"^define ptx_kernel .*$", re.M)
 _DEVICE: Final = "convert-scf-to-cf,{first}expand-strided-metadata,convert-gpu-to-nvvm"
 
 
-def device_pipeline(*, libdevice: bool = False) -> str:
-    """The passes of kernels for a GPU.
+def device_pipeline(*, libdevice: bool = False, lines: bool = False) -> str:
+    """The passes of kernels for a GPU; `lines`: their locations become LLVM's debug metadata.
 
     `gpu` makes calls of libdevice of what `math` has: unless that is wanted, it comes too late.
     """
     first = "" if libdevice else "convert-math-to-llvm,"
-    return f"builtin.module(gpu.module({_DEVICE.format(first=first)}),reconcile-unrealized-casts)"
+    last = f",{PASS}" if lines else ""
+    inside = _DEVICE.format(first=first)
+    return f"builtin.module(gpu.module({inside}),reconcile-unrealized-casts{last})"
 
 
 def lower_cpu_by_mlir(program: ops.Program) -> Body:
@@ -82,26 +83,23 @@ def lower_cpu_by_mlir(program: ops.Program) -> Body:
     )
 
 
-def lower_cuda_by_mlir(program: ops.Program, options: DeviceOptions) -> Body:
+def lower_cuda_by_mlir(
+    program: ops.Program, options: DeviceOptions, places: Places | None = None
+) -> Body:
     """The body of a program with kernels that went through MLIR, for GPUs of these architectures.
 
-    The host function, which launches them, is that of `lower_cuda`.  Raises CodegenError for what
-    MLIR or the target cannot express, CompileError where no package offers MLIR.
+    With `places` the kernels have the lines of the source.  The host function, which launches
+    them, is that of `lower_cuda`.  Raises CodegenError for what MLIR or the target cannot express,
+    CompileError where no package offers MLIR.
     """
-    return lower_cuda(program, options, kernels=_device_code, keeps=_keeps)
+    return lower_cuda(program, options, places, kernels=_device_code)
 
 
-def _keeps(options: DeviceOptions) -> Keep:
-    return devicemaths.keeps if options.libdevice else keep_none
-
-
-def _device_code(
-    program: ops.Program, options: DeviceOptions, _: Places | None = None
-) -> DeviceCode:
+def _device_code(program: ops.Program, options: DeviceOptions, places: Places | None) -> DeviceCode:
     """The kernels as PTX for each architecture."""
     names = entry_names(program)
-    jobs = tuple(_job(program, arch, names, options) for arch in options.archs)
-    pipeline = device_pipeline(libdevice=options.libdevice)
+    jobs = tuple(_job(program, arch, names, options, places) for arch in options.archs)
+    pipeline = device_pipeline(libdevice=options.libdevice, lines=places is not None)
     made = in_child(_assembled, jobs, pipeline, options.opt_level)
     images = [KernelImage(job.arch, (text,)) for job, text in zip(jobs, made, strict=True)]
     if options.cubin:
@@ -119,11 +117,15 @@ class _DeviceJob:
 
 
 def _job(
-    program: ops.Program, arch: str, names: Mapping[str, str], options: DeviceOptions
+    program: ops.Program,
+    arch: str,
+    names: Mapping[str, str],
+    options: DeviceOptions,
+    places: Places | None,
 ) -> _DeviceJob:
     for kernel in program.kernels:
         require_cooperation(kernel, arch)
-    text = device_text(program, names, archs.capability(arch), paths=options.paths)
+    text = device_text(program, names, archs.capability(arch), options, places)
     return _DeviceJob(arch, text, parameter_bytes(program, archs.parameter_limit(arch)))
 
 

@@ -33,7 +33,8 @@ class Text:
 
     It offers the integer arithmetic of `runtime.llvm.arithmetic`, so that sizes lower to it.
     `declared` are the ops of the module that functions need, by symbol; `prologue` are the ops that
-    belong to the beginning of the function.
+    belong to the beginning of the function.  `place` is the location of ops, as it stands behind
+    them.
     """
 
     lines: list[str] = field(default_factory=list)
@@ -41,6 +42,7 @@ class Text:
     prologue: list[str] = field(default_factory=list)
     types: dict[str, str] = field(default_factory=dict)
     depth: int = 1
+    place: str = ""
     _used: dict[str, int] = field(default_factory=dict)
 
     # ---- names and lines ----
@@ -61,7 +63,8 @@ class Text:
 
     def line(self, text: str) -> None:
         """A line at the insertion point."""
-        self.lines.append("  " * self.depth + text)
+        has_place = not text.endswith("{") and not text.startswith("//")
+        self.lines.append("  " * self.depth + text + (self.place if has_place else ""))
 
     def block(self, label: str, argument: str = "") -> None:
         """The beginning of a block."""

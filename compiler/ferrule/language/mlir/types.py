@@ -26,6 +26,18 @@ _SCALARS: Final[dict[DType, str]] = {
     specs.TFloat32: "f32",
     specs.Float64: "f64",
 }
+_STORED: Final[dict[DType, str]] = {
+    specs.Complex64: "complex<f32>",
+    specs.Complex128: "complex<f64>",
+    **{
+        dtype: f"f{dtype.__name__.removeprefix('Float')}"
+        for dtype in (
+            *(specs.Float8E3M4, specs.Float8E4M3, specs.Float8E4M3B11FNUZ, specs.Float8E4M3FN),
+            *(specs.Float8E4M3FNUZ, specs.Float8E5M2, specs.Float8E5M2FNUZ, specs.Float8E8M0FNU),
+        )
+    },
+}
+"""What is only in memory."""
 HALVES: Final = (specs.Float16, specs.BFloat16, specs.TFloat32)
 """What is computed in float32."""
 _MOST: Final = 1 << 40
@@ -55,7 +67,7 @@ def scalar_type(dtype: DType) -> str:
 
 def element_type(dtype: DType) -> str:
     """The type of an element in memory: a bool is a byte."""
-    return "i8" if dtype is specs.Boolean else scalar_type(dtype)
+    return "i8" if dtype is specs.Boolean else _STORED.get(dtype) or scalar_type(dtype)
 
 
 def value_type(type_: Type, spaces: Spaces) -> str:

@@ -6,6 +6,7 @@ from llvmlite import binding
 
 from ferrule.runtime.artefacts import ObjectCode
 from ferrule.runtime.engine import host_triple, initialize_llvm
+from ferrule.runtime.llvm.passes import run_pipeline
 
 
 def compile_native(name: str, text: str, *, optimize: bool = True) -> ObjectCode:
@@ -24,6 +25,5 @@ def compile_native(name: str, text: str, *, optimize: bool = True) -> ObjectCode
         options = binding.create_pipeline_tuning_options(speed_level=2)
         # Its loops are over a handful of dims or arguments.
         options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
-        builder = binding.create_pass_builder(machine, options)
-        builder.getModulePassManager().run(module, builder)
+        run_pipeline(module, machine, options)
     return ObjectCode(name, bytes(machine.emit_object(module)), triple, "")

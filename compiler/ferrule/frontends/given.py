@@ -1,0 +1,85 @@
+"""What callers hand to a frontend, checked: lists of texts, names, architectures, signatures."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.specs import Param, Signature
+from ferrule.specs.params import Tensor
+
+_ARCH: Final = re.compile(r"sm_\d+[af]?")
+_MEANT: Final = re.compile(r"(?:sm|compute)?[_-]?(\d{2,3})([af]?)", re.IGNORECASE)
+
+
+def check_signature(given: object, frontend: str) -> None:
+    """Raises TypeError for what is no signature."""
+    if not isinstance(given, Signature):
+        raise TypeError(
+            f"fe.frontends.{frontend}.compile: signature must be a specs.Signature(name, [specs]), "
+            f"but got {type(given).__name__}"
+        )
+
+
+def texts(what: str, given: Any) -> tuple[str, ...]:
+    """Several texts or paths.  Raises TypeError for one alone, which is a sequence of letters."""
+    if isinstance(given, Iterable) and not isinstance(given, (str, bytes, Mapping)):
+        found = [os.fspath(each) if isinstance(each, os.PathLike) else each for each in given]
+        if all(isinstance(each, str) for each in found):
+            return tuple(found)
+    hint = f", such as [{given!r}]" if isinstance(given, str) and " " not in given else ""
+    raise TypeError(f"{what} must be a list of texts{hint}, but got {given!r}")
+
+
+def names(given: Any) -> tuple[str, ...]:
+    """The arrays that `results` names: one name or several.  Raises TypeError for others."""
+    if isinstance(given, str):
+        return (given,)
+    listed = _listed(given)
+    if all(isinstance(each, str) for each in listed):
+        return tuple(listed)
+    called = [getattr(each, "name", each) for each in listed]
+    raise TypeError(f"results must be names of parameters, such as ['out'], but got {called!r}")
+
+
+def _listed(given: Any) -> list[Any]:
+    return [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
+
+
+def architectures(what: str, given: Any, also: str = "") -> tuple[str, ...]:
+    """Architectures, each once: one, several, or several in one text.
+
+    `also` names what `what` may be besides.  Raises CompileError for what is none.
+    """
+    listed = given.split(",") if isinstance(given, str) else _listed(given)
+    archs = dict.fromkeys(each.strip() if isinstance(each, str) else each for each in listed)
+    for arch in archs:
+        if not isinstance(arch, str) or _ARCH.fullmatch(arch) is None:
+            meant = _MEANT.fullmatch(str(arch))
+            raise CompileError(
+                Diagnostic(
+                    f"{what} {arch!r} is no architecture",
+                    expected=f"{also}such as 'sm_90a'",
+                    hint=meant and f"did you mean 'sm_{meant[1]}{meant[2].lower()}'?",
+                )
+            )
+    if not archs:
+        raise CompileError(
+            Diagnostic(f"{what} names no architecture", expected=f"{also}such as 'sm_90a'")
+        )
+    return tuple(archs)
+
+
+def check_on_cpu(params: Iterable[Param], name: str) -> None:
+    """Raises CompileError for a tensor whose spec puts it where code for the CPU cannot reach."""
+    for param in params:
+        if isinstance(param, Tensor) and param.device == "cuda":
+            raise CompileError(
+                Diagnostic(
+                    f"{name}: the parameter {param.name!r} is on a GPU, but the target is 'cpu'",
+                    hint="give it no device, or an architecture as target=",
+                )
+            )

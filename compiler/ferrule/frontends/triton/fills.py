@@ -1,0 +1,78 @@
+"""Tensors that are filled before a launch: a kernel of our own, compiled like any other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Final
+
+from ferrule import specs
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends import packages
+from ferrule.frontends.triton.arguments import (
+    Arguments,
+    ConstantArgument,
+    IntegerArgument,
+    PointerArgument,
+)
+from ferrule.frontends.triton.installed import kernel_of, triton
+from ferrule.frontends.triton.launching import Candidate, convention
+from ferrule.frontends.triton.offline import compile_offline
+from ferrule.frontends.triton.specialise import specialisations
+from ferrule.specs import Signature, Tensor
+
+if TYPE_CHECKING:
+    from ferrule.compiler.conventions.base import CallingConvention
+
+_BLOCK: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """A tensor, each of whose elements becomes a number."""
+
+    tensor: Tensor
+    value: int | float
+
+
+def filling(name: str, fill: Fill, archs: Sequence[int]) -> CallingConvention:
+    """What fills a tensor on the stream of the call.
+
+    Raises CompileError for one that is not compact: what lies between its rows is not its own.
+    """
+    tensor = fill.tensor
+    order = tuple(reversed(range(len(tensor.shape))))
+    if tensor.strides != specs.compact_strides(tensor.shape, order):
+        raise CompileError(
+            Diagnostic(
+                f"{name}: {tensor.name} is to be filled, but its strides are those of a view",
+                hint="fill it in a function around this one, or give it an example that is compact",
+            )
+        )
+    kernel = kernel_of(_kernel())
+    given = (
+        PointerArgument("to", tensor, 16 if tensor.align >= 16 else None),
+        IntegerArgument("n", tensor.numel),
+        ConstantArgument("VALUE", fill.value),
+        ConstantArgument("BLOCK", _BLOCK),
+    )
+    arguments = Arguments(Signature(name, (tensor,)), (), given)
+    ((only,), _) = specialisations(kernel, arguments, [{}])
+    compiled = compile_offline(kernel, only, {}, archs)
+    grid = specs.ceil_div(tensor.numel, _BLOCK), 1, 1
+    return convention(name, [Candidate(only, compiled, grid)], whole=True)
+
+
+tl: Any = None  # Triton's language, in the copy of the function that Triton compiles
+
+
+def fill(to, n, VALUE, BLOCK):  # type: ignore[no-untyped-def]
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(to + at, tl.full([BLOCK], VALUE, to.dtype.element_ty), mask=at < n)
+
+
+def _kernel() -> Any:
+    language = packages.load("triton.language", "triton")
+    function = FunctionType(fill.__code__, {**globals(), "tl": language}, "fill")
+    return triton().jit(function)

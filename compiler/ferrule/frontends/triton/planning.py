@@ -1,0 +1,100 @@
+"""From arguments to a launch: what heuristics choose, what hooks do, the grid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ferrule.compiler.errors import CompileError
+from ferrule.frontends.triton.arguments import Arguments
+from ferrule.frontends.triton.configs import Version
+from ferrule.frontends.triton.fills import Fill
+from ferrule.frontends.triton.grids import Grid, trace_grid
+from ferrule.frontends.triton.installed import Kernel
+from ferrule.frontends.triton.jobs import Job, checked_options
+from ferrule.frontends.triton.tracing import (
+    Path,
+    Quotient,
+    Traced,
+    TracedDescriptor,
+    TracedTensor,
+    Unseen,
+    trace,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A launch before its kernel is compiled: `fills` are made first."""
+
+    arguments: Arguments
+    options: Mapping[str, Any]
+    grid: Grid
+    fills: tuple[Fill, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Planner:
+    """Makes the plans of one kernel; `grid` is what Triton takes for one."""
+
+    kernel: Kernel
+    name: str
+    job: Job
+    grid: Any
+
+    def plan(self, arguments: Arguments, version: Version, path: Path) -> Plan:
+        """The launch of a version, on one path through the functions that are traced.
+
+        Raises CompileError for what cannot be traced.
+        """
+        filled = arguments.with_constants(version.constants)
+        options = {**version.options, **self.job.options}
+        filled, options = self._chosen(filled, options, path)
+        seen = filled.traced(path)
+        fills: tuple[Fill, ...] = ()
+        if version.hook is not None:
+            trace(version.hook, {**options, **seen}, f"{self.name}: the pre_hook of its config")
+            filled, fills = self._done(filled, seen)
+            seen = filled.traced(path)
+        return Plan(filled, options, trace_grid(self.grid, seen, self.name), fills)
+
+    def _chosen(
+        self, arguments: Arguments, options: Mapping[str, Any], path: Path
+    ) -> tuple[Arguments, dict[str, Any]]:
+        """With what heuristics choose, one after the other: constants, and options of Triton."""
+        filled, chosen = arguments, dict(options)
+        known = {*self.job.given, *options}
+        heuristics = self.kernel.heuristics
+        open_ones = [name for name in heuristics if name not in known]
+        for number, name in enumerate(open_ones):
+            seen = {**chosen, **filled.traced(path)}
+            visible = {key: seen[key] for key in seen if key not in open_ones[number:]}
+            what = f"{self.name}: the heuristic of {name!r}"
+            value = trace(heuristics[name], visible, what)
+            if isinstance(value, Traced | Quotient | Unseen | TracedTensor):
+                raise CompileError(
+                    f"{what} gives {value!r}, which only a call knows: a constant is needed"
+                )
+            if name in self.kernel.names:
+                filled = filled.with_constants({name: value})
+            else:
+                chosen |= checked_options(self.kernel, {name: value})
+        return filled, chosen
+
+    def _done(
+        self, arguments: Arguments, seen: Mapping[str, Any]
+    ) -> tuple[Arguments, tuple[Fill, ...]]:
+        """What a hook has done: blocks of descriptors, and tensors that it filled."""
+        blocks = {
+            name: value.block_shape
+            for name, value in seen.items()
+            if isinstance(value, TracedDescriptor)
+        }
+        fills = tuple(
+            Fill(each.tensor, value)
+            for each in seen.values()
+            if isinstance(each, TracedTensor)
+            for value in each.filled[-1:]
+        )
+        return arguments.with_blocks(blocks), fills

@@ -1,0 +1,390 @@
+"""Functions of a kernel's arguments, traced: grids, heuristics, hooks.
+
+A function gets what Triton's own launcher gives it, a mapping from the names of the parameters to
+their values; where these are known only at the call they are `Traced`, on which `+ - * // %`,
+`triton.cdiv`, `math.ceil` and `math.floor` of a quotient work.  A comparison, as in `min` and
+`if`, is answered with each outcome, one after the other: the call decides between what comes of
+them.  Whatever needs the value itself (`int`, `range`, a float) is a CompileError that says what to
+write instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any, Final, NoReturn, TypeVar
+
+from ferrule import specs
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.specs import Condition, Dim, Tensor
+from ferrule.specs.conditions import Comparison, ComparisonOp
+from ferrule.specs.expr import ExprOp, is_dim, make
+
+T = TypeVar("T")
+MOST: Final = 16
+"""So many outcomes a function can have: for each a kernel is compiled, or launched otherwise."""
+
+
+@dataclass(slots=True)
+class Path:
+    """One way through traced functions: how each comparison turned out.
+
+    `forced` are the outcomes of the first ones; any later one is true.
+    """
+
+    forced: tuple[bool, ...] = ()
+    taken: list[tuple[Condition, bool]] = field(default_factory=list)
+
+    def decide(self, condition: Condition) -> bool:
+        """The outcome of a comparison."""
+        for known, outcome in self.taken:
+            if known == condition:
+                return outcome
+        number = len(self.taken)
+        outcome = self.forced[number] if number < len(self.forced) else True
+        self.taken.append((condition, outcome))
+        return outcome
+
+    @property
+    def condition(self) -> Condition | None:
+        """Whether a call goes this way; None where every call does."""
+        each = [condition if outcome else ~condition for condition, outcome in self.taken]
+        return reduce(lambda left, right: left & right, each) if each else None
+
+
+def outcomes(run: Callable[[Path], T], what: str) -> Iterator[tuple[Condition | None, T]]:
+    """What traced functions give, for each outcome of their comparisons, and when.
+
+    The conditions exclude each other; that of the last one is None: it is for every other call.
+    Raises CompileError, naming `what`, for more than `MOST`.
+    """
+    waiting: list[tuple[bool, ...]] = [()]
+    made = 0
+    while waiting:
+        path = Path(waiting.pop())
+        value = run(path)
+        made += 1
+        taken = tuple(outcome for _, outcome in path.taken)
+        new = range(len(path.forced), len(taken))
+        waiting += [(*taken[:number], False) for number in new]
+        if made + len(waiting) > MOST:
+            raise CompileError(
+                Diagnostic(
+                    f"{what} depends on so many comparisons of a call's sizes that there are more "
+                    f"than {MOST} outcomes",
+                    hint="write minimum(a, b) for min(a, b) and maximum(a, b) for max(a, b), or "
+                    "give values that heuristics compute in `constexprs`",
+                )
+            )
+        yield path.condition if waiting else None, value
+
+
+class Traced:
+    """A size that is known only at the call, in a function that is traced.
+
+    `path` answers comparisons; without one they are refused.
+    """
+
+    __slots__ = ("dim", "path")
+
+    def __init__(self, dim: Dim, path: Path | None = None) -> None:
+        self.dim = dim
+        self.path = path
+
+    def __add__(self, other: Any) -> Any:
+        return compute("add", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return compute("add", other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return compute("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return compute("sub", other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return compute("mul", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return compute("mul", other, self)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return compute("floordiv", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return compute("floordiv", other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return compute("mod", self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return compute("mod", other, self)
+
+    def __truediv__(self, other: Any) -> Quotient:
+        return Quotient(self, other)
+
+    def __rtruediv__(self, other: Any) -> Quotient:
+        return Quotient(other, self)
+
+    def __neg__(self) -> Any:
+        return compute("sub", 0, self)
+
+    def __pos__(self) -> Traced:
+        return self
+
+    def __lt__(self, other: Any) -> Any:
+        return self._compared("lt", other)
+
+    def __le__(self, other: Any) -> Any:
+        return self._compared("le", other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._compared("gt", other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._compared("ge", other)
+
+    def __eq__(self, other: Any) -> Any:
+        return False if other is None else self._compared("eq", other)
+
+    def __ne__(self, other: Any) -> Any:
+        return True if other is None else self._compared("ne", other)
+
+    def __bool__(self) -> bool:
+        return bool(self._compared("ne", 0))
+
+    def _compared(self, op: ComparisonOp, other: Any) -> bool:
+        side = untraced(other)
+        if self.path is None or not is_dim(side):
+            self._refuse()
+        return self.path.decide(Comparison(op, self.dim, side))
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise CompileError(_undecided(specs.format_dim(self.dim, {})))
+
+    __int__ = __index__ = __float__ = __hash__ = __round__ = _refuse
+    __pow__ = __rpow__ = __divmod__ = __rdivmod__ = _refuse
+    __lshift__ = __rshift__ = __and__ = __or__ = __xor__ = __invert__ = __abs__ = _refuse
+    __rlshift__ = __rrshift__ = __rand__ = __ror__ = __rxor__ = _refuse
+    __trunc__ = __floor__ = __ceil__ = _refuse
+
+    def __repr__(self) -> str:
+        return str(self.dim)
+
+
+class Quotient:
+    """`a / b` of sizes: `math.ceil` and `math.floor` of it are sizes, nothing else is."""
+
+    __slots__ = ("lhs", "rhs")
+
+    def __init__(self, lhs: Any, rhs: Any) -> None:
+        self.lhs = lhs
+        self.rhs = rhs
+
+    def __ceil__(self) -> Any:
+        return compute("ceildiv", self.lhs, self.rhs)
+
+    def __floor__(self) -> Any:
+        return compute("floordiv", self.lhs, self.rhs)
+
+    def refuse(self, *_: Any) -> NoReturn:
+        """Raises CompileError: it is no size."""
+        raise CompileError(
+            Diagnostic(
+                f"{self.lhs} / {self.rhs} is a float, which no size is",
+                expected="sizes and integers",
+                hint="write a // b, triton.cdiv(a, b) or math.ceil(a / b)",
+            )
+        )
+
+    __bool__ = __int__ = __index__ = __float__ = __hash__ = __round__ = __trunc__ = refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __neg__ = __abs__ = refuse
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = refuse
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __pow__ = __rpow__ = refuse
+
+
+class Unseen:
+    """A float or a bool that a caller gives, in a function that is traced: nothing is known of it,
+    and no size can follow from it."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def refuse(self, *_: Any) -> NoReturn:
+        """Raises CompileError: it is no size."""
+        raise CompileError(_undecided(self.name))
+
+    __bool__ = __int__ = __index__ = __float__ = __hash__ = __round__ = __trunc__ = refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __neg__ = __abs__ = refuse
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = refuse
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __pow__ = __rpow__ = refuse
+    __floor__ = __ceil__ = refuse
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class TracedTensor:
+    """A tensor in a function that is traced: its sizes and strides, as PyTorch calls them.
+
+    `filled` are the numbers that a hook has filled it with.
+    """
+
+    tensor: Tensor
+    path: Path | None = None
+    filled: list[int | float] = field(default_factory=list)
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """Its sizes."""
+        return tuple(traced(size, self.path) for size in self.tensor.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dims."""
+        return len(self.tensor.shape)
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of its elements, ferrule's own."""
+        return self.tensor.dtype
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of an element."""
+        return self.tensor.dtype.itemsize
+
+    def size(self, dim: int | None = None) -> Any:
+        """All sizes, or one, as PyTorch says it."""
+        return self.shape if dim is None else self.shape[dim]
+
+    def stride(self, dim: int | None = None) -> Any:
+        """All strides in elements, or one, as PyTorch says it."""
+        strides = tuple(traced(step, self.path) for step in self.tensor.strides)
+        return strides if dim is None else strides[dim]
+
+    def numel(self) -> Any:
+        """The number of elements."""
+        return traced(self.tensor.numel, self.path)
+
+    def dim(self) -> int:
+        """The number of dims."""
+        return self.ndim
+
+    def element_size(self) -> int:
+        """The bytes of an element."""
+        return self.itemsize
+
+    def zero_(self) -> TracedTensor:
+        """What a hook does to it: every launch does so."""
+        return self.fill_(0)
+
+    def fill_(self, value: int | float) -> TracedTensor:
+        """What a hook does to it: every launch does so."""
+        self.filled.append(value)
+        return self
+
+
+class TracedDescriptor:
+    """A descriptor in a function that is traced; a hook may set `block_shape`, nothing else."""
+
+    __slots__ = ("_block", "_tensor")
+
+    def __init__(self, tensor: TracedTensor, block: tuple[int, ...]) -> None:
+        self._tensor = tensor
+        self._block = block
+
+    @property
+    def base(self) -> TracedTensor:
+        """The tensor."""
+        return self._tensor
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The tensor's sizes."""
+        return self._tensor.shape
+
+    @property
+    def strides(self) -> Any:
+        """The tensor's strides in elements."""
+        return self._tensor.stride()
+
+    @property
+    def block_shape(self) -> list[int]:
+        """What is copied at once."""
+        return list(self._block)
+
+    @block_shape.setter
+    def block_shape(self, sizes: Any) -> None:
+        self._block = tuple(int(getattr(size, "value", size)) for size in sizes)
+
+
+def traced(dim: Dim, path: Path | None = None) -> Any:
+    """A size as a traced function sees it: a number as it is."""
+    return dim if isinstance(dim, int) else Traced(dim, path)
+
+
+def untraced(value: Any) -> Any:
+    """The size that a traced value stands for, any other value as it is."""
+    return value.dim if isinstance(value, Traced) else value
+
+
+def trace(function: Callable[[Any], T], arguments: Mapping[str, Any], what: str) -> T:
+    """What a function of the kernel's arguments gives.
+
+    Raises CompileError, naming `what`, where it needs a value that only a call has, asks for an
+    argument that there is not, or fails.
+    """
+    try:
+        return function(arguments)
+    except CompileError as error:
+        raise CompileError(
+            Diagnostic(
+                f"{what} cannot be traced: {error.diagnostic.message}",
+                expected=error.diagnostic.expected,
+                hint=error.diagnostic.hint,
+            )
+        ) from None
+    except KeyError as error:
+        raise CompileError(
+            Diagnostic(
+                f"{what} asks for {error.args[0]!r}, which is no parameter of the kernel",
+                expected=", ".join(arguments),
+            )
+        ) from None
+    except Exception as error:
+        raise CompileError(f"{what} cannot be traced: {type(error).__name__}: {error}") from error
+
+
+def compute(op: ExprOp, lhs: Any, rhs: Any) -> Any:
+    """An operation on sizes, of which one at least is traced."""
+    sides = untraced(lhs), untraced(rhs)
+    for side in sides:
+        if isinstance(side, Quotient | Unseen):
+            side.refuse()
+        if isinstance(side, float):
+            raise CompileError(
+                Diagnostic(
+                    f"{side} is no integer",
+                    expected="sizes and integers",
+                    hint="write // or triton.cdiv(a, b) instead of a / b",
+                )
+            )
+        if not is_dim(side):
+            raise TypeError(f"a size takes integers and sizes, but got {side!r}")
+    paths = (side.path for side in (lhs, rhs) if isinstance(side, Traced))
+    return traced(make(op, *sides), next((path for path in paths if path is not None), None))
+
+
+def _undecided(what: str) -> Diagnostic:
+    return Diagnostic(
+        f"the value of {what} is known only at the call",
+        expected="+ - * // % and comparisons of sizes, triton.cdiv, math.ceil(a / b), and "
+        "minimum, maximum and ceil_div of ferrule.frontends.triton",
+        hint="for another choice compile several functions",
+    )
