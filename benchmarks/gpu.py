@@ -52,6 +52,9 @@ TORCH: Final = "PyTorch"
 TRITON: Final = "Triton"
 COPY: Final = "the driver's copy"
 MATMUL: Final = "matmul"
+BOXES: Final = "slices as boxes"
+BOXED: Final = (9, 10)
+"""Compute capabilities with copies of boxes and registers that move between warps."""
 US: Final = Unit("µs", 1e6)
 TIMES: Final = 10
 ARCHS: Final = ("sm_90a", "sm_80", "sm_100a")
@@ -191,18 +194,25 @@ def transpose_work(peers: Peers, sizes: Sizes) -> Work:
 
 
 def matmul_work(peers: Peers, sizes: Sizes) -> Work:
-    """Square matrices of bfloat16; ferrule writes float32, PyTorch bfloat16."""
+    """Square matrices of bfloat16, multiplied in several ways."""
     torch, n = peers.torch, sizes.multiplied
-    function = gpu_kernels.example("tensor_core_matmul").compiled(peers.options)
     # Whole numbers, so that products and sums of float32 are exact.
     a, b = (torch.randint(-8, 9, (n, n), device=peers.device).bfloat16() for _ in range(2))
-    wanted = a.float() @ b.float()
-    c, rounded = torch.empty_like(wanted), torch.empty_like(a)
-    ways = {
-        FERRULE: Way(lambda: function(a, b, c), c),
-        TORCH: Way(lambda: torch.mm(a, b, out=rounded), rounded),
-    }
-    return Work(MATMUL, ways, wanted, 8 * n * n)
+    wanted, ways = a.float() @ b.float(), {}
+    for name, compiler in matmuls(peers).items():
+        out = torch.empty_like(a)
+        ways[name] = Way(partial(compiler(peers.options), a, b, out), out)
+    out = torch.empty_like(a)
+    ways[TORCH] = Way(partial(torch.mm, a, b, out=out), out)
+    return Work(MATMUL, ways, wanted, 6 * n * n)
+
+
+def matmuls(peers: Peers) -> dict[str, Callable[[str], Any]]:
+    """Those that the device has instructions for."""
+    found = dict(gpu_kernels.MATMULS)
+    if peers.device == "cuda" and peers.torch.cuda.get_device_capability()[0] in BOXED:
+        found[BOXES] = gpu_kernels.compiled_boxed_matmul
+    return found
 
 
 # ---- running ----
@@ -280,14 +290,16 @@ def goals(launch: Row | None, rows: Sequence[Row]) -> Iterator[Goal]:
     yield from gpu_launches.goals(launch)
     found = {row.name: row for row in rows}
 
-    def over(name: str, base: str) -> float | None:
-        return found[name].ratio(FERRULE, base) if name in found else None
+    def over(name: str, base: str, way: str = FERRULE) -> float | None:
+        return found[name].ratio(way, base) if name in found else None
 
     yield Goal(f"add, over {COPY} of as many bytes", 1.11, over("add", COPY), "times")
     for name in ("add", "softmax", "rms_norm", "transpose"):
         for base in (TORCH, TRITON):
             yield Goal(f"{name}, over {base}", 1.0, over(name, base), "times")
-    yield Goal("matmul of bfloat16, over cuBLAS", 1.67, over(MATMUL, TORCH), "times")
+    ways = (over(MATMUL, TORCH, name) for name in (*gpu_kernels.MATMULS, BOXES))
+    best = min((ratio for ratio in ways if ratio is not None), default=None)
+    yield Goal("the best matmul of bfloat16, over cuBLAS", 1.67, best, "times")
 
 
 def compiled_only(reason: str, archs: Sequence[str]) -> Result:

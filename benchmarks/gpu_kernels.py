@@ -6,6 +6,7 @@ import importlib.util
 import operator
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -112,6 +113,27 @@ def compiled_rms_norm(options: str) -> fe.Function:
     return fe.compile(rms_norm, rows, _rows(1), rows, fe.Float32, options=options)
 
 
+def compiled_matmul(options: str, *, n: int = 256, k: int = 32, stages: int = 4) -> fe.Function:
+    """Of matrices of bfloat16, with slices that `cp_async` copies, and tiles of these sizes."""
+    matmul = example("tensor_core_matmul")
+    tiles = matmul.Tiles(n=n, k=k, stages=stages)
+    return matmul.compiled(options, result=fe.BFloat16, tiles=tiles)
+
+
+def compiled_boxed_matmul(options: str) -> fe.Function:
+    """The same with slices that come as boxes of tensors: for GPUs from sm_90a on."""
+    matmul = example("tma_matmul")
+    return matmul.compiled(options, fe.BFloat16, matmul.LARGE)
+
+
+MATMULS: Final[dict[str, Callable[[str], fe.Function]]] = {
+    "ferrule": compiled_matmul,
+    "slices of 64": partial(compiled_matmul, k=64, stages=3),
+    "tiles of 128 × 128": partial(compiled_matmul, n=128),
+}
+"""Ways to multiply on tensor cores from sm_80 on."""
+
+
 def example(name: str) -> ModuleType:
     """One of the examples."""
     spec = importlib.util.spec_from_file_location(f"examples.{name}", EXAMPLES / f"{name}.py")
@@ -129,5 +151,5 @@ def compilers() -> dict[str, Callable[[str], fe.Function]]:
         "softmax": compiled_softmax,
         "rms_norm": compiled_rms_norm,
         "transpose": example("transpose").compiled,
-        "matmul": example("tensor_core_matmul").compiled,
+        "matmul": compiled_matmul,
     }

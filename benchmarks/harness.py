@@ -366,9 +366,13 @@ def _row_as_json(row: Row, compared: tuple[str, str] | None) -> dict[str, Any]:
 # ---- the command line ----
 
 
-def arguments(description: str, argv: Sequence[str] | None = None) -> argparse.Namespace:
-    """What every benchmark takes."""
+def arguments(
+    description: str, argv: Sequence[str] | None = None, parts: Sequence[str] = ()
+) -> argparse.Namespace:
+    """What every benchmark takes; `only` is one of its parts, where it has several."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--quick", action="store_true", help="try that it runs; measures nothing")
     parser.add_argument("--json", type=Path, metavar="FILE", help="where to write the figures")
+    if parts:
+        parser.add_argument("--only", choices=parts, help="measure this part alone")
     return parser.parse_args(sys.argv[1:] if argv is None else argv)

@@ -1,12 +1,13 @@
 """What a launch costs on the host, beside launchers written by hand in C++ and other packages.
 
-    python benchmarks/launch.py [--quick] [--json FILE]
+    python benchmarks/launch.py [--only given|triton] [--quick] [--json FILE]
 
 The driver is a stand-in whose calls return at once, so no GPU is needed, and what is measured is
 what surrounds them. ferrule's functions are those of `compiler.build` for PTX that is there; those
 in C++ use tvm-ffi's `cubin_launcher.h` with the driver's API, see `launchers.py`. The tensors say
 that they are on the first GPU, and nobody reads them. What has no launch without a GPU is
-measured by `gpu.py`.
+measured by `gpu.py`. Where Triton is installed, launches of its kernels come last, beside Triton's
+own launchers: see `launch_triton.py`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import ctypes
 import struct
 import tempfile
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +42,7 @@ from harness import (
     finish,
     measure,
 )
-from launch_overhead import address_side, load_stand_in, reload
+from launch_overhead import STAND_IN, address_side, load_stand_in, reload
 from launch_overhead import compiler as c_compiler
 from launchers import CASES, Case, Launchers
 
@@ -56,6 +58,7 @@ PLAIN: Final = "C++"
 CHECKED: Final = "C++ with checks"
 KINDS: Final = MappingProxyType({PLAIN: "plain", CHECKED: "checked"})
 SIZE: Final = 1000
+PARTS: Final = ("given", "triton")
 
 
 # ---- ferrule ----
@@ -192,9 +195,8 @@ def skipped(reason: str | None) -> Iterator[Skipped]:
         yield Skipped(name, "it launches on a GPU alone: benchmarks/gpu.py measures it there")
 
 
-def measured(command: Sequence[str], folder: Path, effort: Effort, quick: bool) -> Result:
-    """All of it."""
-    driver = load_stand_in(command, folder)
+def measured_given(folder: Path, effort: Effort, quick: bool) -> Result:
+    """Launches of kernels that are there."""
     cases = CASES[:2] if quick else CASES
     reason = launchers.missing()
     level = "-O0" if quick else "-O2"
@@ -202,14 +204,39 @@ def measured(command: Sequence[str], folder: Path, effort: Effort, quick: bool) 
     subjects = [subject(case, peer, folder) for case in cases]
     vectors = [Vector() for _ in range(max(case.tensors for case in cases))]
     python, loop = tables(subjects, vectors, effort)
-    del driver  # until now it was called
     held = tuple(goals(python.rows, loop.rows))
     return Result((python, loop), held, tuple(skipped(reason)))
 
 
+def measured_triton(folder: Path, effort: Effort) -> Result:
+    """Launches of Triton's kernels."""
+    import launch_triton
+
+    reason = launch_triton.missing()
+    if reason is not None:
+        return Result((), (), (Skipped("launches of Triton kernels", reason),))
+    return launch_triton.measured(folder, effort)
+
+
+def measured(command: Sequence[str], folder: Path, effort: Effort, given: Namespace) -> Result:
+    """All of it, or the part that is asked for."""
+    driver = load_stand_in(command, folder, STAND_IN.with_name("fast_modules.c"))
+    parts = []
+    if given.only in (None, "given"):
+        parts.append(measured_given(folder, effort, given.quick))
+    if given.only in (None, "triton"):
+        parts.append(measured_triton(folder, effort))
+    del driver  # until now it was called
+    return Result(
+        tuple(table for part in parts for table in part.tables),
+        tuple(goal for part in parts for goal in part.goals),
+        tuple(left_out for part in parts for left_out in part.skipped),
+    )
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure and show."""
-    given = arguments("What a launch costs on the host", argv)
+    given = arguments("What a launch costs on the host", argv, parts=PARTS)
     command = c_compiler()
     if command is None:
         left_out = Skipped("all of it", "no C compiler ($CC, cc, gcc or clang) for the stand-in")
@@ -217,7 +244,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         effort = QUICK if given.quick else FULL
-        finish("launch", measured(command, Path(folder), effort, given.quick), given)
+        finish("launch", measured(command, Path(folder), effort, given), given)
 
 
 if __name__ == "__main__":

@@ -98,11 +98,12 @@ def compiler() -> list[str] | None:
     return None if found is None else (chosen if chosen[:1] == [found] else [found])
 
 
-def load_stand_in(command: Sequence[str], folder: Path) -> ctypes.CDLL:
-    """The driver that does nothing, loaded so that generated code finds it."""
+def load_stand_in(command: Sequence[str], folder: Path, *more: Path) -> ctypes.CDLL:
+    """The driver that does nothing, loaded so that generated code finds it; `more` are sources of
+    further functions."""
     path = folder / SONAME
     flags = ["-O2", "-shared", "-fPIC", f"-Wl,-soname,{SONAME}", "-o", str(path)]
-    subprocess.run([*command, *flags, str(STAND_IN)], check=True)
+    subprocess.run([*command, *flags, str(STAND_IN), *map(str, more)], check=True)
     return ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
 
 

@@ -1,6 +1,7 @@
 """What the launch of a Triton kernel costs on the host: by Triton's launchers, and compiled.
 
     python benchmarks/launch_triton.py [--quick] [--json FILE]
+    python benchmarks/launch.py --only triton
 
 Needs Triton and a C compiler, and no GPU: the driver is a stand-in whose calls return at once, so
 what is measured is what surrounds them. `kernel[grid](…)` is Triton's usual launch,
@@ -12,9 +13,7 @@ and for ferrule, they are tvm-ffi's and say that they are on the first GPU.
 
 from __future__ import annotations
 
-import ctypes
 import importlib.util
-import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -37,7 +36,7 @@ from harness import (
     measure,
 )
 from launch import SIZE, Vector
-from launch_overhead import SONAME, STAND_IN
+from launch_overhead import STAND_IN, load_stand_in
 from launch_overhead import compiler as c_compiler
 
 import ferrule as fe
@@ -48,6 +47,8 @@ LAUNCH: Final = "kernel[grid](…)"
 COMPILED: Final = "CompiledKernel[grid](…)"
 GOALS: Final = ((LAUNCH, 0.1), (COMPILED, 0.25))
 GRID: Final = (8, 1, 1)
+OLDER: Final = STAND_IN.with_name("fast_modules.c")
+"""What Triton's launcher calls of the driver."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +87,6 @@ def cases() -> tuple[Case, ...]:
         Case("5 arguments: 3 tensors, 2 numbers", kernels.five, 3, (1000, 0.5), (1024,)),
         Case("19 arguments: 5 tensors, 9 numbers", kernels.nineteen, 5, integers, (1, 2, 4, 8, 64)),
     )
-
-
-def load_driver(command: Sequence[str], folder: Path) -> ctypes.CDLL:
-    """The stand-in, with what Triton's launcher calls, where both find it."""
-    path = folder / SONAME
-    sources = [STAND_IN, STAND_IN.with_name("fast_modules.c")]
-    flags = ["-shared", "-fPIC", "-O2", f"-Wl,-soname,{SONAME}"]
-    subprocess.run([*command, *flags, *map(str, sources), "-o", str(path)], check=True)
-    return ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
 
 
 def activate(folder: Path) -> None:
@@ -153,14 +145,17 @@ def goals(rows: Sequence[Row]) -> Iterator[Goal]:
             yield Goal(f"{each.name}, over {side}", most, each.ratio(FERRULE, side), "times")
 
 
-def measured(command: Sequence[str], folder: Path, effort: Effort) -> Result:
-    """All of it."""
-    driver = load_driver(command, folder)
+def missing() -> str | None:
+    """Why nothing can be measured."""
+    return "Triton is not installed" if importlib.util.find_spec("triton") is None else None
+
+
+def measured(folder: Path, effort: Effort) -> Result:
+    """All of it, with the stand-in that lies in a folder and is loaded."""
     activate(folder)
     known = cases()
     vectors = [Vector() for _ in range(max(case.tensors for case in known))]
     rows = tuple(row(case, vectors, effort) for case in known)
-    del driver  # until now it was called
     table = Table("A launch of a Triton kernel from Python", NS, rows, (FERRULE, LAUNCH))
     return Result((table,), tuple(goals(rows)))
 
@@ -168,17 +163,16 @@ def measured(command: Sequence[str], folder: Path, effort: Effort) -> Result:
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure and show."""
     given = arguments("What the launch of a Triton kernel costs on the host", argv)
-    command, reason = c_compiler(), None
-    if command is None:
-        reason = "no C compiler ($CC, cc, gcc or clang) for the stand-in and Triton's launcher"
-    if importlib.util.find_spec("triton") is None:
-        reason = "Triton is not installed"
-    if reason is not None or command is None:
-        finish("launch_triton", Result((), (), (Skipped("all of it", str(reason)),)), given)
+    command, reason = c_compiler(), missing()
+    if command is None or reason is not None:
+        why = reason or "no C compiler ($CC, cc, gcc or clang) for the stand-in and the launcher"
+        finish("launch_triton", Result((), (), (Skipped("all of it", why),)), given)
         return
     with tempfile.TemporaryDirectory() as folder:
+        driver = load_stand_in(command, Path(folder), OLDER)
         effort = QUICK if given.quick else FULL
-        finish("launch_triton", measured(command, Path(folder), effort), given)
+        finish("launch_triton", measured(Path(folder), effort), given)
+        del driver  # until now it was called
 
 
 if __name__ == "__main__":

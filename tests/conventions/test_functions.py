@@ -20,6 +20,7 @@ from ferrule.compiler.conventions import (
     HostCode,
     Reference,
     ReturnCode,
+    Sequence,
     Struct,
     cast,
 )
@@ -207,6 +208,23 @@ def test_what_is_no_return_code(given: dict[str, Any], match: str) -> None:
         ReturnCode(**given)
 
 
+@pytest.mark.parametrize("errors", [["x"], {1: "x"}, {"1": (ValueError, "x")}])
+def test_errors_are_a_table(errors: Any) -> None:
+    with pytest.raises(TypeError, match=r"\{-1: \(ValueError, \"what is wrong\"\)\}, but got"):
+        ReturnCode(errors=errors)
+
+
+def test_types_of_c_are_no_dtypes() -> None:
+    with pytest.raises(ValueError, match="returns='float' is no dtype: write returns='float32'"):
+        CFunction("f", returns="float")
+
+
+@pytest.mark.parametrize("arguments", [N, "xy", {"x": N}])
+def test_arguments_are_in_a_list(arguments: Any) -> None:
+    with pytest.raises(TypeError, match="the arguments of f must be in a list, but got"):
+        CFunction("f", arguments)
+
+
 def test_a_call_is_made_where_its_condition_holds() -> None:
     function, seen = recorder(ctypes.c_int32)
     sig = Signature("f", [tensor("x", N)])
@@ -333,8 +351,17 @@ def test_what_is_no_function() -> None:
 
 
 def test_a_function_that_is_nowhere() -> None:
-    with pytest.raises(CompileError, match="f: this process has no symbol no_such_function"):
+    with pytest.raises(CompileError, match="process has no symbol no_such_function\n  hint"):
         compiler.build(Signature("f", []), CFunction("no_such_function"))
+
+
+def test_a_tensor_is_a_parameter_or_a_result() -> None:
+    sig, copied = Signature("f", [tensor("x", N), y := tensor("y", N)]), CFunction("labs", [N])
+    for results in ([y], [z := tensor("z", N), z]):
+        with pytest.raises(ValueError, match="is a result and a parameter or another result"):
+            compiler.build(sig, copied, results=results)
+    with pytest.raises(ValueError, match="the temporary 'y' is a parameter, too"):
+        compiler.build(sig, Sequence([copied], temporaries=[y]))
 
 
 @pytest.mark.parametrize("argument", [tensor("z", WIDE).data, WIDE, WIDE + 1])

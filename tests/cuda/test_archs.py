@@ -57,21 +57,6 @@ def test_without_an_image_the_error_lists_images_and_device(
     assert fake_cuda.libraries == 0
 
 
-def test_where_gpus_differ_the_image_serves_all_of_them(fake_cuda: FakeCuda) -> None:
-    fake_cuda.set_capability(1, 80)
-    function = compiled(options="--target cuda --gpu-arch sm_80,sm_90a")
-    function(floats(8), floats(8))
-    function(floats(8, device=1), floats(8, device=1))
-    assert fake_cuda.target == "sm_80"
-
-
-def test_where_no_image_serves_all_it_is_that_of_the_first_call(fake_cuda: FakeCuda) -> None:
-    fake_cuda.set_capability(1, 100)
-    function = compiled(options="--target cuda --gpu-arch sm_90a,sm_100a")
-    function(floats(8, device=1), floats(8, device=1))
-    assert fake_cuda.target == "sm_100a"
-
-
 def test_a_cubin_goes_before_the_ptx_of_its_architecture() -> None:
     ptx, cubin, old = Image(b"", "sm_90"), Image(b"", "sm_90", is_cubin=True), Image(b"", "sm_80")
     assert best_first([old, ptx, cubin]) == [cubin, ptx, old]

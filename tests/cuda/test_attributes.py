@@ -77,6 +77,13 @@ def test_an_attribute_comes_with_its_bytes(
     assert struct.unpack_from(form, found[number]) == value
 
 
+def test_a_cluster_may_have_16_blocks(fake_cuda: FakeCuda) -> None:
+    launching(cluster=16)(forged(np.zeros(16, np.float32)))
+    allowed = [call.numbers for call in fake_cuda.calls() if call.name == "cuKernelSetAttribute"]
+    assert allowed == [(14, 1, 0)]
+    assert len(fake_cuda.launches()) == 1
+
+
 def test_several_attributes_stand_side_by_side(fake_cuda: FakeCuda) -> None:
     found = attributes(fake_cuda, cluster=2, cooperative=True, use_pdl=True, priority=1)
     assert [int(number) for number in found] == [4, 2, 6, 8]
@@ -160,9 +167,9 @@ def test_the_verifier_knows_the_types(wrong: dict[str, Any], rule: str) -> None:
     ("count", "cluster", "message"),
     [
         (6, (4, 1, 1), "expected grid x to be a multiple of cluster x, 4, but got 6"),
-        (16, (16, 1, 1), r"expected cluster x to be in \[1, 8\], but got 16"),
-        (8, (0, 1, 1), r"expected cluster x to be in \[1, 8\], but got 0"),
-        (8, (4, 4, 1), r"at most 8 blocks a cluster, but got 16 \(cluster 4, 4, 1\)"),
+        (32, (32, 1, 1), r"expected cluster x to be in \[1, 16\], but got 32"),
+        (8, (0, 1, 1), r"expected cluster x to be in \[1, 16\], but got 0"),
+        (8, (8, 4, 1), r"at most 16 blocks a cluster, but got 32 \(cluster 8, 4, 1\)"),
         (8, (1, 1, 2), "expected grid z to be a multiple of cluster z, 2, but got 1"),
     ],
 )

@@ -21,6 +21,7 @@ from ferrule.compiler.cuda.driver import (
     LAUNCH_CONFIG,
     Attribute,
     Capture,
+    ClusterScheduling,
     JitOption,
     LaunchAttribute,
     Result,
@@ -77,13 +78,17 @@ def test_functions_are_those_of_the_header(header: Path, name: str) -> None:
 
 def test_numbers_are_those_of_the_header(header: Path) -> None:
     text = header.read_text(encoding="utf-8")
-    names = {result: f"CUDA_ERROR_{result.name}" for result in Result if result}
-    names[Result.SUCCESS] = "CUDA_SUCCESS"
-    names |= {each: f"CU_STREAM_CAPTURE_{each.name}" for each in Capture}
-    names |= {each: f"CU_LAUNCH_ATTRIBUTE_{each.name}" for each in LaunchAttribute}
-    names |= {each: f"CU_JIT_{each.name}" for each in JitOption}
-    for value, name in names.items():
-        assert re.search(rf"\b{name}\s*=\s*{value.value}\b", text), name
+    prefixes = {
+        Result: "CUDA_ERROR_",
+        Capture: "CU_STREAM_CAPTURE_",
+        LaunchAttribute: "CU_LAUNCH_ATTRIBUTE_",
+        ClusterScheduling: "CU_CLUSTER_SCHEDULING_POLICY_",
+        JitOption: "CU_JIT_",
+    }
+    for kind, prefix in prefixes.items():
+        for each in kind:
+            name = "CUDA_SUCCESS" if each is Result.SUCCESS else f"{prefix}{each.name}"
+            assert re.search(rf"\b{name}\s*=\s*{each.value}\b", text), name
     for each in Attribute:
         kinds = rf"CU_(DEVICE|FUNC)_ATTRIBUTE_{each.name}"
         assert re.search(rf"\b{kinds}\s*=\s*{each.value}\b", text), each

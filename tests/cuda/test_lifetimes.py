@@ -219,17 +219,20 @@ static void call(const char *when)
     printf("%s %d\\n", when, launches(0, args, 12, &result));
 }
 
-static void late(void) { call("at exit"); }
+static void *library;
+static void late(void) { library ? call("at exit") : (void)puts("closed"); }
+static void closing(void) { library = dlclose(library) ? library : 0; }
 
 int main(int count, char **paths)
 {
     atexit(late); /* runs last */
-    void *library = 0;
     for (int i = 1; i < count; i++)
         if (!(library = dlopen(paths[i], RTLD_NOW | RTLD_GLOBAL)))
             return puts(dlerror());
     ((void (*)(int))dlsym(RTLD_DEFAULT, "fake_reset"))(2);
     launches = dlsym(library, "__tvm_ffi_launches");
+    if (getenv("CLOSES"))
+        atexit(closing); /* after the driver, which begins with the first call */
     call("before");
     return 0;
 }
@@ -237,7 +240,7 @@ int main(int count, char **paths)
 
 
 @pytest.mark.needs_cc
-def test_a_call_at_the_end_of_a_process_is_refused(tmp_path: Path) -> None:
+def test_at_the_end_of_a_process_calls_are_refused_and_nothing_is_unloaded(tmp_path: Path) -> None:
     if has_libcuda():
         pytest.skip("this machine has a real libcuda.so.1")
     Launches().function.export_library(tmp_path / "launches.so")
@@ -246,10 +249,15 @@ def test_a_call_at_the_end_of_a_process_is_refused(tmp_path: Path) -> None:
     compiler = next(filter(shutil.which, (os.environ.get("CC", "cc"), "gcc", "clang")))
     subprocess.run([compiler, str(source), "-ldl", "-o", str(program)], check=True)
     libraries = [*find_runtime_libraries(), build(tmp_path), tmp_path / "launches.so"]
-    done = subprocess.run(
-        [str(program), *map(str, libraries)], capture_output=True, text=True, check=False
-    )
-    assert (done.stdout, done.stderr) == ("before 0\nat exit -1\n", "")
+    for environment, said in ((None, "at exit -1"), ({"CLOSES": "1"}, "closed")):
+        done = subprocess.run(
+            [str(program), *map(str, libraries)],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=environment,
+        )
+        assert (done.stdout, done.stderr) == (f"before 0\n{said}\n", "")
 
 
 def test_a_child_of_a_fork_unloads_nothing(fake_cuda: FakeCuda) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import pickle
 import threading
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from ferrule.specs import Int32, Scalar, Signature, Tensor
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 
 BOTH = "--target cuda --gpu-arch sm_80,sm_90a"
+ONLY_NEW = "--target cuda --gpu-arch sm_90a"
 OLD, NEW = 0, 1
 
 
@@ -35,7 +38,18 @@ def mixed(fake_cuda: FakeCuda) -> FakeCuda:
 @pytest.fixture
 def function(mixed: FakeCuda) -> Function:
     """`add_one` for both architectures."""
-    return compiled(options=BOTH)
+    return fresh(BOTH)
+
+
+@cache
+def pickled(options: str) -> bytes:
+    return pickle.dumps(compiled(options=options))
+
+
+def fresh(options: str) -> Function:
+    """`add_one` with nothing in its state."""
+    loaded: Function = pickle.loads(pickled(options))
+    return loaded
 
 
 def call(function: Function, device: int) -> None:
@@ -70,7 +84,7 @@ def test_an_image_is_loaded_when_a_device_that_gets_it_is_used(
 def test_gpus_that_get_the_same_image_are_as_if_they_were_alike(fake_cuda: FakeCuda) -> None:
     for device, capability in ((0, 86), (1, 89)):
         fake_cuda.set_capability(device, capability)
-    function = compiled(options=BOTH)
+    function = fresh(BOTH)
     for device in (0, 1):
         call(function, device)
     assert fake_cuda.libraries == 1
@@ -108,7 +122,7 @@ def test_eight_threads_load_each_image_once(mixed: FakeCuda, function: Function)
 def test_a_device_without_an_image_is_an_error_and_the_other_works(
     mixed: FakeCuda, first: int
 ) -> None:
-    function = compiled(options="--target cuda --gpu-arch sm_90a")
+    function = fresh(ONLY_NEW)
     for device in (first, 1 - first, first, 1 - first):
         if device == NEW:
             call(function, NEW)
@@ -246,8 +260,8 @@ def test_a_driver_that_loads_for_all_contexts_gets_what_they_all_run(
 
 def test_where_it_finds_none_it_says_what_the_driver_says(mixed: FakeCuda) -> None:
     mixed.load_eagerly()
-    holding = compiled(options=BOTH)
+    holding = fresh(BOTH)
     call(holding, OLD)
     for _ in range(2):
         with pytest.raises(fe.CudaError, match="cuLibraryLoadData .*CUDA_ERROR_NO_BINARY_FOR_GPU"):
-            call(compiled(options="--target cuda --gpu-arch sm_90a"), NEW)
+            call(fresh(ONLY_NEW), NEW)

@@ -161,14 +161,24 @@ def test_a_list_that_is_too_short_or_too_long_says_what_the_kernel_takes() -> No
     ("make", "message"),
     [
         (lambda: CudaLaunch(PTX, "wide", [], 1, 1), "must be a DeviceCode, .* but got str"),
-        (lambda: CudaLaunch(code(), "wide", 5, 1, 1), "params must be a list of arguments"),
+        (
+            lambda: CudaLaunch(code(), "wide", 5, 1, 1),
+            "params of wide must be in a list, but got 5",
+        ),
         (lambda: Sequence(wide(N)), "Sequence: expected a list of calls, but got CudaLaunch"),
         (lambda: Sequence([code()]), "#0 must be a calling convention, .* but got DeviceCode"),
         (lambda: FirstOf([wide(N, when=(N == 3))]), r"such as .* equal\(n, 0\), but got False"),
         (lambda: wide(N, when=1 < N < 3), "it has no truth value here; join conditions with &"),
-        (lambda: compiler.build("f", wide(N)), "expected a specs.Signature, but got 'f'"),
+        (lambda: compiler.build("f", wide(N)), "a specs.Signature first, but got str"),
         (lambda: compiler.build(Signature("f", [X]), code()), "must be a calling convention"),
-        (lambda: compiler.build(Signature("f", [X]), wide(N), results=OUT), r"a list .*\[out\]"),
+        (
+            lambda: compiler.build(Signature("f", [X]), wide(N), results=OUT),
+            "in a list, but got Tensor 'out'",
+        ),
+        (lambda: compiler.build(Signature("f", "x"), wide(N)), "must be in a list, but got a str"),
+        (lambda: Signature("f", ["x"]), r"parameter #0 must be a spec, such as .* but got 'x'"),
+        (lambda: compiler.build(Signature("f", [X]), CudaLaunch), "the class CudaLaunch: call it"),
+        (lambda: compiler.build(Signature("f", [X]), wide(N), doc=5), "doc must be a str, but got"),
     ],
 )
 def test_what_is_of_another_kind_is_refused_by_name(make: Any, message: str) -> None:

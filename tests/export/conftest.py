@@ -5,10 +5,13 @@ from __future__ import annotations
 import uuid
 
 import pytest
+from c_objects import c_object
 from cuda_body import IMAGE
+from each_convention import SOURCE, each_function
 from exported import compiled_add_one, compiled_scale
 
 import ferrule as fe
+from ferrule.compiler.conventions import HostCode
 from ferrule.runtime import Function
 
 
@@ -22,6 +25,12 @@ def add_one() -> Function:
 def scale() -> Function:
     """`scale_host(a, b, factor=2.0)`: b = factor * a."""
     return compiled_scale()
+
+
+@pytest.fixture(scope="session")
+def conventions() -> list[Function]:
+    """A function of each calling convention on the host; it needs a C compiler."""
+    return each_function(HostCode.from_object(c_object(SOURCE)))
 
 
 @pytest.fixture

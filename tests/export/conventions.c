@@ -5,8 +5,8 @@
 #include <tvm/ffi/c_api.h>
 
 #ifndef FUNCTIONS
-#define FUNCTIONS F(c_function, 2) F(memref, 2) F(dltensors, 1) F(safe_call, 2) F(sequence, 2) \
-                  F(first_of, 2) F(llvm_ir, 2)
+#define FUNCTIONS F(c_function, 2) F(memref, 2) F(last, 1) F(dltensors, 1) F(safe_call, 2) \
+                  F(sequence, 2) F(first_of, 2) F(llvm_ir, 2)
 #endif
 #define F(name, count) int __tvm_ffi_##name(void*, const TVMFFIAny*, int32_t, TVMFFIAny*);
 FUNCTIONS
@@ -25,11 +25,16 @@ static void show(TVMFFIAny* value) {
   if (value->type_index == kTVMFFIFloat) printf("%g", value->v_float64);
   if (value->type_index == kTVMFFITensor) {
     DLTensor* tensor = (DLTensor*)((char*)value->v_obj + sizeof(TVMFFIObject));
-    for (int64_t i = 0; i < tensor->shape[0]; i++) printf("%g ", ((float*)tensor->data)[i]);
+    for (int64_t i = 0; i < tensor->shape[0]; i++) {
+      printf(i ? " %g" : "%g", ((float*)tensor->data)[i]);
+    }
   }
   if (value->type_index == kTVMFFIArray) {
     TVMFFISeqCell* items = (TVMFFISeqCell*)((char*)value->v_obj + sizeof(TVMFFIObject));
-    for (int64_t i = 0; i < items->size; i++) show((TVMFFIAny*)items->data + i);
+    for (int64_t i = 0; i < items->size; i++) {
+      if (i) printf(", ");
+      show((TVMFFIAny*)items->data + i);
+    }
   }
 }
 
@@ -50,6 +55,12 @@ static void call(const char* name, TVMFFISafeCallType function, TVMFFIAny* args,
   if (result.type_index >= kTVMFFIStaticObjectBegin) TVMFFIObjectDecRef(result.v_obj);
 }
 
+#ifdef BEHIND
+int BEHIND(void);
+#else
+#define BEHIND() 0
+#endif
+
 int main(void) {
   float data[3] = {1, 2, 3};
   int64_t shape[1] = {3}, strides[1] = {1};
@@ -60,5 +71,5 @@ int main(void) {
   FUNCTIONS
   args[1].v_float64 = -1;
   FUNCTIONS
-  return 0;
+  return BEHIND();
 }

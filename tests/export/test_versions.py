@@ -13,14 +13,13 @@ from pathlib import Path
 
 import cuda_device
 import pytest
-from c_objects import c_object
 from cuda_device import FakeCuda
 from cuda_device import fake_cuda as fake_cuda
-from each_convention import SOURCE, K, N, X, built, each_function
+from each_convention import K, N, X, built
 from exported import WITHOUT_TORCH
 
 import ferrule as fe
-from ferrule.compiler.conventions import CudaLaunch, HostCode
+from ferrule.compiler.conventions import CudaLaunch
 from ferrule.runtime import Function
 
 PROGRAM = """
@@ -77,9 +76,10 @@ def shown(value):
     return np.from_dlpack(value).tolist() if hasattr(value, "shape") else value
 module = tvm_ffi.load_module(sys.argv[1])
 x = np.arange(3, dtype=np.float32)
-for name in ("c_function", "memref", "dltensors", "safe_call", "sequence", "first_of", "llvm_ir"):
+for name in ("c_function", "memref", "last", "dltensors", "safe_call", "sequence", "first_of",
+             "llvm_ir"):
     function = getattr(module, name)
-    result = function(x) if name == "dltensors" else function(x, 2.0)
+    result = function(x) if name in ("last", "dltensors") else function(x, 2.0)
     print(name, list(map(shown, result)) if name == "sequence" else shown(result))
 for name, x, k in [("c_function", x, -1), ("safe_call", x, -1), ("sequence", x, -1),
                    ("first_of", np.ones(11, np.float32), 2), ("memref", 1, 2)]:
@@ -91,6 +91,7 @@ for name, x, k in [("c_function", x, -1), ("safe_call", x, -1), ("sequence", x, 
 EACH_SAID = """\
 c_function [0.0, 2.0, 4.0]
 memref [0.0, 2.0, 4.0]
+last 2.0
 dltensors 3.0
 safe_call 6.0
 sequence [[0.0, 4.0, 8.0], 2]
@@ -170,16 +171,16 @@ def importing(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def conventions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def of_conventions(conventions: list[Function], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A library with a function of each calling convention."""
     path = tmp_path_factory.mktemp("conventions") / "k.so"
-    fe.export_library(path, each_function(HostCode.from_object(c_object(SOURCE))))
+    fe.export_library(path, conventions)
     return path
 
 
 @pytest.mark.needs_cc
-def test_the_installed_version(library: Path, importing: Path, conventions: Path) -> None:
-    check(Path(sys.executable), library, importing, conventions)
+def test_the_installed_version(library: Path, importing: Path, of_conventions: Path) -> None:
+    check(Path(sys.executable), library, importing, of_conventions)
 
 
 @pytest.fixture(scope="module", params=interpreters() or ["of FERRULE_TVM_FFI_VENVS"])
@@ -191,8 +192,10 @@ def another(request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.mark.needs_cc
-def test_another_version(another: Path, library: Path, importing: Path, conventions: Path) -> None:
-    check(another, library, importing, conventions)
+def test_another_version(
+    another: Path, library: Path, importing: Path, of_conventions: Path
+) -> None:
+    check(another, library, importing, of_conventions)
 
 
 @pytest.mark.needs_cc
@@ -206,10 +209,10 @@ def test_a_launch_under_another_version(another: Path, fake_cuda: FakeCuda, tmp_
     assert run(*program, environment=found) == LAUNCHED
 
 
-def check(python: Path, library: Path, importing: Path, conventions: Path) -> None:
+def check(python: Path, library: Path, importing: Path, of_conventions: Path) -> None:
     assert run(python, library) == SAID
     assert run(python, importing, WITH_IMPORTS) == IMPORTED
-    assert run(python, conventions, EACH) == EACH_SAID
+    assert run(python, of_conventions, EACH) == EACH_SAID
 
 
 def run(
@@ -222,7 +225,7 @@ def run(
     # By itself: neither ferrule nor this environment's packages are on its path.
     command = [str(python), "-I", "-c", WITHOUT_TORCH + program, str(library), *more]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
 

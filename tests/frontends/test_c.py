@@ -15,6 +15,8 @@ from ferrule import compiler, specs
 from ferrule.compiler.conventions import CFunction, ReturnCode, cast
 from ferrule.compiler.errors import CompileError
 from ferrule.frontends import c
+from ferrule.frontends.prototypes import check_call
+from ferrule.frontends.sources import Source
 from ferrule.specs import Pointer, Scalar, Signature, Tensor
 
 pytestmark = pytest.mark.needs_cc
@@ -130,7 +132,7 @@ x, y = numpy.arange(4, dtype="float32"), numpy.ones(4, "float32")
 module.axpy(x, y, 2.0)
 print(y.tolist())
 """
-    assert called_bare([tmp_path / "axpy.o"], "numba", code) == "[1.0, 3.0, 5.0, 7.0]\n"
+    assert called_bare([tmp_path / "axpy.o"], "", code) == "[1.0, 3.0, 5.0, 7.0]\n"
 
 
 # ---- what is refused ----
@@ -158,6 +160,79 @@ def test_code_that_only_a_loader_can_run_is_refused() -> None:
 def test_a_function_that_is_not_there_is_refused_with_those_that_are() -> None:
     with pytest.raises(CompileError, match="axpy: the code has no function axpi; there are: axpy"):
         axpy(function="axpi")
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"flags": "-O3"}, r"flags must be a list of texts, such as \['-O3'\]"),
+        ({"libraries": "libz.so.1"}, r"libraries must be a list, such as \['libz.so.1'\]"),
+        ({"defines": ["BONUS"]}, "defines must be a dict, such as {'N': 4}"),
+        ({"cc": ["gcc"]}, "cc must be the command of a compiler, such as 'gcc'"),
+        ({"arguments": SIGNATURE["x"].data}, "the arguments of axpy must be in a list, but got x."),
+    ],
+)
+def test_words_of_another_kind_are_refused(more: dict[str, Any], said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        axpy(**more)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            None,
+            r"of axpy cannot .*\n.*\n  note: the list: pointer x.data, pointer y.data",
+        ),
+        ([*ARGUMENTS, 4], "of axpy cannot be passed so: too many arguments"),
+        ([*ARGUMENTS[:2], N, ARGUMENTS[3]], "argument #2 of axpy .*: the parameter is an int64"),
+        ([*ARGUMENTS[:3], cast(SIGNATURE["a"], "float64")], "argument #3 .*'double' to 'float'"),
+        ([ARGUMENTS[0], *ARGUMENTS[2:0:-1], ARGUMENTS[3]], "argument #1 of axpy .*pointer"),
+    ],
+)
+def test_what_the_function_takes_is_compared_with_the_call(arguments: Any, said: str) -> None:
+    with pytest.raises(CompileError, match=said):
+        axpy(arguments=arguments)
+
+
+@pytest.mark.parametrize(
+    ("source", "kinds"),
+    [
+        ("double f(double d, int n, unsigned u) { return d; }", "double i32 i32"),
+        ("enum e { A }; void f(enum e a, _Bool b, short s, float** p) {}", "i32 i8 i16 ptr"),
+        ("int f() { return 0; }", "i32"),
+        ("int f(const char* format, ...) { return 0; }", "ptr i32 float"),
+        ("#define f(a, b) a\nint (f)(long a) { return 0; }", "i64"),
+        ("struct s { int a; }; int f(struct s* a, __INTPTR_TYPE__ b) { return 0; }", "ptr ptr"),
+        ('int g(long a) __asm__("f"); int g(long a) { return 0; }', "i32"),
+    ],
+)
+def test_what_the_compiler_does_not_mind_is_passed(source: str, kinds: str) -> None:
+    for flags in ((), ("-Werror",), ("-w",)):
+        given = [("a", kind) for kind in kinds.split()]
+        check_call(["cc", *flags], Source(source, "f.c"), "f", given)
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "said"),
+    [
+        ("void f(double a) {}", "float", "the parameter is a float64"),
+        ("void f(double a) {}", "i32", "the parameter is a float64"),
+        ("void f(__SIZE_TYPE__ a) {}", "i32", "the parameter is an int64"),
+        ("void f(int a) {}", "i64", "'long long( int)?' to 'int'"),
+        ("void f(float* a) {}", "i64", "integer"),
+        ("struct s { int a; }; void f(struct s a) {}", "i32", "incompatible type"),
+        ("void f(void) {}", "i32", "too many arguments"),
+    ],
+)
+def test_what_is_no_argument_of_the_function(source: str, kind: str, said: str) -> None:
+    with pytest.raises(CompileError, match=said):
+        check_call(["cc"], Source(source, "f.c"), "f", [("a", kind)])
+
+
+def test_a_signature_comes_second() -> None:
+    with pytest.raises(TypeError, match="signature must be a specs.Signature.* but got str"):
+        c.compile(SIGNATURE, AXPY)  # type: ignore[arg-type]
 
 
 def test_a_compiler_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

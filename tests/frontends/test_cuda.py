@@ -20,6 +20,7 @@ import ferrule as fe
 from ferrule import specs
 from ferrule.compiler.errors import CompileError
 from ferrule.frontends import cuda
+from ferrule.runtime import devices
 from ferrule.specs import Scalar, Signature, Tensor
 
 N = specs.sym_int32(symbol="n")
@@ -92,8 +93,24 @@ def test_a_kernel_that_is_not_there_is_refused_with_those_that_are(nvrtc: Any) -
     said = str(caught.value)
     assert 'identifier "scal" is undefined' in said
     assert "expected: of the kernels that are no templates: " in said
-    assert "_ZN2ns3setEPff" in said and "plain" in said
+    assert "ns::set" in said and "plain" in said
     assert "kernel='scale<float>'" in said
+
+
+def test_a_kernel_may_be_named_as_the_binary_names_it(nvrtc: Any) -> None:
+    given = [SIGNATURE["x"].data, SIGNATURE["a"]]
+    for name in ("ns::set", "_ZN2ns3setEPff"):
+        assert scale(kernel=name, params=given)
+
+
+def test_a_kernel_that_is_static_is_refused(nvrtc: Any) -> None:
+    with pytest.raises(CompileError, match="hint: a kernel that is static"):
+        cuda.module("static __global__ void f() {}", ["f"], archs="sm_90")
+
+
+def test_headers_of_the_host_are_nvccs(nvrtc: Any) -> None:
+    with pytest.raises(CompileError, match='hint: NVRTC has none of the headers .*"nvcc"'):
+        cuda.module("#include <vector>\n", archs="sm_90")
 
 
 def test_nvrtc_says_which_architectures_it_has(nvrtc: Any) -> None:
@@ -270,6 +287,9 @@ def test_without_a_compiler_the_error_says_what_to_install(
     [
         ({"compiler": "hipcc"}, ValueError, "compiler must be 'nvrtc' or 'nvcc', but got 'hipcc'"),
         ({"form": "fatbin"}, ValueError, "form must be one of 'cubin', 'ptx', but got 'fatbin'"),
+        ({"flags": "-O3"}, TypeError, r"flags must be a list of texts, such as \['-O3'\], but got"),
+        ({"include_paths": "/usr"}, TypeError, "include_paths must be a list of texts, such as"),
+        ({"kernel": ["f"]}, TypeError, r"kernel must be the name of one kernel, but got \['f'\]"),
     ],
 )
 def test_words_that_mean_nothing_are_refused(
@@ -283,22 +303,27 @@ def test_architectures_are_named_or_found(monkeypatch: pytest.MonkeyPatch, tmp_p
     stand_in(monkeypatch, tmp_path)
     more = {"kernel": None, "params": None, "compiler": "nvcc"}
     monkeypatch.delenv("FERRULE_GPU_ARCH", raising=False)
-    monkeypatch.setattr(cuda, "cuda_devices", tuple)
+    monkeypatch.setattr(devices, "cuda_devices", tuple)
     with pytest.raises(CompileError, match="this machine has no GPU to take an architecture from"):
         scale(archs=None, **more)
-    with pytest.raises(ValueError, match="wanted an architecture such as 'sm_90a', but got 'h100'"):
+    with pytest.raises(CompileError, match="archs 'h100' is no architecture\n  expected: such as"):
         scale(archs="h100", **more)
-    with pytest.raises(ValueError, match="wanted one architecture at least"):
+    for meant in ("sm80", 80, "compute_80", [80]):
+        with pytest.raises(CompileError, match="hint: did you mean 'sm_80'?"):
+            scale(archs=meant, **more)
+    with pytest.raises(CompileError, match="archs names no architecture"):
         scale(archs=[], **more)
-    monkeypatch.setattr(cuda, "cuda_devices", lambda: ((9, 0),))
+    monkeypatch.setattr(devices, "cuda_devices", lambda: ((9, 0),))
     assert scale(archs=None, **more)
     monkeypatch.setenv("FERRULE_GPU_ARCH", "sm_90a")
-    monkeypatch.setattr(cuda, "cuda_devices", tuple)
+    monkeypatch.setattr(devices, "cuda_devices", tuple)
     assert scale(archs=None, **more)
 
 
 def test_what_is_no_source_is_refused() -> None:
     with pytest.raises(TypeError, match="expected the text or the path of a source, but got 3"):
         cuda.module(3)  # type: ignore[arg-type]
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match=r"there is no such file \(a source as text has"):
         cuda.module("no_such_file.cu")
+    with pytest.raises(ValueError, match="a source, but got an empty text"):
+        cuda.module("")

@@ -71,6 +71,7 @@ def test_objects_and_shared_libraries_are_host_code(tmp_path: Path) -> None:
     [
         ("empty", b"", "got no bytes"),
         ("k.cu", b"__global__ void f() {}", "a source of CUDA C++: fe.frontends.cuda.compile comp"),
+        ("k.cpp", b"int f;", 'got a source of C++: g++ -c -fPIC, with its functions extern "C", '),
         ("k.c", b"int f;", "got a source of C: fe.frontends.c.compile compiles it"),
         ("notes.txt", b"some words", "got text that begins with 'some words'"),
         ("k.a", b"!<arch>\nmore", "an archive: take the object out of it with ar x"),
@@ -90,6 +91,15 @@ def test_what_is_none_of_these_is_refused(
     assert message in str(caught.value)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_what_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         files.load(tmp_path / "nothing")
+    with pytest.raises(TypeError, match="expected the path of a file, but got bytes"):
+        files.load(TWICE.encode())  # type: ignore[arg-type]
+
+
+def test_what_is_asked_of_the_wrong_kind_of_code(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"kernels=\['k'\] is for device code, but this is host"):
+        files.load(written(tmp_path, TWICE.encode()), kernels=["k"])
+    with pytest.raises(ValueError, match=r"libraries=\['l'\] is for objects and LLVM IR alone"):
+        files.load(written(tmp_path, IMAGE), libraries=["l"])

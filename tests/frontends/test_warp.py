@@ -168,11 +168,17 @@ def test_a_launch_beyond_what_an_index_can_be_is_refused() -> None:
         ({"dim": 1, "specs": {"alpha": fe.Float64}}, r"specs\['alpha'\] does not fit"),
         ({"dim": 1, "results": ["alpha"]}, "results names 'alpha'"),
         ({"dim": 1, "target": "sm"}, "target 'sm' is no architecture"),
+        ({"dim": 1, "target": []}, "target names no architecture"),
     ],
 )
 def test_what_does_not_fit_is_refused(more: Any, said: str) -> None:
     with pytest.raises(CompileError, match=said):
         frontend.compile(saxpy, **more)
+
+
+def test_a_negative_launch_is_refused() -> None:
+    with pytest.raises(ValueError, match="dim must not be negative, but got -1"):
+        frontend.compile(saxpy, dim=-1)
 
 
 def test_types_that_no_call_has_are_refused() -> None:

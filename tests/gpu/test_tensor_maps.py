@@ -1,4 +1,4 @@
-"""Copies of boxes on a real GPU, from sm_90 on: a matmul whose tiles are boxes.
+"""Matmuls on tensor cores on a real GPU: slices that are copied, and, from sm_90 on, boxes.
 
 PYTHONPATH=compiler:runtime:specs python -m pytest tests/gpu -q
 """
@@ -9,33 +9,68 @@ import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
+import ferrule as fe
+
 pytestmark = [pytest.mark.needs_cuda, pytest.mark.needs_torch]
+SIZES = pytest.mark.parametrize(
+    "m, n, k", [(64, 64, 64), (100, 72, 200), (5, 264, 8), (1024, 512, 1024), (2500, 520, 72)]
+)
+TILES = pytest.mark.parametrize("tiles", ["SMALL", "LARGE"])
 
 
-@pytest.fixture(scope="module")
-def example() -> ModuleType:
-    """examples/tma_matmul.py, on a GPU that has tensor maps."""
-    import torch
-
-    if torch.cuda.get_device_capability() < (9, 0):
-        pytest.skip("tensor maps are of GPUs from sm_90 on")
-    path = Path(__file__).parents[2] / "examples/tma_matmul.py"
-    spec = importlib.util.spec_from_file_location("examples.tma_matmul", path)
+def load(name: str) -> ModuleType:
+    path = Path(__file__).parents[2] / f"examples/{name}.py"
+    spec = importlib.util.spec_from_file_location(f"examples.{name}", path)
     assert spec is not None and spec.loader is not None
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-@pytest.mark.parametrize("m, n, k", [(64, 64, 64), (100, 72, 200), (1024, 512, 1024)])
-def test_a_matmul_of_boxes(example: ModuleType, m: int, n: int, k: int) -> None:
+def require(capability: tuple[int, int], what: str) -> None:
     import torch
 
-    function = example.compiled("--target cuda")
+    if torch.cuda.get_device_capability() < capability:
+        major, minor = capability
+        pytest.skip(f"{what} are of GPUs from sm_{major}{minor} on")
+
+
+def agrees(function: Any, m: int, n: int, k: int) -> None:
+    """With PyTorch, about whole numbers, whose products and sums are exact."""
+    import torch
+
     a, b = (torch.randint(-3, 4, shape, device="cuda").half() for shape in ((m, k), (k, n)))
     c = torch.full((m, n), -1.0, device="cuda", dtype=torch.float16)
     function(a, b, c)
     torch.testing.assert_close(c, (a.float() @ b.float()).half(), rtol=0, atol=0)
+
+
+@SIZES
+@TILES
+def test_a_matmul_of_copied_slices(tiles: str, m: int, n: int, k: int) -> None:
+    require((8, 0), "mma and cp_async")
+    example = load("tensor_core_matmul")
+    chosen = {"dtype": fe.Float16, "result": fe.Float16, "tiles": getattr(example, tiles)}
+    agrees(example.compiled("--target cuda", **chosen), m, n, k)
+
+
+@SIZES
+@TILES
+def test_a_matmul_of_boxes(tiles: str, m: int, n: int, k: int) -> None:
+    require((9, 0), "tensor maps")
+    if tiles == "LARGE":
+        require_registers_that_move()
+    example = load("tma_matmul")
+    agrees(example.compiled("--target cuda", tiles=getattr(example, tiles)), m, n, k)
+
+
+def require_registers_that_move() -> None:
+    """And shared memory for four slices."""
+    import torch
+
+    if torch.cuda.get_device_capability()[0] not in (9, 10):
+        pytest.skip("the large tiles are for sm_90a and sm_100a")

@@ -16,8 +16,8 @@ from random_programs.promotion import DTYPES
 
 from ferrule import specs
 from ferrule.language.ir import ops
+from ferrule.language.ir.arithmetic_rules import BINARY_KINDS, UNARY_KINDS
 from ferrule.language.ir.builder import Builder
-from ferrule.language.ir.verifier import BINARY_KINDS, UNARY_KINDS
 from ferrule.language.mathlib import expand_maths
 from ferrule.specs import DType, Float32, Int64, sym_int
 

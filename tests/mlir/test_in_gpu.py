@@ -169,13 +169,29 @@ def refused(text: str, **more: Any) -> str:
          "memref.load at"),
         (["func.call @g() : () -> ()"], "func.call at"),
         (["scf.for %i = %c1 to %n step %c1 {", launch(), "}"], "scf.for at"),
+        (["%q = arith.cmpi slt, %n, %c1 : index", "scf.if %q {", launch(), "}"],
+         "a grid of 0 blocks, a size like any other, launches nothing"),
+        (["%m = gpu.alloc () : memref<4xf32>", "gpu.dealloc %m : memref<4xf32>"],
+         "give memory for what lies between launches as an argument"),
     ],
-    ids=["load", "call", "loop"],
+    ids=["load", "call", "loop", "branch", "memory"],
 )  # fmt: skip
 def test_other_code_between_launches_is_an_error(lines: list[str], said: str) -> None:
     declared = "\nfunc.func private @g()"
     found = refused(body(ONE, *lines, launch()) + declared)
     assert said in found and "cannot be part of a function that launches kernels" in found
+
+
+def test_launches_of_functions_that_are_called_are_launches(fake_cuda: FakeCuda) -> None:
+    called = body(ONE, launch("%n")).replace("@f(", "private @inner(")
+    call = "func.call @inner(%x, %n) : (memref<?xf32>, index) -> ()"
+    mlir.compile(f"{called}\n{body(call)}", options=SM_90A)(floats(4), 5)
+    assert [each.grid for each in fake_cuda.launches()] == [(5, 1, 1)]
+
+
+def test_launches_without_effect_are_none() -> None:
+    empty = launch().split("{")[0] + "{ gpu.terminator }"
+    assert refused(body(ONE, empty)).startswith("@f launches nothing: what its kernels do has no")
 
 
 def test_a_division_that_may_be_of_negative_numbers_is_an_error() -> None:

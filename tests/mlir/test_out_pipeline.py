@@ -76,7 +76,24 @@ def test_an_example_agrees_with_its_reference(name: str, capsys: Any) -> None:
 def test_upstream_verifies_the_text_of_an_example(name: str) -> None:
     target = "cuda --gpu-arch sm_90a" if name in ONLY_FOR_GPUS else "cpu"
     function = load(FOLDER / f"{name}.py").compiled(f"--target {target}")
-    assert "gpu.module" in jobs.verified(function.inspect_mlir())
+    text = jobs.verified(function.inspect_mlir())
+    assert "gpu.module" in text and "func.func @ferrule_body(" in text
+
+
+def test_upstream_verifies_what_is_asked_of_tvm_ffi() -> None:
+    vector = fe.make_fake_compact_tensor(fe.Float32, (fe.sym_int(),))
+
+    def host(x: fe.Tensor, names: fe.Array[fe.Int64]):
+        total = fe.Int64(0)
+        for name in names:
+            total += fe.call("their.sum", x, name, "text", result=int)
+        y = fe.call("their.shape", x, total, result=vector)
+        if total > 3:
+            y = fe.empty_like(x)
+        return y, fe.call("their.name", result=str)
+
+    text = fe.compile(host, vector, None, options=CPU).inspect_mlir()
+    assert "func.call @ferrule.receive" in jobs.verified(text)
 
 
 def entries(ptx: str) -> list[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from lowered import matrix, vector
@@ -11,6 +11,8 @@ from lowered import matrix, vector
 import ferrule as fe
 from ferrule import arch
 from ferrule.compiler.mlir import bindings
+from ferrule.language import mlir
+from ferrule.language.ir import ops
 
 
 @fe.kernel
@@ -76,9 +78,33 @@ def test_sizes_and_strides_stand_in_the_types_where_they_are_known() -> None:
     assert "memref<?x?xf16, strided<[?, 1], offset: ?>>" in text
 
 
-def test_a_host_function_that_calls_tvm_ffi_is_left_out() -> None:
+def test_what_is_asked_of_tvm_ffi_is_a_call_of_a_declared_function() -> None:
+    kind = "(i64) -> (i32, memref<?xf32, strided<[1], offset: ?>>)"
     text = text_of(made, vector())
-    assert text.startswith("// The host function is left out: MLIR has no Alloc.\nmodule {")
+    assert f"  func.func private @ferrule.alloc{kind}\n" in text
+    assert f":2 = func.call @ferrule.alloc(%v) : {kind}\n" in text
+    assert "func.call @ferrule.object(" in text, "what is returned is the object"
+
+
+def test_a_call_says_whom_it_calls_with_what() -> None:
+    def host(x: fe.Tensor, names: fe.Array[fe.Int64]):
+        total = fe.call("their.sum", x, names[0], result=int)
+        fe.call("their.log", "done", total)
+
+    text = text_of(host, vector(), None)
+    assert 'callee = "their.sum", arguments = "tensor int", wanted = "any"' in text
+    assert '@ferrule.receive(!llvm.ptr) -> (i32, !llvm.ptr) attributes {expected = "int64"}' in text
+    assert 'callee = "their.log", arguments = "text int", wanted = "nothing"' in text
+    assert "func.func private @ferrule.item(!llvm.ptr, i64) -> (!llvm.ptr)" in text
+
+
+def test_each_op_of_the_kernel_ir_has_a_text() -> None:
+    folder = Path(mlir.__file__).parent
+    source = "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.py"))
+    every = [op for op in vars(ops).values() if op in get_args(ops.Op)]
+    groups = {op for group in (ops.Outgoing, ops.ObjectOp) for op in get_args(group)}
+    missing = {op.__name__ for op in every if f"ops.{op.__name__}" not in source}
+    assert every and not missing - {op.__name__ for op in groups}
 
 
 def test_a_file_has_the_text(tmp_path: Path) -> None:

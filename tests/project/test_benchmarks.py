@@ -53,7 +53,7 @@ def test_launches_are_measured_beside_a_driver_that_does_nothing(tmp_path: Path)
 
 @pytest.mark.needs_cc
 def test_launches_are_measured_beside_launchers_written_by_hand(tmp_path: Path) -> None:
-    content = quick_run("launch", tmp_path / "launch.json", torch=False)
+    content = quick_run("launch", tmp_path / "launch.json", torch=False, only="given")
     left_out = {skipped["what"] for skipped in content["skipped"]}
     sides = {"ferrule", "C++", "C++ with checks"}
     if "launchers in C++" in left_out:
@@ -74,7 +74,7 @@ def require_every_stage(content: dict[str, Any]) -> None:
 @pytest.mark.needs_cc
 def test_launches_of_triton_kernels_are_measured_beside_tritons_launchers(tmp_path: Path) -> None:
     pytest.importorskip("triton", reason="Triton is not installed")
-    content = quick_run("launch_triton", tmp_path / "launch_triton.json")
+    content = quick_run("launch", tmp_path / "launch.json", only="triton")
     (table,) = content["tables"]
     assert [len(row["sides"]) for row in table["rows"]] == [3, 3, 3]
     assert len(content["goals"]) == 6

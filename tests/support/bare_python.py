@@ -9,7 +9,7 @@ from pathlib import Path
 
 _HEAD = """
 import sys
-sys.modules.update(dict.fromkeys(sys.argv[1].split(",")))
+sys.modules.update(dict.fromkeys(filter(None, sys.argv[1].split(","))))
 import numpy, tvm_ffi
 module = tvm_ffi.load_module(sys.argv[2])
 """
@@ -26,7 +26,7 @@ def called_bare(objects: list[Path], without: str, code: str) -> str:
     return run_bare(library, code, without)
 
 
-def run_bare(library: Path, code: str, without: str = "numba") -> str:
+def run_bare(library: Path, code: str, without: str = "") -> str:
     """What `code` prints, for which `module` is this library; as for `called_bare`."""
     names = f"ferrule,llvmlite,torch,{without}"
     done = subprocess.run(

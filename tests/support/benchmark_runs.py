@@ -20,14 +20,17 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """Tvm-ffi imports PyTorch where it can, for two seconds."""
 
 
-def quick_run(name: str, file: Path, *, torch: bool = True) -> dict[str, Any]:
-    """What a benchmark writes to a file.  Without `torch`, PyTorch is not there for it."""
+def quick_run(
+    name: str, file: Path, *, torch: bool = True, only: str | None = None
+) -> dict[str, Any]:
+    """What a benchmark writes to a file, or one of its parts.  Without `torch`, PyTorch is not
+    there for it."""
     start = [] if torch else ["-c", _WITHOUT_TORCH]
     command = [sys.executable, *start, str(_FOLDER / f"{name}.py")]
     # Children of the benchmark import ferrule too, installed or not.
     paths = [str(_FOLDER), *filter(None, sys.path)]
     done = subprocess.run(
-        [*command, "--quick", "--json", str(file)],
+        [*command, "--quick", "--json", str(file), *(["--only", only] if only else [])],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         text=True,

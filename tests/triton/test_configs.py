@@ -95,6 +95,11 @@ def test_the_best_config_for_each_key_is_measured_once(gpu: FakeCuda, kernels: M
     assert shape_of_launch(gpu, function, 1000) == (4, 64)
 
 
+def test_a_key_that_is_measured_twice_is_refused(kernels: ModuleType) -> None:
+    with pytest.raises(CompileError, match=r"has the key \(512,\) twice"):
+        frontend.tune(kernels.tuned, {512: (), (512,): ()}, grid=in_blocks, target="sm_90a")
+
+
 def test_a_key_that_nothing_was_chosen_for_is_refused(gpu: FakeCuda, kernels: ModuleType) -> None:
     function = compiled(kernels.tuned, config={(512,): 0, (1024,): 1})
     with pytest.raises(ValueError, match="expected n == 512; or n == 1024"):
@@ -207,6 +212,16 @@ def test_a_recorded_launch_is_frozen(gpu: FakeCuda, kernels: ModuleType) -> None
     assert [len(each) for each in made.parameters[2:4]] == [4, 4]
     with pytest.raises(ValueError, match="Mismatched x.shape"):
         function(tensor(999)[0], y)
+
+
+def test_a_recorded_launch_has_tuples(gpu: FakeCuda, kernels: ModuleType) -> None:
+    (x, _), (y, _) = tensor(128), tensor(128)
+    record = frontend.Recorder()
+    record(kernels.added, (1,), (kernels.Strided(x, (1,)),), kernels.Strided(y, [2]), BLOCK=64)
+    function = record.launches[0].compile(target="sm_90a")
+    assert [param.name for param in function.signature.params] == ["inputs_0_data", "to_data"]
+    function(x, y)
+    assert [len(each) for each in gpu.launches()[0].parameters[:3]] == [8, 8, 4]
 
 
 def test_a_recorded_launch_can_be_made_for_all_sizes(gpu: FakeCuda, kernels: ModuleType) -> None:

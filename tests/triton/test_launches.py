@@ -131,8 +131,8 @@ def test_elements_of_tuples_follow_from_sizes(gpu: FakeCuda, kernels: ModuleType
         grid=lambda meta: (len(meta["inputs"]), meta["inputs"][0].data.shape[0]),
         target="sm_90a",
     )
-    (param,) = function.signature.params
-    assert param.name == "inputs_0_data"
+    names = [param.name for param in function.signature.params]
+    assert names == ["inputs_0_data", "to_strides_0"]
 
 
 def test_names_of_elements_that_are_taken_are_refused(kernels: ModuleType) -> None:
@@ -200,8 +200,9 @@ def test_clusters_are_launched_whole(gpu: FakeCuda, kernels: ModuleType) -> None
     theirs = own_launch(gpu, kernels.scale, (8,), *given, **BLOCKS, num_ctas=2)
     same(ours, theirs)
     assert ours.grid == (16, 1, 1)
-    cluster = 4
-    assert ours.attributes[cluster][:12] == theirs.attributes[cluster][:12]
+    cluster, scheduling = 4, 5
+    for attribute, size in ((cluster, 12), (scheduling, 4)):
+        assert ours.attributes[attribute][:size] == theirs.attributes[attribute][:size]
 
 
 @pytest.mark.parametrize(
@@ -273,6 +274,21 @@ def test_memory_that_a_kernel_asks_for_is_allocated(gpu: FakeCuda, kernels: Modu
     ours = launched(gpu, function, source, target)
     scratch, profile = (int.from_bytes(each, "little") for each in ours.parameters[-2:])
     assert scratch % 128 == 0 and scratch != 0 and profile == 0
+
+
+@pytest.mark.usefixtures("allocator")
+def test_a_result_is_filled_before_the_launch(gpu: FakeCuda, kernels: ModuleType) -> None:
+    function = frontend.compile(
+        kernels.scale,
+        signature={"x": "*fp32[n]", "y": frontend.zeros(("n",), "float32"), "factor": "fp32"},
+        constexprs=BLOCKS,
+        grid=in_blocks,
+        target=["sm_80", "sm_90a"],
+    )
+    result = function(tensor(1000)[0], 2.0)
+    fill, scale = gpu.launches()
+    assert (fill.kernel, scale.kernel, result.shape) == ("fill", "scale", (1000,))
+    assert fill.parameters[0] == scale.parameters[1]
 
 
 def test_an_empty_grid_launches_nothing(gpu: FakeCuda, kernels: ModuleType) -> None:

@@ -197,8 +197,16 @@ def _symbol(module: Any, name: str) -> Any:
 def _embedded(part: Part, triple: str) -> str:
     """LLVM directives with the machine code that others made, each once."""
     found = {each.digest: each for each in _all_embedded(part)}
+    if found and not targets.has_assembler(triple):
+        raise CompileError(
+            Diagnostic(
+                f"an object is a part of this function, and llvmlite has no assembler for "
+                f"{targets.architecture(triple)} here",
+                hint="build it on such a machine, with an object that was compiled for it",
+            )
+        )
     for each in found.values():
-        if each.machine != targets.architecture(triple) or not targets.has_assembler(triple):
+        if each.machine != targets.architecture(triple):
             raise CompileError(
                 Diagnostic(
                     f"an object for {each.machine} is a part of this function, so it cannot be "

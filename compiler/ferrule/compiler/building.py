@@ -19,7 +19,7 @@ from llvmlite import ir
 
 from ferrule.compiler.artefacts import Body, Location, joined_code
 from ferrule.compiler.binding import load
-from ferrule.compiler.conventions.arguments import TYPES, shown
+from ferrule.compiler.conventions.arguments import TYPES, listed, shown
 from ferrule.compiler.conventions.base import Call, CallingConvention, check_convention
 from ferrule.compiler.exports import export_target
 from ferrule.compiler.options import Options, parse_options
@@ -90,6 +90,9 @@ def compiled(
     """What `build` loads: the modules that objects and files are made from."""
     chosen = parse_options(options)
     _check(signature, convention, results)
+    for what, value, kind in (("doc", doc, str), ("location", location, Location)):
+        if not isinstance(value, (kind, type(None))):
+            raise TypeError(f"build: {what} must be a {kind.__name__}, but got {value!r}")
     target = "cuda" if convention.codes() else "cpu"
     body = _Building(signature, convention, tuple(results), target).body()
     wrapped = Signature(
@@ -114,29 +117,25 @@ def _check(signature: Signature, convention: CallingConvention, results: Sequenc
             f"build: expected a specs.Signature first, but got {type(signature).__name__}"
         )
     check_convention(convention, f"{signature.name}: what it calls")
-    if not isinstance(results, Sequence) or isinstance(results, str):
-        raise TypeError(
-            f"{signature.name}: results must be a list of tensors, but got {shown(results)}"
-        )
+    listed(results, f"{signature.name}: results")
     if signature.result is not None:
         raise ValueError(
             f"{signature.name}: a signature has no result of its own here: say `results=[…]`"
         )
-    taken = {param.name for param in signature.params}
-    for tensor in results:
+    for position, tensor in enumerate(results):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"{signature.name}: a result is a Tensor, but got {shown(tensor)}")
-        if tensor.name in taken:
+        if any(tensor is each for each in (*signature.params, *results[:position])):
             raise ValueError(
-                f"{signature.name}: the result {tensor.name!r} has the name of a parameter or of "
-                f"another result: a result is allocated by the call, and is in `results` once"
+                f"{signature.name}: {shown(tensor)} is a result and a parameter or another result: "
+                f"a call allocates each result, so it is in `results` alone, once"
             )
-        taken.add(tensor.name)
         for dim in (*tensor.shape, *tensor.strides):
             for symbol in symbols_of(dim):
                 if symbol not in signature.symbols:
+                    which = symbol if symbol.name else "without a name"
                     raise ValueError(
-                        f"{signature.name}: the size {symbol} of the result {tensor.name!r} is in "
+                        f"{signature.name}: the size {which} of the result {tensor.name!r} is in "
                         f"no parameter of {signature}, so a call does not tell it"
                     )
 

@@ -1,8 +1,9 @@
 """Conversions between float32 and the narrow floats: of 2 bytes (as bits in an i16), TFloat32.
 
-Integer code, branch-free and made of what every CPU has as vector instructions; GPUs have float16
-of their own.  They round to nearest, ties to even; subnormals are exact, NaN stays NaN.  Each is an
-internal function of the module, there from its first use on, and always inlined.
+Integer code, branch-free and made of what every CPU has as vector instructions; GPUs have
+instructions for what narrows to 2 bytes.  They round to nearest, ties to even; subnormals are
+exact, NaN stays NaN.  Each is an internal function of the module, there from its first use on, and
+always inlined.
 
 The narrowing of a float64 goes through a float32 that is rounded to *odd*: it keeps, in its last
 bit, that something was cut off, so that the second rounding sees no false tie and the result is
@@ -23,6 +24,15 @@ from ferrule.specs import DType
 
 _HALF: Final = ir.HalfType()
 
+
+class _BFloat(ir.Type):
+    """LLVM's `bfloat`, which llvmlite has no name for."""
+
+    def __str__(self) -> str:
+        return "bfloat"
+
+
+_BFLOAT: Final = _BFloat()
 _Body = Callable[[ir.IRBuilder, ir.Value], ir.Value]
 
 
@@ -30,23 +40,25 @@ def widen(emitter: Emitter, dtype: DType, bits: ir.Value) -> ir.Value:
     """The float32 with the value of a narrow float."""
     if dtype is specs.TFloat32:
         return bits
-    if dtype is specs.Float16 and _has_float16(emitter):
+    if dtype is specs.Float16 and _is_gpu(emitter):
         return emitter.builder.fpext(emitter.builder.bitcast(bits, _HALF), F32)
     return _call(emitter, f"{dtype.name}_to_float32", I16, F32, _WIDEN[dtype], bits)
 
 
 def narrow(emitter: Emitter, dtype: DType, value: ir.Value) -> ir.Value:
     """The narrow float that is nearest to a float32 or float64."""
-    if dtype is specs.Float16 and _has_float16(emitter):
+    if dtype is specs.Float16 and _is_gpu(emitter):
         return emitter.builder.bitcast(emitter.builder.fptrunc(value, _HALF), I16)
     if value.type == F64:
         value = _call(emitter, "float64_to_odd_float32", F64, F32, _round_to_odd, value)
+    if dtype is specs.BFloat16 and _is_gpu(emitter):
+        # Two neighbours are one instruction from sm_80 on; before, LLVM writes integer code.
+        return emitter.builder.bitcast(emitter.builder.fptrunc(value, _BFLOAT), I16)
     kind = F32 if dtype is specs.TFloat32 else I16
     return _call(emitter, f"float32_to_{dtype.name}", F32, kind, _NARROW[dtype], value)
 
 
-def _has_float16(emitter: Emitter) -> bool:
-    """Whether the target has instructions for these conversions: every GPU has."""
+def _is_gpu(emitter: Emitter) -> bool:
     return str(emitter.module.triple).startswith("nvptx")
 
 

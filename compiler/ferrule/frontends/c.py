@@ -1,7 +1,7 @@
 """C: `fe.frontends.c.compile(source, signature, …)`, through a compiler that the machine has.
 
     sig = specs.Signature("axpy", …)
-    fn = fe.frontends.c.compile("void axpy(const float* x, float* y, long n, float a) { … }", sig,
+    fn = fe.frontends.c.compile("void axpy(const float* x, float* y, int n, float a) { … }", sig,
                                 arguments=[sig["x"].data, sig["y"].data, n, sig["a"]])
 
 The compiler runs once, when the function is made: what it made is a part of the function and of all
@@ -25,7 +25,7 @@ from ferrule.frontends.given import check_signature, texts
 from ferrule.frontends.sources import Source, SourceLike, in_order, read_source, search_words
 
 if TYPE_CHECKING:
-    from ferrule.compiler.conventions import ReturnCode
+    from ferrule.compiler.conventions import CFunction, ReturnCode
     from ferrule.compiler.conventions.functions import CArgument
     from ferrule.compiler.hostcode import HostCode
     from ferrule.compiler.options import Options
@@ -64,18 +64,19 @@ def compile(
     returns nothing.  `results`, `doc` and `options` are as for `compiler.build`, the others as for
     `module`.
 
-    Raises CompileError where there is no compiler, and with its lines where it refuses the source;
-    OSError for a file that cannot be read.
+    Raises CompileError where there is no compiler, with its lines where it refuses the source, and
+    for arguments that the function does not take; OSError for a file that cannot be read.
     """
     from ferrule.compiler.building import build
     from ferrule.compiler.conventions import CFunction
 
-    check_signature(signature, "c")
+    check_signature(signature, "c.compile")
     read = read_source(source, f"{signature.name}.c")
     search = search_words(read, include_paths, defines or {})
     code = _code(read, cc, search, flags, libraries)
     given = in_order(signature) if arguments is None else arguments
     called = CFunction(function or signature.name, given, returns=returns, code=code)
+    _check_call(read, signature, called, [*_compiler(cc), *flags, *search])
     return build(signature, called, results=results, options=options, doc=doc)
 
 
@@ -136,6 +137,23 @@ def _object(source: Source, cc: str | None, search: Sequence[str], flags: Sequen
             return target.read_bytes()
     said = (done.stderr + done.stdout).strip().replace(f"{folder}/", "")
     raise CompileError(f"{source.name} cannot be compiled by {shlex.join(compiler)}:\n{said}")
+
+
+def _check_call(
+    source: Source, signature: Signature, called: CFunction, command: Sequence[str]
+) -> None:
+    """Raises CompileError where the function does not take what the call gives it."""
+    from ferrule.compiler.conventions.arguments import describe, types
+    from ferrule.compiler.conventions.functions import HostArgument
+    from ferrule.frontends.prototypes import check_call
+
+    given = []
+    for argument in called.arguments:
+        if isinstance(argument, HostArgument):
+            given += [("Reference", kind) for kind in argument.types()]
+        else:
+            given += [(describe(signature, argument), kind) for kind in types(argument)]
+    check_call(command, source, called.function, given)
 
 
 def _compiler(named: str | None) -> list[str]:

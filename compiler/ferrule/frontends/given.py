@@ -15,11 +15,11 @@ _ARCH: Final = re.compile(r"sm_\d+[af]?")
 _MEANT: Final = re.compile(r"(?:sm|compute)?[_-]?(\d{2,3})([af]?)", re.IGNORECASE)
 
 
-def check_signature(given: object, frontend: str) -> None:
+def check_signature(given: object, function: str) -> None:
     """Raises TypeError for what is no signature."""
     if not isinstance(given, Signature):
         raise TypeError(
-            f"fe.frontends.{frontend}.compile: signature must be a specs.Signature(name, [specs]), "
+            f"fe.frontends.{function}: signature must be a specs.Signature(name, [specs]), "
             f"but got {type(given).__name__}"
         )
 
@@ -41,8 +41,9 @@ def names(given: Any) -> tuple[str, ...]:
     listed = _listed(given)
     if all(isinstance(each, str) for each in listed):
         return tuple(listed)
-    called = [getattr(each, "name", each) for each in listed]
-    raise TypeError(f"results must be names of parameters, such as ['out'], but got {called!r}")
+    wrong = next(each for each in listed if not isinstance(each, str))
+    shown = f"{type(wrong).__name__} {wrong.name!r}" if isinstance(wrong, Tensor) else repr(wrong)
+    raise TypeError(f"results must be names of parameters, such as ['out'], but got {shown}")
 
 
 def _listed(given: Any) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
 import os
 import types
 from collections.abc import Callable, Mapping
@@ -112,14 +113,17 @@ def _place(function: types.FunctionType, lines: list[str], first_line: int) -> S
 
 
 def _lines(function: types.FunctionType) -> tuple[list[str], int]:
-    """The lines of a function, decorators included, and the number of the first."""
-    try:
-        lines, first_line = inspect.getsourcelines(function.__code__)
-    except (OSError, TypeError):
-        lines, first_line = [], 0
+    """The lines of a function, decorators included, and the number of the first.
+
+    Those of `inspect.getsourcelines`, which searches all modules for one that is not imported.
+    """
+    code = function.__code__
+    file = inspect.getsourcefile(code) or code.co_filename
+    linecache.checkcache(file)
+    lines = linecache.getlines(file, function.__globals__)[code.co_firstlineno - 1 :]
     if not lines:
         raise _no_source(function)
-    return lines, first_line
+    return inspect.getblock(lines), code.co_firstlineno
 
 
 def _no_source(function: types.FunctionType) -> CompileError:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
+OF_C: Final = ("libc.so.6", "libm.so.6", "libgcc_s.so.1")
+"""Libraries that are named for what needs them, though the process has most of them anyway."""
+
 
 @dataclass(frozen=True, slots=True)
 class Link:
@@ -70,10 +73,12 @@ def _open(link: Link) -> ctypes.CDLL:
 
 
 def _address(library: ctypes.CDLL, link: Link) -> int:
-    try:
-        found = ctypes.cast(getattr(library, link.symbol), ctypes.c_void_p).value
-    except AttributeError:
-        found = None
+    found = None
+    if link.library in OF_C:
+        # As a loader finds it: of variables such as `environ` the program may have a copy, which
+        # is what the library uses too.
+        found = _found(ctypes.CDLL(None), link.symbol)
+    found = found or _found(library, link.symbol)
     if found is None:
         where = "this process" if link.library is None else f"the library {link.library}"
         raise LinkError(
@@ -81,3 +86,10 @@ def _address(library: ctypes.CDLL, link: Link) -> int:
             f"has it, extern_func(name, library=...) or extern_func(name, function=...)"
         )
     return found
+
+
+def _found(library: ctypes.CDLL, symbol: str) -> int | None:
+    try:
+        return ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value
+    except AttributeError:
+        return None

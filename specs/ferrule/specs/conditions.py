@@ -155,9 +155,9 @@ def present(param: Optional) -> Present:
 def checked_condition(value: object) -> Condition:
     """A condition as it is.  Raises TypeError for anything else."""
     if not isinstance(value, Condition):
-        why = " (== compares the expressions, not the sizes)" if isinstance(value, bool) else ""
+        got = f"{value} (== compares expressions)" if isinstance(value, bool) else repr(value)
         raise TypeError(
-            f"expected a condition over sizes, such as n < 32 or equal(n, 0), but got {value!r}{why}"
+            f"expected a condition over sizes, such as n < 32 or equal(n, 0), but got {got}"
         )
     return value
 

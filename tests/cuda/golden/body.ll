@@ -7,7 +7,7 @@ target datalayout = ""
 @".bytes.1" = private unnamed_addr constant [30 x i8] c"an unknown architecture (PTX)\00", align 1
 @".bytes.2" = private unnamed_addr constant [13 x i8] c"first\00second\00", align 1
 @"cuda.program" = private unnamed_addr constant {ptr, i64, ptr, ptr, ptr, i64, ptr, i64} {ptr @"cuda.images", i64 1, ptr @".bytes.1", ptr null, ptr null, i64 0, ptr @".bytes.2", i64 2}, align 8
-@"cuda.state" = internal global [1808 x i8] zeroinitializer, align 8
+@"cuda.state" = internal global [1856 x i8] zeroinitializer, align 8
 define internal void @"cuda.register"()
 {
 entry:
@@ -187,7 +187,7 @@ cuda.allowed:
   %".80" = icmp eq i32 %"cuLaunchKernelEx.result", 0
   br i1 %".80", label %"cuda.launched", label %"cuda.failed", !prof !0
 cuda.launch.1:
-  %".109" = getelementptr inbounds i8, ptr @"cuda.state", i64 1752
+  %".109" = getelementptr inbounds i8, ptr @"cuda.state", i64 1776
   %".110" = icmp ule i32 %"smem", 49152
   br i1 %".110", label %"cuda.allowed.1", label %"cuda.allow.1"
 cuda.failed.1:

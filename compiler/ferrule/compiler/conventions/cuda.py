@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Final
+from typing import Final, Literal
 
 from llvmlite import ir
 
-from ferrule.compiler.artefacts import DeviceCode, Fault, literal
+from ferrule.compiler.artefacts import DeviceCode, Fault
 from ferrule.compiler.conventions.arguments import (
     Argument,
     check_argument,
@@ -20,8 +20,14 @@ from ferrule.compiler.conventions.arguments import (
     shown,
 )
 from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.conventions.launch_attributes import (
+    checked_event,
+    checked_flags,
+    event_of,
+    scheduling,
+)
 from ferrule.compiler.cuda.attributes import Asked
-from ferrule.compiler.cuda.driver import SHARED_BY_DEFAULT
+from ferrule.compiler.cuda.driver import SHARED_BY_DEFAULT, ClusterScheduling
 from ferrule.compiler.cuda.faults import failures
 from ferrule.compiler.cuda.launch import Large
 from ferrule.compiler.cuda.limits import (
@@ -30,6 +36,10 @@ from ferrule.compiler.cuda.limits import (
     GRID_LIMITS,
     MAX_THREADS,
     SMEM_LIMIT,
+    beyond,
+    no_whole_clusters,
+    too_many_blocks,
+    too_many_threads,
 )
 from ferrule.runtime.llvm.layouts import I32
 from ferrule.specs import Condition, Dim, Param
@@ -54,8 +64,11 @@ class CudaLaunch:
     default it is the caller's current stream.  `cooperative`: all blocks run at the same time;
     `use_pdl`: it may begin before the kernel before it on the stream has ended (programmatic
     dependent launch); `priority`: as of streams, the lower the sooner; `preferred_smem_carveout`:
-    the part of an SM's memory that is to be shared memory, in percent.  An empty grid launches
-    nothing.  Sizes beyond CUDA's limits are a LaunchError of the call.
+    the part of an SM's memory that is to be shared memory, in percent; `cluster_scheduling`:
+    "spread" or "load_balancing", where the blocks of a cluster go.  `launch_completion_event` and
+    `programmatic_event` are pointers without a dtype, each a CUevent that the launch records, with
+    the flags of cuEventRecordWithFlags.  An empty grid launches nothing.  Sizes beyond CUDA's
+    limits are a LaunchError of the call.
 
     Raises TypeError for what is no size and no argument, ValueError for a number of sizes other
     than 1 to 3 and constants beyond the limits.
@@ -73,6 +86,12 @@ class CudaLaunch:
     use_pdl: bool
     priority: Dim | None
     preferred_smem_carveout: int | None
+    cluster_scheduling: ClusterScheduling | None
+    launch_completion_event: Param | None
+    launch_completion_event_flags: int
+    programmatic_event: Param | None
+    programmatic_event_flags: int
+    programmatic_event_trigger_at_block_start: bool
     when: Condition | None
 
     def __init__(
@@ -90,6 +109,12 @@ class CudaLaunch:
         use_pdl: bool = False,
         priority: Dim | None = None,
         preferred_smem_carveout: int | None = None,
+        cluster_scheduling: Literal["spread", "load_balancing"] | None = None,
+        launch_completion_event: Param | None = None,
+        launch_completion_event_flags: int = 0,
+        programmatic_event: Param | None = None,
+        programmatic_event_flags: int = 0,
+        programmatic_event_trigger_at_block_start: bool = False,
         when: Condition | None = None,
     ) -> None:
         put = object.__setattr__
@@ -115,13 +140,23 @@ class CudaLaunch:
         put(self, "smem", smem)
         clusters = None if cluster is None else _three("cluster", cluster, [(1, CLUSTER_LIMIT)] * 3)
         put(self, "cluster", clusters)
+        put(self, "cluster_scheduling", scheduling(cluster_scheduling))
+        for name, event, flags in (
+            ("launch_completion_event", launch_completion_event, launch_completion_event_flags),
+            ("programmatic_event", programmatic_event, programmatic_event_flags),
+        ):
+            put(self, name, checked_event(name, event))
+            put(self, f"{name}_flags", checked_flags(f"{name}_flags", flags))
+        starts = bool(programmatic_event_trigger_at_block_start)
+        put(self, "programmatic_event_trigger_at_block_start", starts)
         put(self, "stream", stream)
         put(self, "cooperative", bool(cooperative))
         put(self, "use_pdl", bool(use_pdl))
         put(self, "priority", priority)
         put(self, "preferred_smem_carveout", preferred_smem_carveout)
         put(self, "when", None if when is None else checked_condition(when))
-        _check_threads(self.block)
+        _check_product("a block", "threads", self.block, MAX_THREADS)
+        _check_product("a cluster", "blocks", self.cluster or (1, 1, 1), CLUSTER_LIMIT)
 
     def codes(self) -> tuple[DeviceCode, ...]:
         """See `CallingConvention`."""
@@ -136,7 +171,8 @@ class CudaLaunch:
         self.code.check_launch(self.kernel, self.packed(call), self.block, self.cluster)
         grid = self._sizes(call, "grid", self.grid, [(0, limit) for limit in GRID_LIMITS])
         block = self._sizes(call, "block", self.block, [(1, limit) for limit in BLOCK_LIMITS])
-        self._require_product(call, "threads a block", "block", self.block, block)
+        message = too_many_threads(self.kernel)
+        self._require_product(call, message, MAX_THREADS, self.block, block)
         smem = self._smem(call)
         asked = self._asked(call, grid)
         stream = None if self.stream is None else call.leaves(self.stream)[0]
@@ -178,28 +214,21 @@ class CudaLaunch:
 
     def _size(self, call: Call, name: str, size: Dim, limits: tuple[int, int]) -> ir.Value:
         smallest, largest = limits
-        head = f"Invalid launch of {self.kernel}: "
-        value = call.size(size, f"{head}{name}", "LaunchError")
+        value = call.size(size, f"Invalid launch of {self.kernel}: {name}", "LaunchError")
         if isinstance(size, int):
             return value
-        message = f"{literal(head)}expected {name} to be in [{smallest}, {largest}], but got {{}}"
-        e, fault = call.emitter, Fault("LaunchError", message)
+        e, fault = call.emitter, Fault("LaunchError", beyond(self.kernel, name, limits))
         below = e.icmp("slt", value, e.const_i64(smallest))
         above = e.icmp("sgt", value, e.const_i64(largest))
         call.refuse(e.binary("or", below, above), fault, [value])
         return value
 
     def _require_product(
-        self, call: Call, what: str, name: str, dims: Sizes, sizes: Sequence[ir.Value]
+        self, call: Call, message: str, most: int, dims: Sizes, sizes: Sequence[ir.Value]
     ) -> None:
         """At most as many threads or blocks as there can be."""
         if all(isinstance(dim, int) for dim in dims):
             return
-        most = MAX_THREADS if name == "block" else CLUSTER_LIMIT
-        message = (
-            f"Invalid launch of {literal(self.kernel)}: expected at most {most} {what}, "
-            f"but got {{}} ({name} {{}}, {{}}, {{}})"
-        )
         e, (x, y, z) = call.emitter, sizes
         count = e.binary("mul", e.binary("mul", x, y), z)
         many = e.icmp("sgt", count, e.const_i64(most))
@@ -222,28 +251,44 @@ class CudaLaunch:
         if self.cluster is not None:
             limits = [(1, CLUSTER_LIMIT)] * 3
             sizes = self._sizes(call, "cluster", self.cluster, limits)
-            self._require_product(call, "blocks a cluster", "cluster", self.cluster, sizes)
+            message = too_many_blocks(self.kernel)
+            self._require_product(call, message, CLUSTER_LIMIT, self.cluster, sizes)
             self._require_whole(call, grid, sizes)
-            x, y, z = (e.builder.trunc(size, I32) for size in sizes)
+            x, y, z = (_narrow(call, size) for size in sizes)
             cluster = (x, y, z)
+        compiled = self.code.parameters(self.kernel).cluster or (1, 1, 1)
+        if self.cluster is None:
+            self._require_whole(call, grid, [e.const_i64(size) for size in compiled])
         if self.priority is not None:
             priority = e.builder.trunc(call.size(self.priority, "the priority"), I32)
-        carveout = self.preferred_smem_carveout
-        return Asked(cluster, self.cooperative, self.use_pdl, priority, carveout)
+        return Asked(
+            cluster=cluster,
+            cooperative=self.cooperative,
+            programmatic=self.use_pdl,
+            priority=priority,
+            carveout=self.preferred_smem_carveout,
+            completion=event_of(
+                call, self.launch_completion_event, self.launch_completion_event_flags
+            ),
+            programmatic_event=event_of(
+                call,
+                self.programmatic_event,
+                self.programmatic_event_flags,
+                self.programmatic_event_trigger_at_block_start,
+            ),
+            compiled_cluster=prod(compiled),
+            scheduling=self.cluster_scheduling,
+        )
 
     def _require_whole(
         self, call: Call, grid: Sequence[ir.Value], cluster: Sequence[ir.Value]
     ) -> None:
         """A grid of whole clusters."""
-        assert self.cluster is not None
         e = call.emitter
-        for axis, blocks, size, known in zip(_AXES, grid, cluster, self.cluster, strict=True):
-            if known == 1:
+        for axis, blocks, size in zip(_AXES, grid, cluster, strict=True):
+            if isinstance(size, ir.Constant) and size.constant == 1:
                 continue
-            message = (
-                f"Invalid launch of {literal(self.kernel)}: expected grid {axis} to be a multiple "
-                f"of cluster {axis}, {{}}, but got {{}}"
-            )
+            message = no_whole_clusters(self.kernel, axis)
             rest = e.binary("srem", blocks, size)
             partial = e.icmp("ne", rest, e.const_i64(0))
             call.refuse(partial, Fault("LaunchError", message), [size, blocks])
@@ -264,9 +309,14 @@ def _three(name: str, sizes: Dim | Sequence[Dim], limits: Sequence[tuple[int, in
     return x, y, z
 
 
-def _check_threads(block: Sizes) -> None:
-    known = [size for size in block if isinstance(size, int)]
-    if prod(known) > MAX_THREADS:
-        raise ValueError(
-            f"CudaLaunch: a block has at most {MAX_THREADS} threads, but {block} has {prod(known)}"
-        )
+def _check_product(what: str, items: str, sizes: Sizes, most: int) -> None:
+    known = prod(size for size in sizes if isinstance(size, int))
+    if known > most:
+        raise ValueError(f"CudaLaunch: {what} has at most {most} {items}, but {sizes} has {known}")
+
+
+def _narrow(call: Call, size: ir.Value) -> ir.Value:
+    """A size that fits, i32; a constant stays one."""
+    if isinstance(size, ir.Constant):
+        return ir.Constant(I32, size.constant)
+    return call.emitter.builder.trunc(size, I32)

@@ -64,6 +64,8 @@ class Sequence:
     def emit(self, call: Call) -> None:
         """See `CallingConvention`."""
         for tensor in self.temporaries:
+            if any(tensor is param for param in call.signature.params):
+                raise ValueError(f"Sequence: the temporary {tensor.name!r} is a parameter, too")
             call.allocate(tensor)
         codes = {id(code): code for step in self.steps for code in step.codes()}
         with ExitStack() as opened:

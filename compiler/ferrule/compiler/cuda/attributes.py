@@ -34,8 +34,8 @@ class Asked:
     """The attributes of a launch; what is not said the driver decides.
 
     `cluster`: blocks along x, y and z, i32 each; `compiled_cluster`: how many they are where the
-    kernel says so itself; `scheduling`: where they go.  `programmatic`: it may begin before the launch
-    before it on the stream has ended.  `priority`: i32, as of streams, the lower the sooner.
+    kernel says so itself; `scheduling`: where they go.  `programmatic`: it may begin before the
+    launch before it on the stream has ended.  `priority`: i32, as of streams, the lower the sooner.
     `carveout`: the part of an SM's memory that is to be shared memory, in percent.
     """
 

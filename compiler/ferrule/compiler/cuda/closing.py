@@ -3,6 +3,10 @@
 A library that is closed runs its finalisers, and so does a process that ends; but then the driver
 may have gone before.  Which of the two it is, code is told by a handler of `__cxa_atexit`, which
 the system calls before any finaliser.  It belongs to the state, and goes with it.
+
+Handlers are called in turn, the last one first, and some of them close libraries, such as those of
+tvm-ffi 0.1.8 to 0.1.13.  So ours is there twice: from when the library is opened, and again when
+kernels were loaded, to be called before the driver's own.
 """
 
 from __future__ import annotations
@@ -47,6 +51,7 @@ def define_closing(emitter: Emitter) -> None:
         with _found(emitter, "__cxa_atexit") as register:
             ending = emitter.symbol(_ENDING, _ENDING_TYPE)
             emitter.call_pointer(register, _AT_EXIT, [ending, state, state])
+            emitter.store_field(state, STATE, "registered", emitter.const_i32(1))
         emitter.ret(status(Status.DONE))
     with entry(emitter, UNLOAD) as (state,):
         phase = emitter.field_ptr(state, STATE, "phase")

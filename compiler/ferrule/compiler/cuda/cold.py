@@ -61,8 +61,8 @@ _ASSERTED: Final = (
     "message is in the process's output; start the process again"
 )
 _CLUSTER: Final = (
-    "; clusters of more than 8 blocks are not possible on every GPU, and need room for all blocks of "
-    "one: make the cluster, the block or its shared memory smaller"
+    "; not every GPU has clusters of more than 8 blocks, and all blocks of one need room at the "
+    "same time: make the cluster, the block or its shared memory smaller"
 )
 _OLD: Final = "; the PTX is newer than the driver: update the NVIDIA driver"
 

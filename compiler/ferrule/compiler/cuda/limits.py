@@ -1,16 +1,20 @@
-"""What a launch can be: CUDA's limits, on every target.
+"""What a launch can be: CUDA's limits, on every target, and what a call is told that breaks them.
 
 From the CUDA C++ Programming Guide, technical specifications for compute capability 5.0 and later:
 1024 threads a block, at most 64 of them along z; a grid of at most 2**31 - 1 by 65535 by 65535
 blocks; 227 KiB of shared memory, static and dynamic together, as GPUs of compute capability 9.0 and
-10.0 have it: others have less, and what they have is known at the call.  A cluster has 8
-blocks at most on every GPU that has clusters, and 16 where the kernel is allowed to and the GPU has
-room for them (CUDA C++ Programming Guide, "Thread Block Clusters"; Hopper tuning guide).
+10.0 have it: others have less, and what they have is known at the call.  A cluster has 8 blocks at
+most on every GPU that has clusters, and 16 on some, as an H100, for kernels that are allowed to
+have them (NVIDIA Hopper Tuning Guide, "Thread Block Clusters").
+
+The functions give the texts of faults, with a place for each value.
 """
 
 from __future__ import annotations
 
 from typing import Final
+
+from ferrule.compiler.artefacts import literal
 
 MAX_THREADS: Final = 1024
 BLOCK_LIMITS: Final = (1024, 1024, 64)
@@ -19,3 +23,30 @@ SMEM_LIMIT: Final = 227 << 10
 CLUSTER_LIMIT: Final = 16
 PORTABLE_CLUSTER: Final = 8
 """The blocks of a cluster that every kernel may have."""
+
+
+def beyond(kernel: str, name: str, limits: tuple[int, int]) -> str:
+    """A size is not within its limits: the size."""
+    return f"{_head(kernel)}expected {name} to be in [{limits[0]}, {limits[1]}], but got {{}}"
+
+
+def too_many_threads(kernel: str, most: int = MAX_THREADS) -> str:
+    """A block is too large: how many threads it has, and its three sizes."""
+    what = f"at most {most} threads a block"
+    return f"{_head(kernel)}expected {what}, but got {{}} (block {{}}, {{}}, {{}})"
+
+
+def too_many_blocks(kernel: str) -> str:
+    """A cluster is too large: how many blocks it has, and its three sizes."""
+    what = f"at most {CLUSTER_LIMIT} blocks a cluster"
+    return f"{_head(kernel)}expected {what}, but got {{}} (cluster {{}}, {{}}, {{}})"
+
+
+def no_whole_clusters(kernel: str, axis: str) -> str:
+    """A grid is not made of whole clusters: the size of a cluster, and that of the grid."""
+    what = f"grid {axis} to be a multiple of cluster {axis}"
+    return f"{_head(kernel)}expected {what}, {{}}, but got {{}}"
+
+
+def _head(kernel: str) -> str:
+    return literal(f"Invalid launch of {kernel}: ")

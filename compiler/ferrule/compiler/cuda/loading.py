@@ -26,6 +26,7 @@ from ferrule.compiler.cuda.cold import (
     HINT_SLOT,
     OPEN,
     PROTOTYPES,
+    REGISTER,
     attempt,
     call,
     cold,
@@ -279,6 +280,14 @@ def _refuse_none(
         end(emitter, Status.NO_IMAGE, values, wanted, *parts, listed)
 
 
+def _register_again(emitter: Emitter, state: ir.Value, went_well: ir.Value) -> None:
+    """Have the end of the process told before the driver is, see `closing`."""
+    registered = emitter.load_field(state, STATE, "registered")
+    told = emitter.icmp("ne", registered, emitter.const_i32(0))
+    with emitter.if_then(emitter.binary("and", went_well, told)):
+        call(emitter, REGISTER, PROTOTYPES[REGISTER], state)
+
+
 def _define_open(emitter: Emitter) -> None:
     """One thread takes the phase to -pid: from UNLOADED back, or on to READY or MIXED, and from
     MIXED back."""
@@ -297,6 +306,7 @@ def _define_open(emitter: Emitter) -> None:
             emitter.store_field(state, STATE, "pid", pid)
             loaded = call(emitter, _LOAD, PROTOTYPES[OPEN], *arguments)
             went_well = emitter.icmp("eq", loaded, status(Status.DONE))
+            _register_again(emitter, state, went_well)
             on = emitter.load_field(state, STATE, "loaded")
             behind = emitter.select(went_well, on, unloaded)
             # Where the process began to end meanwhile, it stays CLOSED.

@@ -66,12 +66,13 @@ STATE: Final = Layout(
         Field("contexts", ir.ArrayType(PTR, MAX_DEVICES)),
         Field("chosen", ir.ArrayType(I32, MAX_DEVICES)),
         Field("loaded", I32),
+        Field("registered", I32),
     ],
 )
 """`pid`: of the process that loaded the first image.  `launch`: the driver's cuLaunchKernelEx,
 where its own place has another function, see `rows`.  `chosen`: one more than the number of the
 image that a device gets, 0 where that is not known yet.  `loaded`: the phase behind a load that
-went well.
+went well.  `registered`: not 0 where the end of the process is told, see `closing`.
 
 A `KERNEL` for each kernel stands behind it, in the order of their names, then a `ROW` for each
 image of the program."""

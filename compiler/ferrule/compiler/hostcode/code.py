@@ -26,7 +26,7 @@ from ferrule.compiler.hostcode import advice, irtext
 from ferrule.compiler.hostcode.embedding import PREFIX, SYMBOL, embed
 from ferrule.compiler.hostcode.trial import tried_in_child
 from ferrule.runtime.elf import ObjectFileError
-from ferrule.runtime.links import Link
+from ferrule.runtime.links import OF_C, Link
 from ferrule.runtime.llvm.capi import C_FUNCTIONS
 from ferrule.runtime.objectfile import read_object
 
@@ -39,8 +39,6 @@ Code: TypeAlias = "bytes | bytearray | memoryview | str | os.PathLike[str]"
 
 _LINKER_MAKES: Final = frozenset({"_GLOBAL_OFFSET_TABLE_"})
 _OURS: Final = ("ferrule_", "__tvm_ffi_")
-_OF_C: Final = ("libc.so.6", "libm.so.6", "libgcc_s.so.1")
-"""Libraries that are named for what needs them: a program may not have loaded all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +287,7 @@ def _link(symbol: str, libraries: Sequence[str]) -> Link:
     for path in libraries:
         if _has(_open(path), symbol):
             return Link(symbol, path)
-    for path in _OF_C:
+    for path in OF_C:
         if _is_there(path) and _has(ctypes.CDLL(path), symbol):
             return Link(symbol, path)
     if _has(_open(None), symbol):

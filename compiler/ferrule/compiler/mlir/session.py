@@ -52,14 +52,15 @@ class Session:
         with self._doing(Step(f"read {name}", source)):
             return self.ir.Module.parse(text)
 
-    def run(self, module: Any, pipeline: str) -> None:
-        """Run passes on a module; `pipeline` is as `builtin.module(canonicalize,cse)`.
+    def run(self, module: Any, pipeline: str, name: str = "") -> None:
+        """Run passes on a module; `pipeline` is as `builtin.module(canonicalize,cse)`, and `name`
+        what messages call it instead of showing it.
 
         Raises CompileError for an unknown pass, a wrong option, and where a pass fails.
         """
         with self._doing(Step(f"read the pipeline {pipeline!r}")):
             passes = self._bindings.passmanager.PassManager.parse(pipeline)
-        with self._doing(Step(f"run the pipeline {pipeline!r}", self._step.source)):
+        with self._doing(Step(f"run {name or f'the pipeline {pipeline!r}'}", self._step.source)):
             passes.run(module.operation)
 
     def translate(self, module: Any) -> str:

@@ -124,7 +124,7 @@ def compile(
     """
     from ferrule.compiler.building import build
 
-    check_signature(signature, "cuda")
+    check_signature(signature, "cuda.compile")
     if not isinstance(kernel, str | None):
         raise TypeError(f"kernel must be the name of one kernel, but got {kernel!r}")
     named = read_source(source, f"{signature.name}.cu")

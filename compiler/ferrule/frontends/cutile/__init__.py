@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ferrule.frontends.cutile.constraints import Parameter
     from ferrule.runtime import Function
 
+__all__ = ["compile"]
+
 Sizes: TypeAlias = "Dim | Sequence[Dim]"
 
 

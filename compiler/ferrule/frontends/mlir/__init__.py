@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from ferrule.runtime import Function
     from ferrule.specs import Signature
 
+__all__ = ["compile"]
+
 _NO_SPECS: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
@@ -95,11 +97,12 @@ def _call(lowered: Lowered, signature: Signature, libraries: Sequence[str]) -> A
     """The convention that calls the lowered function."""
     from ferrule.compiler.conventions.memref import Memref
     from ferrule.compiler.hostcode import HostCode
+    from ferrule.frontends.mlir.float16 import with_conversions
     from ferrule.frontends.mlir.returned import returns
     from ferrule.frontends.mlir.support import with_support
 
     try:
-        code = HostCode.from_llvm(with_support(lowered.host), libraries=libraries)
+        code = HostCode.from_llvm(with_conversions(with_support(lowered.host)), libraries=libraries)
     except CompileError as error:
         raise CompileError(f"@{lowered.function.symbol} as LLVM IR: {error}") from None
     given = returns(lowered.function.results)

@@ -131,9 +131,18 @@ def refused(operation: Any, reason: str | None = None) -> CompileError:
             f"{operation.name} at {operation.location} cannot be part of a function that launches "
             f"kernels" + (f": {reason}" if reason else ""),
             expected="launches, and sizes made of its arguments by integer arithmetic",
-            hint="move it into a kernel, or give its value as an argument",
+            hint=_hint(operation.name),
         )
     )
+
+
+def _hint(name: str) -> str:
+    """What to do about an operation."""
+    if name.startswith(("scf.", "affine.", "cf.")):
+        return "launch always: a grid of 0 blocks, a size like any other, launches nothing"
+    if name.startswith("gpu.") or name in ("memref.alloc", "memref.copy"):
+        return "give memory for what lies between launches as an argument"
+    return "move it into a kernel, or give its value as an argument"
 
 
 def is_positive(found: Expression) -> bool:

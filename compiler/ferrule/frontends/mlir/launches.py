@@ -26,6 +26,7 @@ Sizes: TypeAlias = "tuple[Expression, Expression, Expression]"
 _LAUNCH: Final = "gpu.launch_func"
 _IGNORED: Final = ("func.return", "gpu.wait")
 _SEGMENTS: Final = "operandSegmentSizes"
+_VALUES: Final = ("arith.", "index.", "math.")
 _KERNEL_MARKS: Final = ("nvvm.kernel", "gpu.kernel")
 
 
@@ -59,19 +60,24 @@ def launches_of(session: Session, function: Any) -> tuple[Launch, ...]:
     blocks = list(function.regions[0].blocks)
     if len(blocks) != 1:
         raise CompileError(
-            f"@{symbol(function)} launches kernels and branches: its launches cannot depend on "
-            f"values of a call"
+            f"@{symbol(function)} launches kernels and branches: give a launch a grid of 0 blocks "
+            f"where there is to be none"
         )
     found = []
     for each in blocks[0].operations:
         operation = each.operation
         if operation.name == _LAUNCH:
             found.append(_launch(session, operation))
-        elif operation.name not in PURE and operation.name not in _IGNORED:
+        elif operation.name not in _IGNORED and not _is_unused(operation):
             raise refused(operation)
         elif operation.name == "func.return" and len(operation.operands):
             raise refused(operation, "it can return nothing")
     return tuple(found)
+
+
+def _is_unused(operation: Any) -> bool:
+    """Whether an operation is nothing by itself: what uses its value follows it back."""
+    return operation.name in PURE or operation.name.startswith(_VALUES)
 
 
 def _launch(session: Session, operation: Any) -> Launch:

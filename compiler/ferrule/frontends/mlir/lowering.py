@@ -8,12 +8,14 @@ from typing import Any, Final
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.mlir.session import Session
 from ferrule.frontends.mlir import pipelines
+from ferrule.frontends.mlir.decomposing import decompose
 from ferrule.frontends.mlir.kinds import Buffer, FunctionType, Unsupported
 from ferrule.frontends.mlir.launches import Launch, launches_of, rename_kernels
-from ferrule.frontends.mlir.reading import attribute, described, find_function, walk
+from ferrule.frontends.mlir.reading import attribute, described, find_function, reached, walk
 
 _C_INTERFACE: Final = "llvm.emit_c_interface"
 _LAUNCHES: Final = ("gpu.launch", "gpu.launch_func")
+OURS: Final = "the passes of ferrule.frontends.mlir.pipelines"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +42,33 @@ def lower(session: Session, source: str | bytes, request: Request) -> Lowered:
     module = session.parse(source)
     text = source if isinstance(source, str) else ""
     function = find_function(module, request.function)
-    on_gpu = any(each.name in _LAUNCHES for each in walk(function))
+    on_gpu = any(each.name in _LAUNCHES for each in reached(module, function))
     kind = described(session, function, text, on_gpu=on_gpu)
     _require_supported(kind)
     _settle_asserts(module, keep=request.asserts)
     if on_gpu:
         return _on_gpu(session, module, kind, request)
     _mark(session, function, kind)
-    session.run(module, request.pipeline or _host_pipeline(module, kind))
+    if request.pipeline is None:
+        _to_llvm(session, module, kind)
+    else:
+        session.run(module, request.pipeline)
     return Lowered(kind, session.translate(module))
+
+
+def _to_llvm(session: Session, module: Any, kind: FunctionType) -> None:
+    """By the passes of `pipelines`.
+
+    A narrow float is rounded after each operation: the pass that computes in f32 allows others to
+    leave that out.
+    """
+    decompose(session, module, {each.name for each in walk(module.operation)})
+    session.run(module, _first_pipeline(module, kind), OURS)
+    exact = session.ir.Attribute.parse("#arith.fastmath<none>")
+    for each in walk(module.operation):
+        if each.name in ("arith.extf", "arith.truncf"):
+            each.attributes["fastmath"] = exact
+    session.run(module, pipelines.pipeline(pipelines.TO_LLVM), OURS)
 
 
 def _require_supported(function: FunctionType) -> None:
@@ -63,9 +83,17 @@ def _require_supported(function: FunctionType) -> None:
 
 
 def _on_gpu(session: Session, module: Any, kind: FunctionType, request: Request) -> Lowered:
-    session.run(module, pipelines.pipeline(pipelines.OUTLINE))
+    session.run(module, pipelines.pipeline(pipelines.OUTLINE), OURS)
     launches = launches_of(session, find_function(module, kind.symbol))
-    session.run(module, request.pipeline or pipelines.pipeline(pipelines.TO_NVVM))
+    if not launches:
+        raise CompileError(
+            f"@{kind.symbol} launches nothing: what its kernels do has no effect, so MLIR's "
+            f"canonicalization has left none"
+        )
+    if request.pipeline is None:
+        session.run(module, pipelines.pipeline(pipelines.TO_NVVM), OURS)
+    else:
+        session.run(module, request.pipeline)
     names = rename_kernels(module)
     for launch in launches:
         if launch.kernel not in names:
@@ -112,7 +140,7 @@ def _settle_asserts(module: Any, *, keep: bool) -> None:
         each.erase()
 
 
-def _host_pipeline(module: Any, kind: FunctionType) -> str:
+def _first_pipeline(module: Any, kind: FunctionType) -> str:
     names = {each.name for each in walk(module.operation)}
     has_tensors = any(
         "tensor<" in str(value.type)
@@ -123,4 +151,4 @@ def _host_pipeline(module: Any, kind: FunctionType) -> str:
     gives = any(isinstance(each, Buffer) for each in kind.results)
     if (has_tensors or gives) and "memref.dealloc" not in names:
         groups.append(pipelines.DEALLOCATE)
-    return pipelines.pipeline(*groups, pipelines.TO_LLVM)
+    return pipelines.pipeline(*groups, pipelines.TO_BRANCHES)

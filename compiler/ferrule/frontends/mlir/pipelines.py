@@ -24,22 +24,27 @@ _TO_LOOPS: Final = (
     *("canonicalize", "convert-vector-to-scf", "lower-affine"),
 )
 
-_BF16: Final = "arith-emulate-unsupported-floats{source-types=bf16 target-type=f32}"
-"""A CPU converts them by code of MLIR's, for LLVM would call a function that is not everywhere."""
-
-TO_LLVM: Final = (
+TO_BRANCHES: Final = (
     *_TO_LOOPS,
     *("memref-expand", "expand-strided-metadata", "lower-affine", "convert-scf-to-cf"),
-    *("math-extend-to-supported-types", _BF16),
+    *("convert-complex-to-standard", "math-extend-to-supported-types"),
+    "arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}",
+)
+"""linalg, affine, scf and complex to cf, memref and arith; arithmetic of narrow floats to that of
+f32, as not every CPU has it."""
+
+TO_LLVM: Final = (
     *("arith-expand{include-bf16=true}", "convert-math-to-llvm", "convert-math-to-libm"),
     *("convert-complex-to-llvm", "convert-vector-to-llvm"),
     *("finalize-memref-to-llvm", "convert-ub-to-llvm", "convert-index-to-llvm"),
     *("convert-arith-to-llvm", "convert-cf-to-llvm", "convert-func-to-llvm", "canonicalize", "cse"),
     "reconcile-unrealized-casts",
 )
-"""linalg, affine, scf, vector, math, complex, memref, arith, cf and func to the dialect llvm."""
+"""vector, math, complex, memref, arith, cf and func to the dialect llvm."""
 
-OUTLINE: Final = (*("canonicalize", "cse", "gpu-kernel-outlining", "canonicalize", "cse"),)
+OUTLINE: Final = (
+    *("inline", "canonicalize", "cse", "gpu-kernel-outlining", "canonicalize", "cse"),
+)
 """Each `gpu.launch` to a function of a `gpu.module`, and its launch."""
 
 _INSIDE: Final = (

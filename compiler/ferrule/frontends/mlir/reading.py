@@ -34,6 +34,19 @@ def walk(operation: Any) -> Iterator[Any]:
                 yield from walk(inner.operation)
 
 
+def reached(module: Any, function: Any) -> Iterator[Any]:
+    """The operations of a function, and of those that it calls."""
+    functions, found = _functions(module), {symbol(function)}
+    waiting = [function]
+    while waiting:
+        for each in walk(waiting.pop()):
+            yield each
+            called = str(each.attributes["callee"].value) if each.name == "func.call" else ""
+            if called in functions and called not in found:
+                found.add(called)
+                waiting.append(functions[called])
+
+
 def attribute(operation: Any, name: str) -> Any:
     """An attribute, None where there is none."""
     attributes = operation.attributes
@@ -50,11 +63,7 @@ def find_function(module: Any, name: str | None) -> Any:
 
     Raises CompileError where there is none, none with a body, or more than one to choose from.
     """
-    functions = {
-        symbol(each.operation): each.operation
-        for each in module.body.operations
-        if each.operation.name == "func.func"
-    }
+    functions = _functions(module)
     if name is not None and name not in functions:
         raise CompileError(
             Diagnostic(
@@ -74,6 +83,14 @@ def find_function(module: Any, name: str | None) -> Any:
     if not _has_body(chosen[0]):
         raise CompileError(f"the function @{name} has no body: it is only declared")
     return chosen[0]
+
+
+def _functions(module: Any) -> dict[str, Any]:
+    return {
+        symbol(each.operation): each.operation
+        for each in module.body.operations
+        if each.operation.name == "func.func"
+    }
 
 
 def _listed(functions: dict[str, Any]) -> str:
@@ -98,7 +115,7 @@ def described(session: Session, function: Any, text: str, *, on_gpu: bool) -> Fu
     for position, each in enumerate(kinds):
         if isinstance(each, Buffer) and each.is_value and _writable(function, position):
             kinds[position] = _in_place(each)
-    results = tuple(_kind(session, each, on_gpu) for each in kind.results)
+    results = tuple(_kind(session, each, on_gpu, is_result=True) for each in kind.results)
     return FunctionType(symbol(function), tuple(names), tuple(kinds), results)
 
 
@@ -137,11 +154,11 @@ def _in_place(kind: Buffer) -> Buffer:
     return Buffer(kind.text, kind.element, kind.shape, kind.strides, kind.offset)
 
 
-def _kind(session: Session, kind: Any, on_gpu: bool) -> Kind:
-    """What a type is for a call."""
+def _kind(session: Session, kind: Any, on_gpu: bool, *, is_result: bool = False) -> Kind:
+    """What a type is for a call; the elements of a result may begin anywhere."""
     ir, text = session.ir, str(kind)
     if isinstance(kind, ir.MemRefType):
-        return _memref(kind, text, on_gpu)
+        return _memref(kind, text, on_gpu, is_result=is_result)
     if isinstance(kind, ir.RankedTensorType):
         if kind.encoding is not None:
             return Unsupported(text, "a tensor with an encoding has no plain layout")
@@ -153,7 +170,7 @@ def _kind(session: Session, kind: Any, on_gpu: bool) -> Kind:
     return Unsupported(text, "expected a memref, a tensor, index, an integer or a float")
 
 
-def _memref(memref: Any, text: str, on_gpu: bool) -> Kind:
+def _memref(memref: Any, text: str, on_gpu: bool, *, is_result: bool) -> Kind:
     space = None if memref.memory_space is None else str(memref.memory_space).partition(" ")[0]
     if space not in (_PLAIN_SPACES if on_gpu else _HOST_SPACES):
         return Unsupported(text, "arguments of a call are in no such memory space")
@@ -162,7 +179,7 @@ def _memref(memref: Any, text: str, on_gpu: bool) -> Kind:
     except RuntimeError:
         return Unsupported(text, "its layout has no strides")
     dynamic = memref.get_dynamic_stride_or_offset()
-    if offset not in (0, dynamic):
+    if offset not in (0, dynamic) and not is_result:
         return Unsupported(text, "its offset is neither 0 nor dynamic")
     identity = str(memref.layout.__class__.__name__) != "StridedLayoutAttr" and offset == 0
     if identity and not _is_identity(memref):

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ferrule.compiler.options import Options
     from ferrule.runtime import Function
 
+__all__ = ["cfunc", "compile"]
+
 Sizes: TypeAlias = "Dim | Sequence[Dim]"
 
 
@@ -146,7 +148,7 @@ def cfunc(
         raise TypeError(
             f"fe.frontends.numba.cfunc: expected a function with @numba.cfunc, but got {function!r}"
         )
-    check_signature(signature, "numba")
+    check_signature(signature, "numba.cfunc")
     from ferrule.frontends.numba.cfuncs import cfunc_call
 
     convention = cfunc_call(function, signature, arguments, linked)

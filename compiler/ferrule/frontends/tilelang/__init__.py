@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from ferrule.compiler.options import Options
     from ferrule.runtime import Function
 
+__all__ = ["compile"]
+
 
 def compile(
     function: Any,

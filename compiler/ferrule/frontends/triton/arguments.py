@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from ferrule.frontends.triton.tracing import Path, TracedDescriptor, TracedTensor, Unseen, traced
+from ferrule.frontends.triton.paths import Path
+from ferrule.frontends.triton.tracing import TracedDescriptor, TracedTensor, Unseen, traced
 from ferrule.frontends.triton.tuples import Shape, nest
 from ferrule.specs import Dim, DType, Scalar, Signature, Tensor
 
@@ -21,12 +22,14 @@ Hint = Literal[1, 16]
 
 @dataclass(frozen=True, slots=True)
 class PointerArgument:
-    """The address of a tensor; `made`: the function allocates and returns it."""
+    """The address of a tensor; `made`: the function allocates and returns it, filled with `fill`
+    where that is a number."""
 
     name: str
     tensor: Tensor
     hint: Hint | None = None
     made: bool = False
+    fill: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +134,13 @@ class Arguments:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """An example of a tensor that the function allocates and returns: see `like` and `empty`."""
+    """An example of a tensor that the function allocates and returns: see `like`, `empty` and
+    `zeros`."""
 
     source: str | None
     shape: tuple[Dim | str, ...] | None
     dtype: DType | None
+    fill: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

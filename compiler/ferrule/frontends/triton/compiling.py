@@ -20,9 +20,9 @@ from ferrule.frontends.triton.installed import Kernel, kernel_of
 from ferrule.frontends.triton.jobs import Job, as_constants, job_of
 from ferrule.frontends.triton.launching import Candidate, convention
 from ferrule.frontends.triton.offline import Compiled, architectures, compile_offline
+from ferrule.frontends.triton.paths import outcomes
 from ferrule.frontends.triton.planning import Plan, Planner
 from ferrule.frontends.triton.specialise import Specialisation, Specialise, specialisations
-from ferrule.frontends.triton.tracing import outcomes
 from ferrule.frontends.triton.tuples import flattened
 from ferrule.runtime.devices import cuda_devices
 from ferrule.specs.expr import is_name
@@ -55,10 +55,11 @@ def compile(
     Every parameter of the kernel has an example: by position, as in a launch, by name in
     `signature`, `constexprs` or as a keyword.  An example is a tensor, a fake one or a spec; a
     number, or its dtype; a text in Triton's terms, see `types`; a size over those of the tensors,
-    as an expression, as "x.shape[0]" and "x.strides[1]", or as a function of the signature; `like`
-    and `empty` for tensors that the function allocates and returns; `descriptor` for one that
-    Triton's `TensorDescriptor` is made of; None.  A parameter named as a size gets that.  The
-    function takes the tensors and numbers among them, in the kernel's order.
+    as an expression, as "x.shape[0]" and "x.strides[1]", or as a function of the signature; `like`,
+    `empty` and `zeros` for tensors that the function allocates and returns; `descriptor` for one
+    that Triton's `TensorDescriptor` is made of; a tuple of these, each element of which is a
+    parameter; None.  A parameter named as a size gets that.  The function takes the tensors and
+    numbers among them, in the kernel's order.
 
     `grid` is what Triton takes: one to three sizes, or a function of the arguments, see `grids`.
     `target` is an architecture or several, the first GPU's by default.  `specialize` says what is

@@ -44,6 +44,12 @@ def empty(shape: tuple[Dim | str, ...], dtype: DType | str) -> Output:
     return Output(None, tuple(shape), specs.as_dtype(dtype))
 
 
+def zeros(shape: tuple[Dim | str, ...], dtype: DType | str) -> Output:
+    """An example of a tensor that the function makes, fills with 0 before the kernel is launched,
+    and returns: for kernels that add to it.  Sizes are those of `empty`."""
+    return Output(None, tuple(shape), specs.as_dtype(dtype), fill=0)
+
+
 def descriptor(
     example: Any, block_shape: tuple[int, ...], padding: Literal["zero", "nan"] = "zero"
 ) -> Descriptor:
@@ -141,7 +147,9 @@ class _Reader:
         if isinstance(example, Descriptor):
             return DescriptorArgument(name, tensor, example.block, example.padding)
         hint: Hint | None = 16 if tensor.align >= 16 else None
-        return PointerArgument(name, tensor, hint, made=isinstance(example, Output))
+        if isinstance(example, Output):
+            return PointerArgument(name, tensor, hint, made=True, fill=example.fill)
+        return PointerArgument(name, tensor, hint)
 
     def _text_argument(self, name: str, text: str) -> Argument:
         reference = REFERENCE.fullmatch(text.replace(" ", ""))

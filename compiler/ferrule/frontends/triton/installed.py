@@ -39,7 +39,8 @@ class KernelParameter:
 
     `path` is its position, behind which come those in the tuples that it is an element of.  `type`
     is the Triton type of its annotation, "" without one.  `specialised`: whether Triton may
-    fold it, or assume that 16 divides it; `aligned`: whether it may assume the latter.
+    fold it, or assume that 16 divides it; `aligned`: whether it may assume the latter.  `reads`: it
+    is a pointer that nothing is stored through.
     """
 
     name: str
@@ -50,6 +51,7 @@ class KernelParameter:
     default: Any
     specialised: bool
     aligned: bool
+    reads: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,4 +126,5 @@ def _parameter(param: Any) -> KernelParameter:
         param.default if param.has_default else None,
         not param.do_not_specialize,
         not param.do_not_specialize_on_alignment,
+        bool(param.is_const),
     )

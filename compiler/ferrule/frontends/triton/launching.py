@@ -141,6 +141,7 @@ def _launch(each: Candidate, compiled: Compiled, when: Condition | None) -> Call
         facts.block,
         facts.shared,
         cluster=None if facts.ctas == 1 else (facts.ctas, 1, 1),
+        cluster_scheduling=None if facts.ctas == 1 else "spread",
         cooperative=facts.cooperative,
         use_pdl=facts.use_pdl,
         when=when if not made else None,

@@ -85,7 +85,7 @@ def architectures(target: str | Sequence[str]) -> tuple[int, ...]:
 
     Triton itself chooses whether code is for one architecture alone.
     """
-    named = [target] if isinstance(target, str) else list(target)
+    named = [target] if isinstance(target, str | int) else list(target)
     words = [word.strip() for text in named for word in str(text).split(",")]
     found = [_ARCH.fullmatch(word) for word in words]
     if not words or None in found:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ferrule.compiler.errors import CompileError
-from ferrule.frontends.triton.arguments import Arguments
+from ferrule.frontends.triton.arguments import Arguments, PointerArgument
 from ferrule.frontends.triton.configs import Version
 from ferrule.frontends.triton.fills import Fill
 from ferrule.frontends.triton.grids import Grid, trace_grid
 from ferrule.frontends.triton.installed import Kernel
 from ferrule.frontends.triton.jobs import Job, checked_options
+from ferrule.frontends.triton.paths import Path
 from ferrule.frontends.triton.tracing import (
-    Path,
     Quotient,
     Traced,
     TracedDescriptor,
@@ -52,10 +52,15 @@ class Planner:
         options = {**version.options, **self.job.options}
         filled, options = self._chosen(filled, options, path)
         seen = filled.traced(path)
-        fills: tuple[Fill, ...] = ()
+        fills = tuple(
+            Fill(each.tensor, each.fill)
+            for each in filled.each
+            if isinstance(each, PointerArgument) and each.fill is not None
+        )
         if version.hook is not None:
             trace(version.hook, {**options, **seen}, f"{self.name}: the pre_hook of its config")
-            filled, fills = self._done(filled, seen)
+            filled, done = self._done(filled, seen)
+            fills += done
             seen = filled.traced(path)
         return Plan(filled, options, trace_grid(self.grid, seen, self.name), fills)
 

@@ -18,6 +18,7 @@ from ferrule.compiler.errors import CompileError
 from ferrule.frontends.triton.arguments import Fixed
 from ferrule.frontends.triton.compiling import compile
 from ferrule.frontends.triton.installed import kernel_of
+from ferrule.frontends.triton.tuples import nest
 from ferrule.runtime.views import view_of
 from ferrule.specs import Tensor
 
@@ -81,6 +82,8 @@ def _frozen(name: str, value: Any) -> Any:
     """An example that takes just this."""
     if isinstance(value, int | float):
         return Fixed(value)
+    if isinstance(value, tuple | list):
+        return nest(value, lambda each: _frozen(name, each))
     if not hasattr(type(value), "__dlpack__"):
         return value
     view = view_of(value)

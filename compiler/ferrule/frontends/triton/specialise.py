@@ -224,7 +224,7 @@ class _Specialiser:
                 f"{self._what(name)} is annotated as {parameter.type}, but the example is a tensor"
             )
         found = pointer_type(tensor.dtype, self._what(name))
-        self.types[name] = parameter.type or found
+        self.types[name] = parameter.type or ("*k" + found[1:] if parameter.reads else found)
         self.packed.append(tensor.data)
         if not (parameter.specialised and parameter.aligned):
             return

@@ -35,13 +35,15 @@ def tune(
     `calls` has the arguments of a call for each key: the values of the parameters that the
     autotuner's `key` names.  What is under None is for calls with other keys: the configuration
     that was the best most often.  `timer` measures a call, in any unit; by default it runs on the
-    current GPU, many times, and waits for it.  `how` is what `compile` takes.
+    current GPU, many times, and waits for it; what is in the tensors afterwards is of no use.
+    `how` is what `compile` takes.
 
     A configuration that cannot be compiled or launched is left out; CompileError where none can.
     """
     found, measure = kernel_of(kernel), timer or synchronised_time
     if not calls:
         raise CompileError(f"{found.name}: tune needs a call for one key at least")
+    versions_of(found, dict.fromkeys(calls, 0))
     functions: dict[int, Function] = {}
     failures: list[str] = []
     for number, config in enumerate(found.configs):
@@ -51,7 +53,6 @@ def tune(
             failures.append(f"#{number}, {config}: {error.diagnostic.message}")
     best: dict[Key | None, int] = {}
     for key, arguments in calls.items():
-        versions_of(found, {key: 0})
         best[key] = _fastest(found.name, functions, arguments, measure, list(failures))
     best[None] = Counter(best.values()).most_common(1)[0][0]
     return best

@@ -46,9 +46,9 @@ def flattened(kernel: Kernel, given: Mapping[str, Any]) -> tuple[Kernel, dict[st
     return replace(kernel, parameters=tuple(parameters), tuples=shapes), examples
 
 
-def nest(shape: Shape, value: Callable[[str], Any]) -> Any:
-    """A tuple of this shape, with the values of its elements by their names."""
-    if isinstance(shape, str):
+def nest(shape: Any, value: Callable[[Any], Any]) -> Any:
+    """A tuple of this shape, with what a function gives for each element."""
+    if not isinstance(shape, tuple | list):
         return value(shape)
     return _like(shape, [nest(each, value) for each in shape])
 

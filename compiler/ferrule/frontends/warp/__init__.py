@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ferrule.frontends.warp.types import Types
     from ferrule.runtime import Function
 
+__all__ = ["compile"]
+
 Extent: TypeAlias = "Dim | str"
 """A size, or the name of an array for all of its own."""
 Extents: TypeAlias = "Extent | Sequence[Extent]"

@@ -43,6 +43,8 @@ class LaunchBounds:
         for dim in self.dims:
             if not is_dim(dim):
                 raise TypeError(f"dim must be a size, or the name of an array, but got {dim!r}")
+            if isinstance(dim, int) and dim < 0:
+                raise ValueError(f"dim must not be negative, but got {dim}")
 
     @property
     def threads(self) -> Dim:

@@ -128,7 +128,7 @@ def number_type(dim: Dim) -> ir.IntType:
 def kernel_parameters(kernel: ops.Function) -> tuple[KernelParameter, ...]:
     """What a launch passes to a kernel, in order."""
     maps = _maps(kernel)
-    unseen = {each.value for each in maps} - _seen(kernel)
+    unseen = {each.value for each in maps} - _seen(kernel) if maps else set()
     own = tuple(_parameter(value) for value in kernel.params if value not in unseen)
     given = {
         number.dim

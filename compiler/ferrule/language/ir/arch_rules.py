@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from ferrule.language.ir import asynchronous, mbarriers, peers, tensor_copies, tensor_cores, threads
-from ferrule.language.ir.thread_rules import Checker
+from ferrule.language.ir.checker import Checker
 from ferrule.language.ir.types import TensorType
 from ferrule.language.ir.values import Value
 from ferrule.specs import Boolean, Int32, Int64, Uint32

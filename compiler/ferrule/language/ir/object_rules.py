@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from ferrule.language.ir import objects
+from ferrule.language.ir.checker import Checker
 from ferrule.language.ir.types import HandleType, TensorType, Type
 from ferrule.language.ir.values import Value
 from ferrule.specs import Boolean, Float64, Int32, Int64
@@ -26,16 +26,6 @@ PEEKED: Final[dict[objects.PeekPart, Type | None]] = {
     "size": Int64,
 }
 """The types of the parts; those of an object and of a tensor say what it is."""
-
-
-class Checker(Protocol):
-    """What `verifier` lends: the helpers of one function's check."""
-
-    def require(self, holds: bool, rule: str) -> None: ...
-
-    def types(self, values: Sequence[Value], wanted: Sequence[Type], what: str) -> None: ...
-
-    def on_host(self, what: str) -> None: ...
 
 
 def simple(checker: Checker, op: objects.ObjectOp) -> None:

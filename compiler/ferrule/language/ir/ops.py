@@ -37,6 +37,20 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ferrule.compiler.artefacts import Fault, Location, Relation
+from ferrule.language.ir.arithmetic import (
+    Arithmetic,
+    Binary,
+    BinaryOp,
+    Bitcast,
+    Cast,
+    Compare,
+    CompareOp,
+    Constant,
+    Fma,
+    Select,
+    Unary,
+    UnaryOp,
+)
 from ferrule.language.ir.asynchronous import (
     WITH_AMOUNT,
     AsyncCopy,
@@ -56,6 +70,7 @@ from ferrule.language.ir.calls import (
     Receive,
     Received,
 )
+from ferrule.language.ir.control import For, If, LoopHints, Parallel, RegionOp, While
 from ferrule.language.ir.launching import LaunchOptions
 from ferrule.language.ir.mbarriers import (
     BulkCopy,
@@ -111,127 +126,90 @@ from ferrule.specs import Dim, Param, Sym
 __all__ = [  # of what is made elsewhere
     "AXES",
     "ArgumentKind",
-    "Call",
-    "CallBody",
-    "Callee",
-    "Extern",
-    "Linked",
-    "Linked",
-    "MAX_BARRIERS",
-    "MAX_SHARED_ALIGN",
-    "WARP_SIZE",
-    "WITH_AMOUNT",
+    "Arithmetic",
     "AsyncCopy",
     "Atomic",
     "AtomicOp",
     "Barrier",
     "BarrierArrive",
+    "Binary",
+    "BinaryOp",
+    "Bitcast",
     "Boxes",
-    "BulkStore",
     "BulkCopy",
+    "BulkStore",
     "CacheMode",
+    "Call",
+    "CallBody",
+    "Callee",
+    "Cast",
+    "Compare",
+    "CompareOp",
+    "Constant",
     "Control",
     "ControlKind",
     "Cooperation",
     "CooperationEffect",
+    "DTypeText",
     "DynamicShared",
     "Extern",
     "Fence",
-    "Imported",
+    "FenceScope",
     "Field",
+    "Fma",
+    "For",
+    "If",
+    "Imported",
     "IsInstance",
     "Item",
     "Keep",
-    "DTypeText",
-    "FenceScope",
+    "Linked",
+    "LoadMatrix",
+    "LoopHints",
+    "MAX_BARRIERS",
+    "MAX_SHARED_ALIGN",
+    "MBarrier",
+    "MBarrierKind",
+    "MBarrierTry",
+    "MBarrierWait",
     "Match",
     "MatchOp",
+    "Member",
     "MemoryOrder",
     "MemoryScope",
-    "LoadMatrix",
-    "MBarrier",
-    "MBarrierTry",
-    "StoreMatrix",
-    "TensorCopy",
-    "TensorCopyKind",
-    "MBarrierKind",
-    "MBarrierWait",
-    "Member",
     "Method",
     "Mma",
     "ObjectOp",
     "Outgoing",
+    "Parallel",
     "Peek",
+    "PeekPart",
     "PeerLoad",
     "PeerStore",
-    "PeekPart",
     "Receive",
     "Received",
     "Region",
+    "RegionOp",
+    "Select",
     "Setter",
     "Shared",
     "Shuffle",
     "ShuffleOp",
+    "StoreMatrix",
     "Synchronising",
+    "TensorCopy",
+    "TensorCopyKind",
+    "Unary",
+    "UnaryOp",
     "Value",
     "Vote",
     "VoteOp",
+    "WARP_SIZE",
+    "WITH_AMOUNT",
     "WarpBarrier",
+    "While",
 ]
 
-UnaryOp = Literal[
-    "neg",
-    "not",
-    "sqrt",
-    "popc",
-    "clz",
-    "fabs",
-    "floor",
-    "ceil",
-    "round",
-    "trunc",
-    "exp",
-    "exp2",
-    "expm1",
-    "log",
-    "log2",
-    "log10",
-    "log1p",
-    "rsqrt",
-    "cbrt",
-    "sin",
-    "cos",
-    "tan",
-    "asin",
-    "acos",
-    "atan",
-    "sinh",
-    "cosh",
-    "tanh",
-    "sigmoid",
-    "erf",
-    "erfc",
-]
-BinaryOp = Literal[
-    "add",
-    "sub",
-    "mul",
-    "div",
-    "floordiv",
-    "mod",
-    "max",
-    "min",
-    "and",
-    "or",
-    "xor",
-    "shl",
-    "shr",
-    "copysign",
-    "fmod",
-    "pow",
-    "atan2",
-]
-CompareOp = Literal["eq", "ne", "lt", "le", "gt", "ge"]
 Register = Literal[
     "thread_idx",
     "block_idx",
@@ -242,14 +220,6 @@ Register = Literal[
     "block_in_cluster_idx",
     "block_in_cluster_dim",
 ]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Constant:
-    """A number of the result's dtype, or 0 for the handle that is null."""
-
-    result: Value
-    value: bool | int | float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -268,73 +238,6 @@ class Special:
     result: Value
     register: Register
     axis: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Unary:
-    """`op operand`; the result has the operand's dtype."""
-
-    result: Value
-    op: UnaryOp
-    operand: Value
-    fast: bool = False
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Binary:
-    """`lhs op rhs`; operands and result have one dtype."""
-
-    result: Value
-    op: BinaryOp
-    lhs: Value
-    rhs: Value
-    fast: bool = False
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Fma:
-    """`x * y + z` of floats, rounded once; operands and result have one dtype."""
-
-    result: Value
-    x: Value
-    y: Value
-    z: Value
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Compare:
-    """`lhs op rhs` as a Boolean; comparisons with NaN are false, `ne` true."""
-
-    result: Value
-    op: CompareOp
-    lhs: Value
-    rhs: Value
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Cast:
-    """The operand in the result's dtype."""
-
-    result: Value
-    operand: Value
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Bitcast:
-    """The operand's bits in the result's dtype, which has the same size (no bool)."""
-
-    result: Value
-    operand: Value
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Select:
-    """`on_true` if the condition holds, else `on_false`; both are evaluated."""
-
-    result: Value
-    condition: Value
-    on_true: Value
-    on_false: Value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -452,71 +355,6 @@ class Return:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class If:
-    """Runs one of two regions; its results are what that one yields."""
-
-    results: tuple[Value, ...]
-    condition: Value
-    then: Region
-    otherwise: Region
-
-
-@dataclass(frozen=True, slots=True)
-class LoopHints:
-    """How a loop would like to be compiled; it means the same without.
-
-    `unroll`: into how many iterations at once, 1 for none, or "full".  `vectorize`: whether to use
-    vectors, or of how many elements.
-    """
-
-    unroll: int | Literal["full"] | None = None
-    vectorize: bool | int | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class For:
-    """A counted loop as Python's `range`; a step of 0 has no iterations.
-
-    `carried` are the values of an iteration, `initial` those of the first one; the body yields
-    those of the next.  The results are the values after the last iteration.
-    """
-
-    results: tuple[Value, ...]
-    index: Value
-    start: Value
-    stop: Value
-    step: Value
-    initial: tuple[Value, ...]
-    carried: tuple[Value, ...]
-    body: Region
-    hints: LoopHints | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class While:
-    """A loop: `test` yields a Boolean from the carried values; the body yields the next ones."""
-
-    results: tuple[Value, ...]
-    initial: tuple[Value, ...]
-    carried: tuple[Value, ...]
-    test: Region
-    body: Region
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Parallel:
-    """Runs the body for every coordinate below the extents (Int64), in any order (host only).
-
-    Its index values are Int64.  A whole-tensor assignment becomes one; on a GPU it is a kernel.
-    """
-
-    indices: tuple[Value, ...]
-    extents: tuple[Value, ...]
-    body: Region
-    location: Location | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Launch:
     """Runs a kernel of the program with these arguments (host functions only).
 
@@ -546,13 +384,7 @@ SimpleOp = (
     Constant
     | Size
     | Special
-    | Unary
-    | Binary
-    | Fma
-    | Compare
-    | Cast
-    | Bitcast
-    | Select
+    | Arithmetic
     | Load
     | View
     | Fragment
@@ -568,9 +400,6 @@ SimpleOp = (
 
 EffectOp = Store | Check | Print | Launch | Return | CooperationEffect
 """Ops without a result."""
-
-RegionOp = If | For | While | Parallel
-"""Ops with regions."""
 
 Op = SimpleOp | EffectOp | RegionOp
 

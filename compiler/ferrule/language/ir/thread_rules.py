@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from ferrule.language.ir import mbarriers, peers, threads
-from ferrule.language.ir.types import TensorType, Type
+from ferrule.language.ir.checker import Checker
+from ferrule.language.ir.types import TensorType
 from ferrule.language.ir.values import Value
 from ferrule.specs import (
     BFloat16,
@@ -33,21 +33,6 @@ ATOMIC: Final[dict[threads.AtomicOp, tuple[DType, ...]]] = {
     **dict.fromkeys(("inc", "dec"), (Uint32,)),
 }
 """The dtypes of each atomic op."""
-
-
-class Checker(Protocol):
-    """What `verifier` lends: the helpers of one function's check."""
-
-    @property
-    def in_kernel(self) -> bool: ...
-
-    def require(self, holds: bool, rule: str) -> None: ...
-
-    def types(self, values: Iterable[Value], wanted: Sequence[Type], what: str) -> None: ...
-
-    def scalar(self, value: Value, kinds: Sequence[Kind], what: str) -> None: ...
-
-    def element(self, tensor: Value, indices: Sequence[Value], element: Value) -> None: ...
 
 
 def effect(checker: Checker, op: threads.Barrier | threads.WarpBarrier | threads.Fence) -> None:

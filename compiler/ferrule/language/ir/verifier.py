@@ -94,10 +94,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, get_args
+from typing import Final
 
 from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Fault
-from ferrule.language.ir import arch_rules, object_rules, ops, thread_rules
+from ferrule.language.ir import (
+    arch_rules,
+    arithmetic_rules,
+    call_rules,
+    object_rules,
+    ops,
+    thread_rules,
+)
+from ferrule.language.ir.arithmetic_rules import BITS, INTEGERS, holds
 from ferrule.language.ir.types import HandleType, TensorType, Type, result_types
 from ferrule.language.ir.walk import Work, drive, operands_of
 from ferrule.specs import (
@@ -112,41 +120,6 @@ from ferrule.specs import (
     symbols_of,
 )
 from ferrule.specs.dtypes import Kind
-
-_INTEGERS: Final[tuple[Kind, ...]] = ("int", "uint")
-_NUMBERS: Final[tuple[Kind, ...]] = ("int", "uint", "float")
-_FLOATS: Final[tuple[Kind, ...]] = ("float",)
-_BITS: Final[tuple[Kind, ...]] = ("bool", "int", "uint")
-
-UNARY_KINDS: Final[dict[ops.UnaryOp, tuple[Kind, ...]]] = {
-    "neg": _NUMBERS,
-    "not": _BITS,
-    "popc": _INTEGERS,
-    "clz": _INTEGERS,
-    **{
-        name: _FLOATS for name in get_args(ops.UnaryOp) if name not in ("neg", "not", "popc", "clz")
-    },
-}
-BINARY_KINDS: Final[dict[ops.BinaryOp, tuple[Kind, ...]]] = {
-    "add": _NUMBERS,
-    "sub": _NUMBERS,
-    "mul": _NUMBERS,
-    "div": _FLOATS,
-    "floordiv": _INTEGERS,
-    "mod": _INTEGERS,
-    "max": _NUMBERS,
-    "min": _NUMBERS,
-    "and": _BITS,
-    "or": _BITS,
-    "xor": _BITS,
-    "shl": _INTEGERS,
-    "shr": _INTEGERS,
-    "copysign": _FLOATS,
-    "fmod": _FLOATS,
-    "pow": _FLOATS,
-    "atan2": _FLOATS,
-}
-
 
 CONVERSION: Final = re.compile(r"%(?:%|[-+ #0]*\d*(?:\.(?:\d+|\*))?((?:ll)?[a-zA-Z]))")
 """What `%` begins in the format of a Print; the group is a length and a letter."""
@@ -180,23 +153,6 @@ def verify(program: ops.Program) -> None:
         raise VerifierError(f"@{program.name} has a result or a Return, but not both")
     if not program.made <= program.symbols.keys():
         raise VerifierError(f"@{program.name} makes a symbol that it does not have")
-
-
-CALL_OPERANDS: Final[dict[ops.ArgumentKind, tuple[DType | Literal["handle", "tensor"], ...]]] = {
-    "none": (),
-    "bool": (Boolean,),
-    "int": (Int64,),
-    "float": (Float64,),
-    "text": ("handle", Int64),
-    "bytes": ("handle", Int64),
-    "dtype": (Int32,),
-    "device": (Int64,),
-    "pointer": ("handle",),
-    "object": ("handle",),
-    "any": ("handle",),
-    "tensor": ("tensor",),
-}
-"""The values of each kind of argument."""
 
 
 @dataclass(slots=True)
@@ -312,7 +268,7 @@ class _Checker:
             self.op = op
 
     def for_(self, op: ops.For) -> Work:
-        self.scalar(op.index, _INTEGERS, "the index of a loop")
+        self.scalar(op.index, INTEGERS, "the index of a loop")
         self.types([op.start, op.stop, op.step], [op.index.type] * 3, "the bounds of a loop")
         carried = self.loop(op)
         with_index = (op.index, *op.carried)
@@ -364,7 +320,7 @@ class _Checker:
     def fault(self, fault: Fault, values: Sequence[ops.Value]) -> None:
         self.require(len(values) <= MAX_FAULT_VALUES, "a fault has too many values")
         for value in values:
-            self.scalar(value, _BITS, "the value of a fault")
+            self.scalar(value, BITS, "the value of a fault")
 
     def print_(self, format_: str, values: Sequence[ops.Value]) -> None:
         wanted: list[Type | None] = []
@@ -407,7 +363,7 @@ class _Checker:
         rank = len(tensor.tensor.shape)
         self.require(len(indices) == rank, "there must be one index for each dim")
         for index in indices:
-            self.scalar(index, _INTEGERS, "an index")
+            self.scalar(index, INTEGERS, "an index")
 
     def view(self, op: ops.View) -> None:
         self.require(isinstance(op.result.type, TensorType), "a view is a tensor")
@@ -451,39 +407,6 @@ class _Checker:
         self.require(known, "an address is of a handle or a tensor in memory")
         self.types([result], [Int64], "addresses")
 
-    def call(self, op: ops.Call) -> None:
-        self.on_host("a Call")
-        handle = not isinstance(op.callee, ops.Value) or isinstance(op.callee.type, HandleType)
-        self.require(handle, "what a Call calls is a name, a function, or a handle")
-        wanted: Type = Float64 if op.wanted == "float" else Int64
-        wanted = HandleType("any") if op.wanted == "any" else wanted
-        self.types([op.result], [wanted], "results of a Call")
-        taken = [word for kind in op.kinds for word in CALL_OPERANDS[kind]]
-        self.require(len(taken) == len(op.arguments), "a Call has the values of its arguments")
-        for word, value in zip(taken, op.arguments, strict=True):
-            match word:
-                case "tensor":
-                    fits = isinstance(value.type, TensorType) and not value.type.is_own
-                case "handle":
-                    fits = isinstance(value.type, (HandleType, TensorType))
-                case dtype:
-                    fits = value.type is dtype
-            self.require(fits, "the values of a Call's arguments are as their kinds say")
-
-    def receive(self, op: ops.CallBody | ops.Receive | ops.Received) -> None:
-        self.on_host(f"a {type(op).__name__}")
-        match op:
-            case ops.CallBody(result):
-                self.types([result], [HandleType("results")], "results of a CallBody")
-            case ops.Receive(result, value, made=made):
-                self.types([result], [HandleType("leaves")], "results of a Receive")
-                self.types([value], [HandleType("any")], "values that came back")
-                known = all(symbol in self.program.made for symbol, _ in made)
-                self.require(known, "a Receive makes symbols that the program makes")
-            case ops.Received(parts=parts):
-                known = parts.type in (HandleType("results"), HandleType("leaves"))
-                self.require(known, "a part is of what came back")
-
     def fragment(self, result: ops.Value) -> None:
         type_ = result.type
         self.require(isinstance(type_, TensorType) and type_.is_own, "a fragment is in registers")
@@ -525,65 +448,15 @@ class _Checker:
             case ops.Item() | ops.Field() | ops.Peek() | ops.IsInstance():
                 object_rules.simple(self, op)
             case ops.Call():
-                self.call(op)
+                call_rules.call(self, op)
             case ops.CallBody() | ops.Receive() | ops.Received():
-                self.receive(op)
+                call_rules.receive(self, op, self.program.made)
             case ops.Shared() | ops.DynamicShared() | ops.Atomic():
                 thread_rules.simple(self, op)
             case ops.Shuffle() | ops.Vote() | ops.Match() | ops.MBarrierTry() | ops.PeerLoad():
                 thread_rules.simple(self, op)
             case _:
-                self.arithmetic(op)
-
-    def arithmetic(
-        self,
-        op: ops.Unary | ops.Binary | ops.Fma | ops.Compare | ops.Cast | ops.Bitcast | ops.Select,
-    ) -> None:
-        result = op.result
-        match op:
-            case ops.Unary(_, name, operand):
-                self.scalar(operand, UNARY_KINDS[name], f"the operand of {name}")
-                self.types([operand], [result.type], "operands")
-            case ops.Binary(_, name, lhs, rhs):
-                self.scalar(lhs, BINARY_KINDS[name], f"the operands of {name}")
-                self.types([lhs, rhs], [result.type] * 2, "operands")
-            case ops.Fma(_, x, y, z):
-                self.scalar(x, _FLOATS, "the operands of fma")
-                self.types([x, y, z], [result.type] * 3, "operands")
-            case ops.Compare(_, _, lhs, rhs):
-                self.scalar(lhs, (*_BITS, *_FLOATS), "the operands of a comparison")
-                self.types([rhs, result], [lhs.type, Boolean], "operands and result")
-            case ops.Cast(_, operand):
-                for value in (operand, result):
-                    self.scalar(value, (*_BITS, *_FLOATS), "what is cast")
-            case ops.Bitcast(_, operand):
-                for value in (operand, result):
-                    self.scalar(value, _NUMBERS, "what is cast")
-                self.require(_bits(operand) == _bits(result), "a bitcast keeps the size")
-            case ops.Select(_, condition, on_true, on_false):
-                self.scalar(result, (*_BITS, *_FLOATS), "what is selected")
-                wanted = [Boolean, result.type, result.type]
-                self.types([condition, on_true, on_false], wanted, "operands")
-
-
-def holds(type_: Type, value: bool | int | float) -> bool:
-    """Whether a number can be a constant of this type."""
-    if not isinstance(type_, DType):
-        return isinstance(type_, HandleType) and value == 0
-    match type_.kind:
-        case "bool":
-            return value in (0, 1)
-        case "int" | "uint":
-            low, high = type_.range
-            return isinstance(value, int) and low <= value <= high
-        case "float":
-            return True
-        case _:
-            return False
-
-
-def _bits(value: ops.Value) -> int:
-    return value.type.bits if isinstance(value.type, DType) else 0
+                arithmetic_rules.simple(self, op)
 
 
 def describe(op: ops.Op) -> str:

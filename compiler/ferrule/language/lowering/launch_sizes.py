@@ -1,6 +1,6 @@
 """The sizes of a launch: what they may be, and the checks of those that only the call knows.
 
-The limits are those of `compiler.cuda.limits`.
+The limits and the messages are those of `compiler.cuda.limits`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ from ferrule.compiler.cuda.limits import (
     CLUSTER_LIMIT,
     GRID_LIMITS,
     MAX_THREADS,
+    beyond,
+    no_whole_clusters,
+    too_many_blocks,
+    too_many_threads,
 )
 from ferrule.language.ir import ops
 from ferrule.language.lowering import operators
@@ -69,11 +73,7 @@ def check_size(
     smallest, largest = limits
     if isinstance(size.dim, int) and smallest <= size.dim <= largest:
         return
-    message = (
-        f"Invalid launch of {kernel}: expected {name} to be in "
-        f"[{smallest}, {largest}], but got {{}}"
-    )
-    fault = Fault("LaunchError", message, low.location(node))
+    fault = Fault("LaunchError", beyond(kernel, name, limits), low.location(node))
     build = low.builder
     above = build.compare("ge", size.value, build.constant(Int64, smallest))
     below = build.compare("le", size.value, build.constant(Int64, largest))
@@ -87,7 +87,7 @@ def check_block(
     for axis, size in enumerate(block):
         name, limits = f"block {ops.AXES[axis]}", (1, BLOCK_LIMITS[axis])
         check_size(low, name, size, limits, kernel, node)
-    _check_product(low, block, most, ("threads a block", "block"), kernel, node)
+    _check_product(low, block, most, too_many_threads(kernel, most), node)
 
 
 def check_grid(low: Lowering, grid: Sizes, kernel: str, node: ast.Call) -> None:
@@ -102,19 +102,15 @@ def check_cluster(low: Lowering, cluster: Sizes, grid: Sizes, kernel: str, node:
     for axis, size in enumerate(cluster):
         name, limits = f"cluster {ops.AXES[axis]}", (1, CLUSTER_LIMIT)
         check_size(low, name, size, limits, kernel, node)
-    _check_product(low, cluster, CLUSTER_LIMIT, ("blocks a cluster", "cluster"), kernel, node)
+    _check_product(low, cluster, CLUSTER_LIMIT, too_many_blocks(kernel), node)
     for axis, (blocks, size) in enumerate(zip(grid, cluster, strict=True)):
         if isinstance(size.dim, int) and isinstance(blocks.dim, int):
             if blocks.dim % size.dim == 0:
                 continue
         elif size.dim == 1:
             continue
-        fault = Fault(
-            "LaunchError",
-            f"Invalid launch of {kernel}: expected grid {ops.AXES[axis]} to be a multiple of "
-            f"cluster {ops.AXES[axis]}, {{}}, but got {{}}",
-            low.location(node),
-        )
+        message = no_whole_clusters(kernel, ops.AXES[axis])
+        fault = Fault("LaunchError", message, low.location(node))
         build = low.builder
         rest = build.binary("mod", blocks.value, size.value)
         whole = build.compare("eq", rest, build.constant(Int64, 0))
@@ -122,22 +118,12 @@ def check_cluster(low: Lowering, cluster: Sizes, grid: Sizes, kernel: str, node:
 
 
 def _check_product(
-    low: Lowering,
-    sizes: Sequence[Number],
-    most: int,
-    words: tuple[str, str],
-    kernel: str,
-    node: ast.Call,
+    low: Lowering, sizes: Sequence[Number], most: int, message: str, node: ast.Call
 ) -> None:
     dims = [size.dim for size in sizes]
     known = [dim for dim in dims if isinstance(dim, int)]
     if len(known) == len(dims) and prod(known) <= most:
         return
-    what, name = words
-    message = (
-        f"Invalid launch of {kernel}: expected at most {most} {what}, "
-        f"but got {{}} ({name} {{}}, {{}}, {{}})"
-    )
     build = low.builder
     x, y, z = (size.value for size in sizes)
     count = build.binary("mul", build.binary("mul", x, y), z)

@@ -84,8 +84,8 @@ def shaped(f: FunctionText, type_: TensorType, base: str, base_kind: str, offset
 
 
 def _size(f: FunctionText, dim: Dim) -> str:
-    """A size as an `index`.  A kernel is not given those that it does not ask for: they are 0, which
-    nothing reads."""
+    """A size as an `index`.  Those that a kernel does not ask for it is not given: they are 0 here,
+    which nothing reads."""
     known = all(symbol in f.symbols for symbol in symbols_of(dim))
     return f.t.as_index(f.dim(dim)) if known else f.t.index(0)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from ferrule.language.ir import ops
 from ferrule.language.mlir import control
 from ferrule.language.mlir.text import Text, escaped
-from ferrule.specs import Sym
+from ferrule.specs import Signature, Sym
 
 if TYPE_CHECKING:
     from ferrule.language.mlir.functions import FunctionText
@@ -114,7 +114,7 @@ def _said(op: ops.Op) -> Iterator[tuple[str, str]]:
         case ops.CallBody(callee=callee):
             yield "callee", callee.name
         case ops.Receive(param=param):
-            yield "expected", str(param)
+            yield "expected", Signature("call", (param,)).kind(param)
         case ops.Received(position=position):
             yield "position", str(position)
         case ops.Field(type_key=key, name=name):

@@ -1,0 +1,140 @@
+"""Ops of the kernel IR on numbers; what they mean is in the docstring of `ops`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ferrule.language.ir.values import Value
+
+UnaryOp = Literal[
+    "neg",
+    "not",
+    "sqrt",
+    "popc",
+    "clz",
+    "fabs",
+    "floor",
+    "ceil",
+    "round",
+    "trunc",
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "rsqrt",
+    "cbrt",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "sigmoid",
+    "erf",
+    "erfc",
+]
+BinaryOp = Literal[
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "floordiv",
+    "mod",
+    "max",
+    "min",
+    "and",
+    "or",
+    "xor",
+    "shl",
+    "shr",
+    "copysign",
+    "fmod",
+    "pow",
+    "atan2",
+]
+CompareOp = Literal["eq", "ne", "lt", "le", "gt", "ge"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constant:
+    """A number of the result's dtype, or 0 for the handle that is null."""
+
+    result: Value
+    value: bool | int | float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unary:
+    """`op operand`; the result has the operand's dtype."""
+
+    result: Value
+    op: UnaryOp
+    operand: Value
+    fast: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Binary:
+    """`lhs op rhs`; operands and result have one dtype."""
+
+    result: Value
+    op: BinaryOp
+    lhs: Value
+    rhs: Value
+    fast: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fma:
+    """`x * y + z` of floats, rounded once; operands and result have one dtype."""
+
+    result: Value
+    x: Value
+    y: Value
+    z: Value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compare:
+    """`lhs op rhs` as a Boolean; comparisons with NaN are false, `ne` true."""
+
+    result: Value
+    op: CompareOp
+    lhs: Value
+    rhs: Value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cast:
+    """The operand in the result's dtype."""
+
+    result: Value
+    operand: Value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bitcast:
+    """The operand's bits in the result's dtype, which has the same size (no bool)."""
+
+    result: Value
+    operand: Value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Select:
+    """`on_true` if the condition holds, else `on_false`; both are evaluated."""
+
+    result: Value
+    condition: Value
+    on_true: Value
+    on_false: Value
+
+
+Arithmetic = Unary | Binary | Fma | Compare | Cast | Bitcast | Select

@@ -1,0 +1,27 @@
+"""What `verifier` lends to the modules that have the rules for the ops of an area."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from ferrule.language.ir.types import Type
+from ferrule.language.ir.values import Value
+from ferrule.specs.dtypes import Kind
+
+
+class Checker(Protocol):
+    """The helpers of one function's check, which raise VerifierError where a rule is broken."""
+
+    @property
+    def in_kernel(self) -> bool: ...
+
+    def require(self, holds: bool, rule: str) -> None: ...
+
+    def on_host(self, what: str) -> None: ...
+
+    def types(self, values: Iterable[Value], wanted: Sequence[Type], what: str) -> None: ...
+
+    def scalar(self, value: Value, kinds: Sequence[Kind], what: str) -> None: ...
+
+    def element(self, tensor: Value, indices: Sequence[Value], element: Value) -> None: ...

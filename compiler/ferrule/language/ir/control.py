@@ -1,0 +1,78 @@
+"""Ops of the kernel IR that own regions: branches and loops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ferrule.compiler.artefacts import Location
+from ferrule.language.ir.values import Region, Value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class If:
+    """Runs one of two regions; its results are what that one yields."""
+
+    results: tuple[Value, ...]
+    condition: Value
+    then: Region
+    otherwise: Region
+
+
+@dataclass(frozen=True, slots=True)
+class LoopHints:
+    """How a loop would like to be compiled; it means the same without.
+
+    `unroll`: into how many iterations at once, 1 for none, or "full".  `vectorize`: whether to use
+    vectors, or of how many elements.
+    """
+
+    unroll: int | Literal["full"] | None = None
+    vectorize: bool | int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class For:
+    """A counted loop as Python's `range`; a step of 0 has no iterations.
+
+    `carried` are the values of an iteration, `initial` those of the first one; the body yields
+    those of the next.  The results are the values after the last iteration.
+    """
+
+    results: tuple[Value, ...]
+    index: Value
+    start: Value
+    stop: Value
+    step: Value
+    initial: tuple[Value, ...]
+    carried: tuple[Value, ...]
+    body: Region
+    hints: LoopHints | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class While:
+    """A loop: `test` yields a Boolean from the carried values; the body yields the next ones."""
+
+    results: tuple[Value, ...]
+    initial: tuple[Value, ...]
+    carried: tuple[Value, ...]
+    test: Region
+    body: Region
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parallel:
+    """Runs the body for every coordinate below the extents (Int64), in any order (host only).
+
+    Its index values are Int64.  A whole-tensor assignment becomes one; on a GPU it is a kernel.
+    """
+
+    indices: tuple[Value, ...]
+    extents: tuple[Value, ...]
+    body: Region
+    location: Location | None = None
+
+
+RegionOp = If | For | While | Parallel
+"""Ops with regions."""

@@ -1,0 +1,91 @@
+"""What callers hand to a frontend by mistake, and the names of C++."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ferrule import specs
+from ferrule.compiler.errors import CompileError
+from ferrule.compiler.hostcode import advice
+from ferrule.compiler.mangled import by_spoken_names, spoken_name
+from ferrule.frontends import given
+from ferrule.frontends.sources import read_source
+from ferrule.specs import Tensor
+
+OUT = Tensor("out", (4,), "float32")
+
+
+def test_lists_of_texts_take_paths() -> None:
+    assert given.texts("flags", ["-O3", Path("/usr")]) == ("-O3", "/usr")
+
+
+@pytest.mark.parametrize("wrong", ["-O3 -g", {"N": 1}, None, [3], 3])
+def test_what_is_no_list_of_texts(wrong: Any) -> None:
+    with pytest.raises(TypeError, match="flags must be a list of texts, but got"):
+        given.texts("flags", wrong)
+
+
+def test_results_are_names() -> None:
+    assert given.names("out") == given.names(["out"]) == ("out",)
+    for wrong in (OUT, [OUT]):
+        with pytest.raises(TypeError, match="names of parameters, .* but got Tensor 'out'"):
+            given.names(wrong)
+
+
+def test_architectures_are_one_or_several() -> None:
+    assert given.architectures("target", "sm_80, sm_90a,sm_80") == ("sm_80", "sm_90a")
+    for wrong, said in (("cuda", "'cpu', or such as 'sm_90a'$"), ("SM-100F", "mean 'sm_100f'")):
+        with pytest.raises(CompileError, match=said):
+            given.architectures("target", wrong, "'cpu', or ")
+
+
+def test_code_for_the_cpu_takes_no_tensor_on_a_gpu() -> None:
+    given.check_on_cpu([OUT], "f")
+    with pytest.raises(CompileError, match="f: the parameter 'x' is on a GPU, but the target is"):
+        given.check_on_cpu([Tensor("x", (specs.sym_int(),), "float32", device="cuda")], "f")
+
+
+def test_a_source_is_what_the_file_has(tmp_path: Path) -> None:
+    path = tmp_path / "latin.c"
+    path.write_bytes(b"// caf\xe9\r\nint f;\r\n")
+    source = read_source(path, "")
+    assert (source.data, source.name) == (b"// caf\xe9\nint f;\n", str(path))
+
+
+@pytest.mark.parametrize(
+    ("symbol", "name"),
+    [
+        ("_Z1kPffi", "k"),
+        ("_ZN2ns3setEPff", "ns::set"),
+        ("plain", "plain"),
+        ("_Z5scaleIfEvPT_S0_i", "_Z5scaleIfEvPT_S0_i"),
+        ("_ZN2ns5scaleIfEEvPT_", "_ZN2ns5scaleIfEEvPT_"),
+        ("_Z", "_Z"),
+    ],
+)
+def test_names_are_spoken_as_the_source_has_them(symbol: str, name: str) -> None:
+    assert spoken_name(symbol) == name
+
+
+def test_overloads_keep_their_own_names() -> None:
+    both = {each: each for each in ("_Z1fi", "_Z1ff")}
+    assert by_spoken_names(["_Z1fi", "_Z1ff", "_Z1gv"]) == {**both, "g": "_Z1gv"}
+
+
+@pytest.mark.parametrize(
+    ("name", "symbols", "said"),
+    [
+        ("add", ["_Z3addPf"], 'C++ calls it _Z3addPf: declare it extern "C", or name it so'),
+        ("add", ["add_"], "Fortran calls it add_: name it so, or declare it bind(C)"),
+        ("ad", ["add", "sub"], "did you mean add?"),
+        ("add", [], "functions that are static or inline have no name in an object"),
+        ("add", ["scale"], None),
+    ],
+)
+def test_a_function_that_is_not_there_has_advice(
+    name: str, symbols: list[str], said: str | None
+) -> None:
+    assert advice.for_name(name, symbols) == said
