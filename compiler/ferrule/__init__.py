@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ferrule import frontends as frontends
     from ferrule import runtime as runtime
     from ferrule import specs as specs
-    from ferrule.compiler.artefacts import DeviceCode as DeviceCode
+    from ferrule.compiler.cuda.code import DeviceCode as DeviceCode
     from ferrule.compiler.errors import CompileError as CompileError
     from ferrule.compiler.options import Options as Options
     from ferrule.frontends.triton import like as like
@@ -205,7 +205,7 @@ _VIEWS = "domain_offset elem_less make_tensor recast_ptr recast_tensor"
 _ATTRIBUTES = {
     "__version__": ("ferrule.specs._version", "__version__"),
     "CompileError": ("ferrule.compiler.errors", "CompileError"),
-    "DeviceCode": ("ferrule.compiler.artefacts", "DeviceCode"),
+    "DeviceCode": ("ferrule.compiler.cuda.code", "DeviceCode"),
     "Options": ("ferrule.compiler.options", "Options"),
     "CudaError": ("ferrule.runtime", "CudaError"),
     "DivergenceError": ("ferrule.runtime", "DivergenceError"),

@@ -11,8 +11,8 @@ import pytest
 from ptxas import ARCHS, assemble
 
 from ferrule import specs
-from ferrule.compiler.artefacts import DeviceCode
 from ferrule.compiler.cuda import archs
+from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.cuda.making import DeviceOptions
 from ferrule.compiler.errors import CompileError
 from ferrule.language.codegen.device import entry_names, lower_device

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +14,8 @@ from gpu_functions import floats
 import ferrule as fe
 from ferrule import compiler, specs
 from ferrule.compiler import conventions
-from ferrule.compiler.artefacts import DeviceCode, KernelImage
 from ferrule.compiler.conventions import NULL, CudaLaunch, Struct, TensorStruct, cast
+from ferrule.compiler.cuda.code import DeviceCode, KernelImage
 from ferrule.specs import Scalar, Signature, Tensor, ceil_div
 
 N = specs.sym_int(symbol="n")
@@ -206,3 +207,15 @@ def test_constant_blocks_are_checked_at_once(block: Any, message: str) -> None:
 def test_what_is_no_argument_is_refused() -> None:
     with pytest.raises(TypeError, match="parameter #0 of f must be a parameter, the .data of"):
         CudaLaunch(code("f"), "f", [1.5], 1, 1)  # type: ignore[list-item]
+
+
+def test_options_that_would_be_ignored_are_refused(tmp_path: Path) -> None:
+    sig, launch = Signature("f", [vector("x")]), CudaLaunch(code("f"), "f", [], 1, 1)
+    with pytest.raises(
+        fe.CompileError, match="f: --gpu-arch, --fast-math says how ferrule compiles"
+    ):
+        compiler.build(sig, launch, options="--gpu-arch sm_80 --fast-math")
+    with pytest.raises(fe.CompileError, match="f: --target is cpu, but this function launches"):
+        compiler.build(sig, launch, options="--target cpu")
+    compiler.build(sig, launch, options=f"--target cuda --keep-ptx --dump-dir {tmp_path}")
+    assert ".entry f()" in (tmp_path / "f.sm_80.ptx").read_text()

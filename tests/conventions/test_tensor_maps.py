@@ -13,8 +13,8 @@ from tensor_maps import Map, decoded
 
 import ferrule as fe
 from ferrule import compiler, specs
-from ferrule.compiler.artefacts import DeviceCode, KernelImage
 from ferrule.compiler.conventions import CudaLaunch, Struct, TensorMap, cast
+from ferrule.compiler.cuda.code import DeviceCode, KernelImage
 from ferrule.compiler.cuda.tilings import DataType, Swizzle
 
 CODE = DeviceCode(
@@ -34,7 +34,6 @@ CODE = DeviceCode(
     ),
     ("copy", "both"),
 )
-OPTIONS = "--target cuda --gpu-arch sm_90"
 
 
 def signature(*strides: Any, dtype: str = "float16") -> specs.Signature:
@@ -45,7 +44,7 @@ def signature(*strides: Any, dtype: str = "float16") -> specs.Signature:
 
 def compiled(sig: specs.Signature, *params: Any, kernel: str = "copy") -> fe.Function:
     launch = CudaLaunch(CODE, kernel, params, grid=1, block=32)
-    return compiler.build(sig, launch, options=OPTIONS)
+    return compiler.build(sig, launch)
 
 
 def aligned(rows: int, columns: int) -> np.ndarray[Any, Any]:

@@ -161,3 +161,29 @@ def test_memory_that_a_launch_gives_twice_is_not_taken_for_two() -> None:
 
     assert ".nc." in one(CUDA + " --noalias", apart)
     assert ".nc." not in one(CUDA + " --noalias", together)
+
+
+# ---- narrow floats ----
+
+
+@fe.kernel
+def narrowed_kernel(a: fe.Tensor, b: fe.Tensor):
+    i = fe.arch.thread_idx()[0]
+    fe.local_tile(b, (4,), (i,)).store(fe.local_tile(a, (4,), (i,)).load().to(fe.BFloat16))
+
+
+@fe.jit
+def narrowed(a: fe.Tensor, b: fe.Tensor):
+    narrowed_kernel(a, b).launch(grid=1, block=32)
+
+
+@pytest.mark.needs_ptxas
+def test_bfloat16_is_narrowed_by_an_instruction_where_there_is_one(tmp_path: Path) -> None:
+    def conversions(arch: str) -> int:
+        options = f"--target cuda --gpu-arch {arch}"
+        module = one(options, narrowed, vector(fe.Float32), vector(fe.BFloat16))
+        assemble(module, arch, tmp_path)
+        return module.count("cvt.rn.bf16")
+
+    assert conversions("sm_80") == 4
+    assert conversions("sm_75") == 0

@@ -16,8 +16,8 @@ from ptxas import find_ptxas
 
 import ferrule as fe
 from ferrule import compiler, specs
-from ferrule.compiler.artefacts import DeviceCode
 from ferrule.compiler.conventions import CudaLaunch
+from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.cuda.cubins import read_cubin
 from ferrule.compiler.cuda.images import images_of
 from ferrule.compiler.cuda.parameters import KernelParameter

@@ -12,8 +12,8 @@ from cuda_body import IMAGE
 from forged_cubins import ForgedKernel, forge_cubin
 
 from ferrule import compiler
-from ferrule.compiler.artefacts import DeviceCode
 from ferrule.compiler.conventions import CFunction
+from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.hostcode import HostCode
 from ferrule.frontends import files
 from ferrule.specs import Scalar, Signature

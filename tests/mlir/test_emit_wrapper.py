@@ -15,8 +15,8 @@ from mlir_functions import needs_mlir
 
 from ferrule import compiler, specs
 from ferrule.compiler import targets
-from ferrule.compiler.artefacts import DeviceCode
 from ferrule.compiler.conventions import CFunction, CudaLaunch, DLTensors, HostCode, Memref
+from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.emitting import emit_wrapper
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.mlir import jobs

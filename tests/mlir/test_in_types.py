@@ -12,7 +12,7 @@ from cuda_device import fake_cuda as fake_cuda
 
 import ferrule as fe
 from ferrule import compiler, specs
-from ferrule.compiler.artefacts import DeviceCode
+from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.errors import CompileError
 from ferrule.frontends.mlir.expressions import (
     ArgumentValue,

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ferrule.compiler import conventions as conventions
-    from ferrule.compiler.artefacts import DeviceCode as DeviceCode
     from ferrule.compiler.building import build as build
+    from ferrule.compiler.cuda.code import DeviceCode as DeviceCode
     from ferrule.compiler.emitting import emit_wrapper as emit_wrapper
 
 _ATTRIBUTES = {
-    "DeviceCode": "ferrule.compiler.artefacts",
+    "DeviceCode": "ferrule.compiler.cuda.code",
     "build": "ferrule.compiler.building",
     "emit_wrapper": "ferrule.compiler.emitting",
 }

@@ -6,7 +6,6 @@ wrapper; `runtime.ObjectCode` is what both become for one export name and CPU.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -15,8 +14,7 @@ from ferrule.runtime.links import Link
 from ferrule.specs import Dim, Signature, Sym
 
 if TYPE_CHECKING:
-    from ferrule.compiler.cuda.binaries import Binary
-    from ferrule.compiler.cuda.parameters import KernelParameters
+    from ferrule.compiler.cuda.code import DeviceCode
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,129 +68,6 @@ class Relation:
     left_name: str
     right_name: str
     location: Location | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class KernelImage:
-    """Kernels for one GPU architecture: PTX modules, and the cubins that were assembled from them.
-
-    There are no cubins unless they were asked for.  A function has one module, what calls others
-    has theirs too.
-    """
-
-    arch: str
-    modules: tuple[str, ...] = field(repr=False)
-    cubins: tuple[bytes, ...] = field(default=(), repr=False)
-
-    @property
-    def ptx(self) -> str:
-        """The text of all modules."""
-        return "\n".join(self.modules)
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceCode:
-    """The kernels of a body: an image for each GPU architecture, and the names of its entries.
-
-    `ptxas_options` are those that its modules are assembled with.
-    """
-
-    images: tuple[KernelImage, ...]
-    kernels: tuple[str, ...]
-    ptxas_options: tuple[str, ...] = ()
-
-    @property
-    def archs(self) -> tuple[str, ...]:
-        """The architectures, in the order in which they were named."""
-        return tuple(image.arch for image in self.images)
-
-    @property
-    def ptx(self) -> dict[str, str]:
-        """The PTX by architecture, of the images that have any."""
-        return {image.arch: image.ptx for image in self.images if image.modules}
-
-    @classmethod
-    def from_cubin(
-        cls,
-        data: Binary | Sequence[Binary],
-        kernels: Sequence[str] | None = None,
-        arch: str | None = None,
-    ) -> DeviceCode:
-        """The kernels of a cubin, or of several for different architectures: bytes or paths.
-
-        `kernels` are the names of those to use, all by default.  A cubin says its architecture
-        itself; `arch` is for one that has lost the letter behind it.  ValueError for what is no
-        cubin, is damaged, or where the images' kernels differ; CompileError for a kernel that is
-        not there.
-        """
-        from ferrule.compiler.cuda.binaries import code_from_cubin
-
-        return code_from_cubin(data, kernels, arch)
-
-    @classmethod
-    def from_ptx(
-        cls,
-        text: Binary | Sequence[Binary],
-        kernels: Sequence[str] | None = None,
-        arch: str | None = None,
-    ) -> DeviceCode:
-        """The kernels of PTX, or of several for different architectures: texts, bytes or paths.
-
-        It is for what its `.target` says and, without a letter there, all newer GPUs; `arch` is for
-        one to be used from a newer architecture on.  Errors are those of `from_cubin`.
-        """
-        from ferrule.compiler.cuda.binaries import code_from_ptx
-
-        return code_from_ptx(text, kernels, arch)
-
-    @classmethod
-    def from_images(
-        cls, images: Binary | Sequence[Binary], kernels: Sequence[str] | None = None
-    ) -> DeviceCode:
-        """The kernels of several cubins and PTX texts, at most one of each for an architecture."""
-        from ferrule.compiler.cuda.binaries import code_from_images
-
-        return code_from_images(images, kernels)
-
-    def parameters(self, kernel: str) -> KernelParameters:
-        """What a kernel takes, as the first image says.  CompileError where it is not there."""
-        from ferrule.compiler.cuda.binaries import parameters_of
-
-        return parameters_of(self, kernel)
-
-    def check_launch(
-        self,
-        kernel: str,
-        packed: Sequence[tuple[int, str]],
-        block: Sequence[Dim] | None = None,
-        cluster: Sequence[Dim] | None = None,
-    ) -> None:
-        """CompileError where a launch does not give what the kernel takes: for each parameter its
-        bytes and what it is, and of block and cluster what is constant."""
-        from ferrule.compiler.cuda.parameters import check_launch, check_parameters
-
-        check_launch(check_parameters(self, kernel, packed), block, cluster)
-
-    def static_smem(self, kernel: str) -> int:
-        """The static shared memory of a kernel in bytes, the most that an image says."""
-        from ferrule.compiler.cuda.binaries import all_parameters_of
-
-        return max(each.static_shared for each in all_parameters_of(self, kernel))
-
-
-def joined_code(codes: Sequence[DeviceCode]) -> DeviceCode | None:
-    """The kernels of several bodies, by architecture; None where there are none."""
-    if len(codes) < 2:
-        return codes[0] if codes else None
-    archs = dict.fromkeys(arch for code in codes for arch in code.archs)
-    images = []
-    for arch in archs:
-        parts = [image for code in codes for image in code.images if image.arch == arch]
-        cubins = tuple(cubin for image in parts for cubin in image.cubins)
-        modules = tuple(module for image in parts for module in image.modules)
-        images.append(KernelImage(arch, modules, cubins))
-    kernels = dict.fromkeys(kernel for code in codes for kernel in code.kernels)
-    return DeviceCode(tuple(images), tuple(kernels), codes[0].ptxas_options)
 
 
 @dataclass(frozen=True, slots=True)

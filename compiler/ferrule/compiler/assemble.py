@@ -197,23 +197,19 @@ def _symbol(module: Any, name: str) -> Any:
 def _embedded(part: Part, triple: str) -> str:
     """LLVM directives with the machine code that others made, each once."""
     found = {each.digest: each for each in _all_embedded(part)}
-    if found and not targets.has_assembler(triple):
+    for each in found.values():
+        if each.machine != targets.architecture(triple):
+            why = f"so it cannot be exported for {triple}"
+        elif not targets.has_assembler(triple):
+            why = f"and llvmlite has no assembler for {each.machine} here"
+        else:
+            continue
         raise CompileError(
             Diagnostic(
-                f"an object is a part of this function, and llvmlite has no assembler for "
-                f"{targets.architecture(triple)} here",
+                f"an object for {each.machine} is a part of this function, {why}",
                 hint="build it on such a machine, with an object that was compiled for it",
             )
         )
-    for each in found.values():
-        if each.machine != targets.architecture(triple):
-            raise CompileError(
-                Diagnostic(
-                    f"an object for {each.machine} is a part of this function, so it cannot be "
-                    f"exported for {triple}",
-                    hint="build it on such a machine, with an object that was compiled for it",
-                )
-            )
     return "".join(as_module_assembly(each.assembly) for each in found.values())
 
 

@@ -11,16 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from llvmlite import ir
 
-from ferrule.compiler.artefacts import Body, Location, joined_code
+from ferrule.compiler.artefacts import Body, Location
 from ferrule.compiler.binding import load
 from ferrule.compiler.conventions.arguments import TYPES, listed, shown
 from ferrule.compiler.conventions.base import Call, CallingConvention, check_convention
+from ferrule.compiler.cuda.code import joined_code
+from ferrule.compiler.cuda.keeping import keep
+from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.exports import export_target
 from ferrule.compiler.options import Options, parse_options
 from ferrule.compiler.origin import CompiledOrigin, host_module
@@ -57,8 +60,8 @@ def build(
 
     `results` are tensors that it allocates, with the caller's allocator, and returns, one as it is,
     several as a tuple; a convention names their address as `.data`, as that of a parameter.  Their
-    sizes are expressions over the signature's symbols.  `options` as for `compile`; of them
-    `--host-target`, `--host-cpu`, `--opt-level` and `--release-gil` mean something here.  Tensors
+    sizes are expressions over the signature's symbols.  `options` as for `compile`; one that
+    says how kernels are compiled is a CompileError here.  Tensors
     of the signature that name no device are on the GPU where kernels for one are launched, else on
     the CPU.  `location` is what tracebacks of errors show.  `sources` are compiled functions by the
     symbols of them that the code calls.
@@ -94,13 +97,17 @@ def compiled(
         if not isinstance(value, (kind, type(None))):
             raise TypeError(f"build: {what} must be a {kind.__name__}, but got {value!r}")
     target = "cuda" if convention.codes() else "cpu"
+    _check_options(signature.name, chosen, target)
     body = _Building(signature, convention, tuple(results), target).body()
+    if body.device_code is not None:
+        keep(signature.name, body.device_code, chosen)
     wrapped = Signature(
         signature.name,
         tuple(placed(param, target) for param in signature.params),
         _result([*(placed(each, target) for each in results), *convention.results()]),
     )
-    module = host_module(wrapped, body.placed(location), opt_level=chosen.opt_level)
+    place = None if chosen.strip_paths else location
+    module = host_module(wrapped, body.placed(place), opt_level=chosen.opt_level)
     return CompiledOrigin(
         module,
         "",
@@ -109,6 +116,35 @@ def compiled(
         traits=_traits(signature, convention, results, chosen),
         sources=sources,
     )
+
+
+_MEANINGFUL: Final = frozenset(
+    {
+        *("target", "enable_tvm_ffi", "opt_level", "strip_paths", "release_gil"),
+        *("host_cpu", "host_target", "keep_ptx", "keep_cubin", "dump_dir"),
+    }
+)
+"""Options that say something about code that is compiled already."""
+
+
+def _check_options(name: str, options: Options, target: str) -> None:
+    """CompileError for an option that would be ignored."""
+    ignored = [
+        f"--{each.name.replace('_', '-')}"
+        for each in fields(Options)
+        if each.name not in _MEANINGFUL and getattr(options, each.name) != each.default
+    ]
+    if ignored:
+        raise CompileError(
+            Diagnostic(
+                f"{name}: {', '.join(ignored)} says how ferrule compiles kernels, but the code "
+                f"here is compiled already",
+                hint="say it to what compiles the kernel, and leave it out here",
+            )
+        )
+    if options.target not in (None, target):
+        why = "launches kernels for a GPU" if target == "cuda" else "launches no kernel for a GPU"
+        raise CompileError(f"{name}: --target is {options.target}, but this function {why}")
 
 
 def _check(signature: Signature, convention: CallingConvention, results: Sequence[Tensor]) -> None:

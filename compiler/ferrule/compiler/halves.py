@@ -25,14 +25,20 @@ from ferrule.specs import DType
 _HALF: Final = ir.HalfType()
 
 
-class _BFloat(ir.Type):
-    """LLVM's `bfloat`, which llvmlite has no name for."""
+class BFloatType(ir.Type):  # type: ignore[misc]
+    """LLVM's bfloat, which llvmlite has no class for."""
 
-    def __str__(self) -> str:
+    def _to_string(self) -> str:
         return "bfloat"
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BFloatType)
 
-_BFLOAT: Final = _BFloat()
+    def __hash__(self) -> int:
+        return hash(BFloatType)
+
+
+_BFLOAT: Final = BFloatType()
 _Body = Callable[[ir.IRBuilder, ir.Value], ir.Value]
 
 
@@ -52,7 +58,7 @@ def narrow(emitter: Emitter, dtype: DType, value: ir.Value) -> ir.Value:
     if value.type == F64:
         value = _call(emitter, "float64_to_odd_float32", F64, F32, _round_to_odd, value)
     if dtype is specs.BFloat16 and _is_gpu(emitter):
-        # Two neighbours are one instruction from sm_80 on; before, LLVM writes integer code.
+        # An instruction from sm_80 on; before, LLVM writes integer code.
         return emitter.builder.bitcast(emitter.builder.fptrunc(value, _BFLOAT), I16)
     kind = F32 if dtype is specs.TFloat32 else I16
     return _call(emitter, f"float32_to_{dtype.name}", F32, kind, _NARROW[dtype], value)

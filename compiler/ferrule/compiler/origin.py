@@ -12,7 +12,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from ferrule.compiler import assemble, targets
-from ferrule.compiler.artefacts import Body, DeviceCode, HostModule
+from ferrule.compiler.artefacts import Body, HostModule
+from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.cuda.images import best_first, images_of
 from ferrule.compiler.describe import describe
 from ferrule.compiler.exports import ExportTarget, export_target

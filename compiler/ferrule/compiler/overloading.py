@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ferrule.compiler.artefacts import Body, DeviceCode, HostModule, joined_code
+from ferrule.compiler.artefacts import Body, HostModule
+from ferrule.compiler.cuda.code import DeviceCode, joined_code
 from ferrule.compiler.wrapper.overloads import build_overloads
 from ferrule.specs.overloads import Overloads
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from ferrule.compiler.artefacts import DeviceCode
+    from ferrule.compiler.cuda.code import DeviceCode
     from ferrule.compiler.hostcode import HostCode
 
 __all__ = ["load"]
@@ -66,7 +66,7 @@ def load(
 def _load(
     data: bytes, name: str, kernels: Sequence[str] | None, libraries: Sequence[str]
 ) -> DeviceCode | HostCode:
-    from ferrule.compiler.artefacts import DeviceCode
+    from ferrule.compiler.cuda.code import DeviceCode
     from ferrule.compiler.cuda.cubins import FATBIN
     from ferrule.compiler.hostcode import HostCode
     from ferrule.runtime.elf import ObjectFileError
@@ -90,7 +90,7 @@ def _load(
 def _load_elf(
     data: bytes, name: str, kernels: Sequence[str] | None, libraries: Sequence[str]
 ) -> DeviceCode | HostCode:
-    from ferrule.compiler.artefacts import DeviceCode
+    from ferrule.compiler.cuda.code import DeviceCode
     from ferrule.compiler.cuda.cubins import MACHINE
     from ferrule.compiler.hostcode import HostCode
     from ferrule.runtime import elf

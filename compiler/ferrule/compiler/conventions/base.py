@@ -14,8 +14,9 @@ from typing import Final, Protocol
 
 from llvmlite import ir
 
-from ferrule.compiler.artefacts import DeviceCode, Fault, Part, literal
+from ferrule.compiler.artefacts import Fault, Part, literal
 from ferrule.compiler.conventions.flow import Flow
+from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.cuda.launch import Launcher
 from ferrule.compiler.sizes import Sizes
 from ferrule.compiler.support.allocation import ALLOCATE, failures

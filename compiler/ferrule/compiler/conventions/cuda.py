@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from llvmlite import ir
 
-from ferrule.compiler.artefacts import DeviceCode, Fault
+from ferrule.compiler.artefacts import Fault
 from ferrule.compiler.conventions.arguments import (
     Argument,
     check_argument,
@@ -27,6 +27,7 @@ from ferrule.compiler.conventions.launch_attributes import (
     scheduling,
 )
 from ferrule.compiler.cuda.attributes import Asked
+from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.cuda.driver import SHARED_BY_DEFAULT, ClusterScheduling
 from ferrule.compiler.cuda.faults import failures
 from ferrule.compiler.cuda.launch import Large

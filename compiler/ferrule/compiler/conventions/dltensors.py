@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from ferrule.compiler.artefacts import DeviceCode
 from ferrule.compiler.conventions.arguments import listed
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.functions import CArgument, CFunction
 from ferrule.compiler.conventions.returns import Returns
+from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.hostcode import HostCode
 from ferrule.runtime.llvm.layouts import I8, PTR
 from ferrule.specs import Condition, Param, Tensor

@@ -14,7 +14,7 @@ from typing import Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 from llvmlite import ir
 
-from ferrule.compiler.artefacts import DeviceCode, Fault, literal
+from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.arguments import (
     Argument,
     Cast,
@@ -37,6 +37,7 @@ from ferrule.compiler.conventions.returns import (
     return_type,
     widened,
 )
+from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.hostcode import HostCode, LlvmModule
 from ferrule.compiler.hostcode.irtext import parameter_types, result_type

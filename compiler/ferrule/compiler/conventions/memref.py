@@ -16,12 +16,12 @@ from typing import Final, Literal, TypeAlias
 
 from llvmlite import ir
 
-from ferrule.compiler.artefacts import DeviceCode
 from ferrule.compiler.conventions.arguments import Cast
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.functions import CArgument, CFunction
 from ferrule.compiler.conventions.memref_results import Results
 from ferrule.compiler.conventions.returns import ReturnCode, Returns
+from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.hostcode import HostCode
 from ferrule.runtime.llvm.layouts import I64, PTR
 from ferrule.specs import Compound, Condition, DType, Int64, Param, Scalar, Sym, Tensor, as_dtype

@@ -11,6 +11,7 @@ from llvmlite import ir
 
 from ferrule.compiler.conventions.arguments import TYPES
 from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.halves import BFloatType
 from ferrule.compiler.wrapper.leaves import leaves_of
 from ferrule.runtime.llvm.layouts import I8, I16, I64, PTR, VOID
 from ferrule.specs import DType, Scalar, as_dtype
@@ -125,20 +126,7 @@ def _c_type(dtype: DType) -> ir.Type:
     return TYPES[leaves_of(Scalar("result", dtype))[0]]
 
 
-class _BFloatType(ir.Type):  # type: ignore[misc]
-    """LLVM's bfloat, which llvmlite has no class for."""
-
-    def _to_string(self) -> str:
-        return "bfloat"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _BFloatType)
-
-    def __hash__(self) -> int:
-        return hash(_BFloatType)
-
-
-_HALVES: Final = {"half": ir.HalfType(), "bfloat": _BFloatType()}
+_HALVES: Final = {"half": ir.HalfType(), "bfloat": BFloatType()}
 _IR_TYPES: Final = {"i1": ir.IntType(1), **_HALVES}
 """Types of LLVM IR that no value of a call has."""
 

@@ -8,11 +8,12 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.compiler.artefacts import RAISED, DeviceCode, Fault, literal
+from ferrule.compiler.artefacts import RAISED, Fault, literal
 from ferrule.compiler.conventions.arguments import cast, values
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.dltensors import Lent
 from ferrule.compiler.conventions.functions import chosen_function, declared
+from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.hostcode import HostCode
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.layouts import ANY, I8, I32, I64, PTR

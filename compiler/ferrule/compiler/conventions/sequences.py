@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from ferrule.compiler.artefacts import DeviceCode, Fault, literal
+from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.arguments import listed
 from ferrule.compiler.conventions.base import Call, CallingConvention, check_convention
+from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.runtime.llvm.layouts import I32
 from ferrule.specs import Condition, Param, Tensor
 from ferrule.specs.conditions import checked_condition, format_condition

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from ferrule.compiler.artefacts import DeviceCode, KernelImage
+from ferrule.compiler.cuda.code import DeviceCode, KernelImage
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.runtime.artefacts import KernelInfo
 

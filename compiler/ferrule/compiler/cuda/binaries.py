@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from ferrule.compiler.artefacts import DeviceCode, KernelImage
+from ferrule.compiler.cuda.code import DeviceCode, KernelImage
 from ferrule.compiler.cuda.cubins import read_cubin
 from ferrule.compiler.cuda.parameters import KernelParameters, unknown_kernel
 from ferrule.compiler.cuda.ptxtext import as_text, read_ptx

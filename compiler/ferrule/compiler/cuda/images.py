@@ -19,8 +19,8 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.compiler.artefacts import DeviceCode
 from ferrule.compiler.cuda.archs import capability
+from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.cuda.driver import JitOption
 from ferrule.compiler.cuda.state import PROGRAM
 from ferrule.runtime.llvm.emitter import Emitter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ferrule.compiler.artefacts import DeviceCode
+from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.options import Options
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from ferrule.compiler.errors import CompileError, Diagnostic
 
 if TYPE_CHECKING:
-    from ferrule.compiler.artefacts import DeviceCode
+    from ferrule.compiler.cuda.code import DeviceCode
     from ferrule.specs import Dim
 
 Dims: TypeAlias = "tuple[int, int, int]"

@@ -30,9 +30,9 @@ from ferrule.frontends.given import architectures, check_signature, texts
 from ferrule.frontends.sources import SourceLike, in_order, read_source, search_words
 
 if TYPE_CHECKING:
-    from ferrule.compiler.artefacts import DeviceCode
     from ferrule.compiler.conventions import CudaLaunch
     from ferrule.compiler.conventions.arguments import Argument
+    from ferrule.compiler.cuda.code import DeviceCode
     from ferrule.runtime import Function
     from ferrule.specs import Dim, Param, Signature
     from ferrule.specs.params import Tensor
@@ -201,7 +201,7 @@ def module(
 
 def _code(name: str, made: Sequence[Made], kernels: Sequence[str]) -> DeviceCode:
     """The kernels of these names, all where there are none."""
-    from ferrule.compiler.artefacts import DeviceCode
+    from ferrule.compiler.cuda.code import DeviceCode
 
     images = [each.image for each in made]
     try:

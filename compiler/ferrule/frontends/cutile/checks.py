@@ -13,8 +13,9 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.compiler.artefacts import DeviceCode, Fault, literal
+from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.frontends.apart import require_apart
 from ferrule.frontends.cutile.constraints import Array
 from ferrule.specs import Condition, Dim, Param, Tensor, equal, maximum

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -75,7 +76,8 @@ def compile(
 
         code = device_code(lowered.kernels, chosen)
         convention = launching(lowered.launches, code, wanted)
-        return build(wanted, convention, options=chosen, doc=doc)
+        used = replace(chosen, gpu_arch=None, cubin=False, ptxas_options="")
+        return build(wanted, convention, options=used, doc=doc)
     return build(wanted, _call(lowered, wanted, libraries), options=chosen, doc=doc)
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ferrule.compiler import conventions
-from ferrule.compiler.artefacts import DeviceCode
 from ferrule.compiler.conventions import Argument, CallingConvention, CudaLaunch, cast
 from ferrule.compiler.cuda.archs import choose_archs
 from ferrule.compiler.cuda.assembling import with_cubin
+from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.mlir.ptx import to_ptx
 from ferrule.compiler.options import Options, default_environment

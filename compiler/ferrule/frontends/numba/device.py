@@ -11,8 +11,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ferrule.compiler.artefacts import DeviceCode
 from ferrule.compiler.conventions.cuda import CudaLaunch
+from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.numba.types import flattened, numba_type
 from ferrule.frontends.packages import load

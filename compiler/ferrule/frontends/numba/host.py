@@ -13,11 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ferrule.compiler.artefacts import DeviceCode
 from ferrule.compiler.conventions.arguments import TYPES, Argument
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.functions import CFunction
 from ferrule.compiler.conventions.returns import ReturnCode
+from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.hostcode import HostCode
 from ferrule.compiler.wrapper.leaves import leaves_of

@@ -8,10 +8,10 @@ from itertools import combinations
 from typing import Any, Final
 
 from ferrule.compiler import conventions
-from ferrule.compiler.artefacts import DeviceCode
 from ferrule.compiler.conventions import CudaLaunch, TensorMap
 from ferrule.compiler.conventions.arguments import Argument, cast
 from ferrule.compiler.conventions.base import Call, CallingConvention
+from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends import cuda
 from ferrule.frontends.apart import require_apart

@@ -16,9 +16,10 @@ from llvmlite import ir
 
 from ferrule import specs
 from ferrule.compiler import conventions
-from ferrule.compiler.artefacts import DeviceCode, Fault, literal
+from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.arguments import Argument, parameters
 from ferrule.compiler.conventions.base import Call, CallingConvention
+from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.cuda.tilings import DataType
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.triton.archs import ByArchitecture

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Final
 
-from ferrule.compiler.artefacts import DeviceCode
+from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.cuda.images import Serves, images_of
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends import packages

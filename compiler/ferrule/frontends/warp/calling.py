@@ -13,11 +13,12 @@ from typing import Any, Final
 
 from llvmlite import ir
 
-from ferrule.compiler.artefacts import DeviceCode, Fault, literal
+from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions import CallingConvention, CudaLaunch
 from ferrule.compiler.conventions.arguments import Argument, Struct
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.functions import CFunction, Reference
+from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.hostcode import HostCode
 from ferrule.frontends.warp.binaries import cpu_kernel, cuda_kernel

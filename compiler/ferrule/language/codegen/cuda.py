@@ -14,7 +14,8 @@ from typing import Final, TypeAlias
 
 from llvmlite import ir
 
-from ferrule.compiler.artefacts import Body, DeviceCode, Fault, Location
+from ferrule.compiler.artefacts import Body, Fault, Location
+from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.cuda.driver import SHARED_BY_DEFAULT
 from ferrule.compiler.cuda.faults import failures
 from ferrule.compiler.cuda.images import images_of

@@ -14,9 +14,9 @@ from typing import Any, Final
 from llvmlite import binding as llvm
 from llvmlite import ir
 
-from ferrule.compiler.artefacts import DeviceCode, KernelImage
 from ferrule.compiler.cuda import archs
 from ferrule.compiler.cuda.assembling import with_cubin
+from ferrule.compiler.cuda.code import DeviceCode, KernelImage
 from ferrule.compiler.cuda.libdevice import link_libdevice
 from ferrule.compiler.cuda.limits import MAX_THREADS
 from ferrule.compiler.cuda.making import DeviceOptions

@@ -13,7 +13,8 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.compiler.artefacts import Body, DeviceCode
+from ferrule.compiler.artefacts import Body
+from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.language.codegen import hints
 from ferrule.language.codegen.allocation import keeps, owned_tensors
 from ferrule.language.codegen.functions import Faults, FunctionLowering, HostOps

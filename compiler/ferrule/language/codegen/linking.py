@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ferrule.compiler.artefacts import DeviceCode, Fault, Part, joined_code
+from ferrule.compiler.artefacts import Fault, Part
+from ferrule.compiler.cuda.code import DeviceCode, joined_code
 from ferrule.compiler.wrapper.builder import wrapper_parts
 from ferrule.compiler.wrapper.decoded import DecodedCall
 from ferrule.compiler.wrapper.hot import Unfit

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ferrule.compiler.artefacts import DeviceCode, Fault, Location, Part
+from ferrule.compiler.artefacts import Fault, Location, Part
+from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.language.ir.objects import DTypeText, Keep, Member
 from ferrule.language.ir.values import Value
 from ferrule.runtime.entry.key import CallTraits

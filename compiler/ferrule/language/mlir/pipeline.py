@@ -9,9 +9,10 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.compiler.artefacts import Body, DeviceCode, Fault, KernelImage, Part
+from ferrule.compiler.artefacts import Body, Fault, Part
 from ferrule.compiler.cuda import archs
 from ferrule.compiler.cuda.assembling import with_cubin
+from ferrule.compiler.cuda.code import DeviceCode, KernelImage
 from ferrule.compiler.cuda.making import DeviceOptions
 from ferrule.compiler.cuda.tensormaps import ALIGN, BYTES
 from ferrule.compiler.mlir.child import in_child
