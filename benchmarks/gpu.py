@@ -302,10 +302,11 @@ def goals(launch: Row | None, rows: Sequence[Row]) -> Iterator[Goal]:
     yield Goal("the best matmul of bfloat16, over cuBLAS", 1.67, best, "times")
 
 
-def compiled_only(reason: str, archs: Sequence[str]) -> Result:
+def compiled_only(reason: str, *, quick: bool) -> Result:
     """Without a GPU: every kernel becomes PTX, once."""
+    archs = ARCHS[:1] if quick else ARCHS
     options, rows = f"--target cuda --gpu-arch {','.join(archs)}", []
-    for name, compiler in gpu_kernels.compilers().items():
+    for name, compiler in gpu_kernels.compilers(quick=quick).items():
         start = perf_counter()
         ptx = compiler(options).inspect_ptx()
         seconds = perf_counter() - start
@@ -323,7 +324,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if isinstance(driver, str):
         # The figures of a machine with a GPU stay.
         given.json = given.json or Path(os.devnull)
-        finish("gpu", compiled_only(driver, ARCHS[:1] if given.quick else ARCHS), given)
+        finish("gpu", compiled_only(driver, quick=given.quick), given)
         return
     effort, sizes = (QUICK, SMALL) if given.quick else (FULL, LARGE)
     finish("gpu", measured(driver, effort, sizes), given)

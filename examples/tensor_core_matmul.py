@@ -27,8 +27,9 @@ DEPTH = 16  # of what tensor cores multiply at once
 
 @dataclass(frozen=True)
 class Tiles:
-    """How c is divided: a tile of a block, the depth of a slice, how many slices shared memory has
-    room for, the part of a warp, and how many tiles below each other are made at about one time."""
+    """How c is divided: a tile of a block, the depth of a slice (32 or 64), how many slices shared
+    memory has room for, the part of a warp, and how many tiles below each other are made at about
+    one time.  What a block copies at once, a chunk a thread, is to be whole groups of 8 rows."""
 
     m: int = 128
     n: int = 256
