@@ -160,4 +160,7 @@ def test_c_runs_it(fake_cuda: FakeCuda, library: Path, tmp_path: Path) -> None:
 def test_a_module_that_is_loaded_again_says_its_configs(fake_cuda: FakeCuda, library: Path) -> None:
     copied = fe.runtime.load_module(library)["copied"]
     assert "Triton config for n = 1000: BLOCK=1024, num_warps=8" in copied.__doc__
+    configs = copied.notes["triton"]["configs"]
+    assert configs[0]["key"] == {"n": 1000}
+    assert configs[0]["config"].startswith("BLOCK=1024, num_warps=8")
     assert str(copied.signature) == "copied(x: Tensor([n], float32), y: Tensor([n], float32))"

@@ -33,6 +33,7 @@ def load(origin: CompiledOrigin) -> Function:
         owner=engine,
         doc=origin.doc,
         traits=origin.traits,
+        notes=origin.notes,
     )
 
 

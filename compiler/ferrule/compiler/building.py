@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from llvmlite import ir
 
@@ -33,6 +33,7 @@ from ferrule.compiler.wrapper.results import result_leaves
 from ferrule.runtime.entry.key import CallTraits
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I32, I64, PTR, VOID
+from ferrule.runtime.metadata import checked_notes
 from ferrule.specs import Device, EnvStream, Param, Signature, Tensor, Tuple, symbols_of
 from ferrule.specs.changing import placed
 
@@ -43,6 +44,7 @@ _SYMBOL: Final = "ferrule_body"
 _SLOTS: Final = ir.FunctionType(VOID, [PTR, I64])
 _STRAIGHT: Final = ("noinline", "optnone")
 """Of code that runs straight through: LLVM's optimising instruction selection saves it nothing."""
+_NO_NOTES: Final[Mapping[str, Any]] = MappingProxyType({})
 _NO_FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType({})
 
 
@@ -55,6 +57,7 @@ def build(
     doc: str | None = None,
     location: Location | None = None,
     sources: Mapping[str, Function] = _NO_FUNCTIONS,
+    notes: Mapping[str, Any] = _NO_NOTES,
 ) -> Function:
     """The function of a signature that makes the call of a convention.
 
@@ -64,7 +67,8 @@ def build(
     says how kernels are compiled is a CompileError here.  Tensors
     of the signature that name no device are on the GPU where kernels for one are launched, else on
     the CPU.  `location` is what tracebacks of errors show.  `sources` are compiled functions by the
-    symbols of them that the code calls.
+    symbols of them that the code calls.  `notes`, of what JSON has, stay with the function and
+    come back with it from a file, as `fn.notes`.
 
     Raises TypeError, ValueError and CompileError, which say what does not fit together.
     """
@@ -76,6 +80,7 @@ def build(
         doc=doc,
         location=location,
         sources=sources,
+        notes=notes,
     )
     return load(origin)
 
@@ -89,6 +94,7 @@ def compiled(
     doc: str | None = None,
     location: Location | None = None,
     sources: Mapping[str, Function] = _NO_FUNCTIONS,
+    notes: Mapping[str, Any] = _NO_NOTES,
 ) -> CompiledOrigin:
     """What `build` loads: the modules that objects and files are made from."""
     chosen = parse_options(options)
@@ -115,6 +121,7 @@ def compiled(
         target=export_target(chosen.host_target, chosen.host_cpu),
         traits=_traits(signature, convention, results, chosen),
         sources=sources,
+        notes=checked_notes(notes),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from threading import Lock
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ferrule.compiler import assemble, targets
 from ferrule.compiler.artefacts import Body, HostModule
@@ -32,6 +32,7 @@ from ferrule.specs.overloads import Overloads
 if TYPE_CHECKING:
     from ferrule.runtime.function import Function
 
+_NO_NOTES: Final[Mapping[str, Any]] = MappingProxyType({})
 _NO_SOURCES: Final[Mapping[str, Function]] = MappingProxyType({})
 
 
@@ -62,6 +63,7 @@ class CompiledOrigin:
         "_lock",
         "_mlir",
         "_module",
+        "_notes",
         "_objects",
         "_sources",
         "_target",
@@ -78,12 +80,14 @@ class CompiledOrigin:
         traits: CallTraits = ANY_FUNCTION,
         sources: Mapping[str, Function] = _NO_SOURCES,
         mlir: Callable[[], str] | None = None,
+        notes: Mapping[str, Any] = _NO_NOTES,
     ) -> None:
         """`target` is what `export` makes code for, the baseline CPU of this machine's platform by
         default; `doc` and `traits` are the docstring and the traits of what is exported.
         `sources` are functions by the symbols of them that the code needs.  `mlir` gives the kernel
-        IR as MLIR.
+        IR as MLIR.  `notes` are kept in what is exported.
         """
+        self._notes: Final = notes
         self._mlir: Final = mlir
         self._sources: Final = sources
         self._module: Final = module
@@ -114,6 +118,11 @@ class CompiledOrigin:
     def doc(self) -> str | None:
         """The docstring."""
         return self._doc
+
+    @property
+    def notes(self) -> Mapping[str, Any]:
+        """What whoever made the function wrote down."""
+        return self._notes
 
     @property
     def target(self) -> ExportTarget | None:
@@ -170,6 +179,7 @@ class CompiledOrigin:
             images,
             traits=self._traits,
             links=module.body.links,
+            notes=self._notes,
         )
 
     def wrapper_text(self) -> str:

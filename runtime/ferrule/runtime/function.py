@@ -13,14 +13,16 @@ subclass elsewhere; `_Members` is what both have.
 
 from __future__ import annotations
 
+import copy
 import inspect
 import os
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
 import tvm_ffi
 
@@ -55,12 +57,16 @@ _OF_CLASS_STATEMENT = frozenset(
 )
 
 
+_NO_NOTES: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class _State:
     signature: specs.Signature
     origin: Origin
     plan: CallPlan
     doc: str | None = None
+    notes: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +114,11 @@ class _Members:
     def name(self) -> str:
         """The function's name."""
         return _state_of(self).signature.name
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """What whoever made the function wrote down; it stays with the function in files."""
+        return copy.deepcopy(dict(_state_of(self).notes))
 
     @property
     def call_plan(self) -> CallPlan:
@@ -293,6 +304,7 @@ def make_function(
     doc: str | None = None,
     kind: type[Function] = Function,
     traits: CallTraits = ANY_FUNCTION,
+    notes: Mapping[str, Any] = _NO_NOTES,
 ) -> Function:
     """A function whose code is at `address`, valid as long as `owner` (the engine) lives.
 
@@ -306,7 +318,7 @@ def make_function(
         tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=lifeline)
     )
     said = inspect.cleandoc(doc) if doc else None
-    function.__dict__.update(_attributes(_State(signature, origin, plan, said)))
+    function.__dict__.update(_attributes(_State(signature, origin, plan, said, notes)))
     function.release_gil = traits.releases_gil
     if gate is not None:
         gate.install(function, plan)

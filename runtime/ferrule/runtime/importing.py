@@ -35,4 +35,7 @@ def with_imports(function: Function, nodes: Sequence[Node]) -> Function:
     signature, doc = described(function)
     traits = getattr(origin, "traits", ANY_FUNCTION)
     address = engine.address(code.symbol)
-    return make_function(address, signature, origin, owner=engine, doc=doc, traits=traits)
+    notes = function.notes
+    return make_function(
+        address, signature, origin, owner=engine, doc=doc, traits=traits, notes=notes
+    )

@@ -220,7 +220,13 @@ def _makers(
         said = _DOC_PREFIX + name
         doc = _text(address(said), owner) if said in defined else None
         return make_function(
-            at, metadata.signature, origin, owner=owner, doc=doc, traits=metadata.traits
+            at,
+            metadata.signature,
+            origin,
+            owner=owner,
+            doc=doc,
+            traits=metadata.traits,
+            notes=metadata.notes,
         )
 
     return {name: partial(make, name) for name in names}

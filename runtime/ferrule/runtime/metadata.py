@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from ferrule.runtime.entry.key import ANY_FUNCTION, CallTraits
@@ -49,7 +49,8 @@ class Metadata:
     `cpu` and `features` are LLVM's names of the processor that the code is for and of what that
     must have beyond the baseline.  `abi` is the least version of tvm-ffi's C API that the code
     needs.  `version` is ferrule's, that made it.  `traits` are what a call from Python needs,
-    `links` the symbols that the code needs of other objects.
+    `links` the symbols that the code needs of other objects.  `notes` are what whoever made the
+    function wrote down, as JSON has it.
     """
 
     signature: Signature
@@ -61,6 +62,7 @@ class Metadata:
     version: str = __version__
     traits: CallTraits = ANY_FUNCTION
     links: tuple[Link, ...] = ()
+    notes: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def name(self) -> str:
@@ -85,6 +87,7 @@ class Metadata:
             },
             "call": asdict(self.traits),
             **({"links": [_link(link) for link in self.links]} if self.links else {}),
+            **({"notes": self.notes} if self.notes else {}),
             "abi": list(self.abi),
             "version": self.version,
         }
@@ -126,7 +129,17 @@ def _read(ours: dict[str, Any]) -> Metadata:
         str(ours["version"]),
         _read_traits(ours.get("call", {})),
         tuple(_read_link(link) for link in ours.get("links", ())),
+        dict(ours.get("notes", {})),
     )
+
+
+def checked_notes(notes: Mapping[str, Any]) -> dict[str, Any]:
+    """Notes as they come back from a file.  Raises TypeError for what JSON does not have."""
+    try:
+        copied: dict[str, Any] = json.loads(json.dumps(dict(notes), allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"notes must be a mapping of what JSON has, but {error}") from None
+    return copied
 
 
 def _link(link: Link) -> dict[str, str | None]:

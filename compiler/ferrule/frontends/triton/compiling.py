@@ -122,6 +122,7 @@ class _Compilation:
             options=options,
             doc=self._documented(doc),
             location=_location(self.kernel),
+            notes=self._notes(),
         )
 
     def _arguments(self) -> Arguments:
@@ -174,6 +175,18 @@ class _Compilation:
         compiled = compile_offline(self.kernel, each, options, self.archs)
         self.known.append((wanted, compiled))
         return compiled
+
+    def _notes(self) -> dict[str, Any]:
+        """The configurations as data, in the order in which they are tried."""
+        configs = [
+            {
+                "key": dict(zip(self.kernel.key, version.key or (), strict=False)),
+                "config": version.text,
+            }
+            for version in self.versions
+            if version.text
+        ]
+        return {"triton": {"configs": configs}} if configs else {}
 
     def _documented(self, doc: str | None) -> str | None:
         """The kernel's documentation, and its configurations: kept in whatever is exported."""
