@@ -57,7 +57,7 @@ def on_the_cpu(numba: Any, effort: Effort) -> list[Row]:
     cases: list[tuple[str, Any, str, list[Any]]] = [
         ("no array", nothing, "", [3]),
         ("2 arrays", saxpy, "xy", [2.0]),
-        ("8", eight, "abcdefg", []),
+        ("8 arrays", eight, "abcdefg", []),
     ]
     rows = []
     for name, plain, names, more in cases:
