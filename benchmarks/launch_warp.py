@@ -64,7 +64,11 @@ def rows(wp: Any, effort: Effort) -> list[Row]:
         i = wp.tid()
         out[i] = a[i] + b[i] + c[i] + d[i] + e[i] + f[i] + g[i]
 
-    cases = [("no array", nothing, 0, [3]), ("2 arrays", saxpy, 2, [2.0]), ("8 arrays", eight, 8, [])]
+    cases = [
+        ("no array", nothing, 0, [3]),
+        ("2 arrays", saxpy, 2, [2.0]),
+        ("8 arrays", eight, 8, []),
+    ]
     return [row(wp, name, kernel, count, more, effort) for name, kernel, count, more in cases]
 
 
