@@ -74,7 +74,7 @@ def reduction(archs: str | Sequence[str] = ARCHS, compiler_name: str | None = No
     partial = specs.Tensor("partial", (blocks,), "float32")
     total = specs.Tensor("total", (1,), "float32")
     kernel = f"sums<{BLOCK}>"
-    source = cuda.module(REDUCTION, [kernel], archs=archs, compiler=compiler_name)
+    source = cuda.module(REDUCTION, [kernel], target=archs, compiler=compiler_name)
     x = signature["x"].data
     steps = [
         source.launch(kernel, [x, partial.data, n, conventions.cast(SPAN, "int64")], blocks, BLOCK),
@@ -96,7 +96,7 @@ def matmul(archs: str | Sequence[str] = ARCHS, compiler_name: str | None = None)
         params=[a.data, b.data, c.data, m, n, k],
         grid=(specs.ceil_div(n, TILE), specs.ceil_div(m, TILE)),
         block=(TILE, TILE),
-        archs=archs,
+        target=archs,
         compiler=compiler_name,
         results=[c],
     )

@@ -37,7 +37,7 @@ extern "C" __global__ void plain(float* x, float a) { x[threadIdx.x] = a VALUE; 
 
 
 def scale(**more: Any) -> fe.Function:
-    given = {"kernel": "scale<float>", "params": PARAMS, "archs": "sm_90a"} | more
+    given = {"kernel": "scale<float>", "params": PARAMS, "target": "sm_90a"} | more
     given["defines"] = {"VALUE": "", **given.get("defines", {})}
     return cuda.compile(SOURCE, SIGNATURE, grid=specs.ceil_div(N, 256), block=256, **given)
 
@@ -62,18 +62,18 @@ def test_parameters_are_those_of_the_signature_unless_they_are_listed(nvrtc: Any
 
 
 def test_each_architecture_gets_an_image(nvrtc: Any) -> None:
-    compiled = cuda.module(SOURCE, ["plain"], archs=["sm_80", "sm_90a"], defines={"VALUE": "+ 1"})
+    compiled = cuda.module(SOURCE, ["plain"], target=["sm_80", "sm_90a"], defines={"VALUE": "+ 1"})
     assert compiled.code.archs == ("sm_80", "sm_90a")
     assert compiled.code.ptx == {}
     assert compiled.code.parameters("plain").sizes == (8, 4)
 
 
 def test_kernels_that_are_no_templates_need_no_names(nvrtc: Any) -> None:
-    compiled = cuda.module(SOURCE, archs="sm_90", defines={"VALUE": ""})
+    compiled = cuda.module(SOURCE, target="sm_90", defines={"VALUE": ""})
     assert set(compiled.code.kernels) == {"_ZN2ns3setEPff", "plain"}
     with pytest.raises(CompileError, match="the source has 2 kernels"):
         compiled.kernel()
-    named = cuda.module(SOURCE, ["ns::set"], archs="sm_90", defines={"VALUE": ""})
+    named = cuda.module(SOURCE, ["ns::set"], target="sm_90", defines={"VALUE": ""})
     assert (named.kernel(), named.kernel("ns::set")) == ("_ZN2ns3setEPff",) * 2
 
 
@@ -105,17 +105,17 @@ def test_a_kernel_may_be_named_as_the_binary_names_it(nvrtc: Any) -> None:
 
 def test_a_kernel_that_is_static_is_refused(nvrtc: Any) -> None:
     with pytest.raises(CompileError, match="hint: a kernel that is static"):
-        cuda.module("static __global__ void f() {}", ["f"], archs="sm_90")
+        cuda.module("static __global__ void f() {}", ["f"], target="sm_90")
 
 
 def test_headers_of_the_host_are_nvccs(nvrtc: Any) -> None:
     with pytest.raises(CompileError, match='hint: NVRTC has none of the headers .*"nvcc"'):
-        cuda.module("#include <vector>\n", archs="sm_90")
+        cuda.module("#include <vector>\n", target="sm_90")
 
 
 def test_nvrtc_says_which_architectures_it_has(nvrtc: Any) -> None:
     with pytest.raises(CompileError, match=r"hint: NVRTC \S+ compiles for sm_75, .*sm_90"):
-        scale(archs="sm_13")
+        scale(target="sm_13")
 
 
 def test_a_file_finds_its_own_headers_and_those_that_are_named(nvrtc: Any, tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_file_finds_its_own_headers_and_those_that_are_named(nvrtc: Any, tmp_p
         'extern "C" __global__ void set(float* x) { x[0] = OWN + OTHER + MACRO; }\n'
     )
     signature = Signature("set", [Tensor("x", (N,), "float32")])
-    more: dict[str, Any] = {"archs": "sm_90", "grid": 1, "block": 1}
+    more: dict[str, Any] = {"target": "sm_90", "grid": 1, "block": 1}
     paths = [tmp_path / "more"]
     assert cuda.compile(file, signature, include_paths=paths, defines={"MACRO": True}, **more)
     with pytest.raises(CompileError) as caught:
@@ -140,16 +140,17 @@ def test_a_file_finds_its_own_headers_and_those_that_are_named(nvrtc: Any, tmp_p
 
 def test_warnings_are_kept(nvrtc: Any) -> None:
     compiled = cuda.module(
-        'extern "C" __global__ void f(float* x) { int unused; x[0] = 1; }', archs=["sm_80", "sm_90"]
+        'extern "C" __global__ void f(float* x) { int unused; x[0] = 1; }',
+        target=["sm_80", "sm_90"],
     )
     assert compiled.log.count("kernels.cu(1): warning #177-D") == 1
 
 
 def test_ptx_shows_what_the_options_do(nvrtc: Any) -> None:
     source = 'extern "C" __global__ void f(float* x) {\n  x[0] = x[2] / x[1];\n}'
-    plain = cuda.module(source, archs="sm_90", form="ptx").code.ptx["sm_90"]
+    plain = cuda.module(source, target="sm_90", form="ptx").code.ptx["sm_90"]
     fast = cuda.module(
-        source, archs="sm_90", form="ptx", fast_math=True, line_info=True, name="f.cu"
+        source, target="sm_90", form="ptx", fast_math=True, line_info=True, name="f.cu"
     ).code.ptx["sm_90"]
     assert "div.rn.f32" in plain and ".loc" not in plain
     assert "div.approx.ftz.f32" in fast and ".loc" in fast
@@ -214,7 +215,7 @@ def test_what_nvcc_makes_is_launched(
     fn(floats(300), 2.5)
     (launch,) = fake_cuda.launches()
     assert (launch.kernel, launch.grid) == ("plain", (2, 1, 1))
-    compiled = cuda.module(SOURCE, archs="sm_90a", compiler="nvcc")
+    compiled = cuda.module(SOURCE, target="sm_90a", compiler="nvcc")
     assert compiled.log == "warning: a stand-in"
 
 
@@ -305,19 +306,19 @@ def test_architectures_are_named_or_found(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.delenv("FERRULE_GPU_ARCH", raising=False)
     monkeypatch.setattr(devices, "cuda_devices", tuple)
     with pytest.raises(CompileError, match="this machine has no GPU to take an architecture from"):
-        scale(archs=None, **more)
-    with pytest.raises(CompileError, match="archs 'h100' is no architecture\n  expected: such as"):
-        scale(archs="h100", **more)
+        scale(target=None, **more)
+    with pytest.raises(CompileError, match="target 'h100' is no architecture\n  expected: such as"):
+        scale(target="h100", **more)
     for meant in ("sm80", 80, "compute_80", [80]):
         with pytest.raises(CompileError, match="hint: did you mean 'sm_80'?"):
-            scale(archs=meant, **more)
-    with pytest.raises(CompileError, match="archs names no architecture"):
-        scale(archs=[], **more)
+            scale(target=meant, **more)
+    with pytest.raises(CompileError, match="target names no architecture"):
+        scale(target=[], **more)
     monkeypatch.setattr(devices, "cuda_devices", lambda: ((9, 0),))
-    assert scale(archs=None, **more)
+    assert scale(target=None, **more)
     monkeypatch.setenv("FERRULE_GPU_ARCH", "sm_90a")
     monkeypatch.setattr(devices, "cuda_devices", tuple)
-    assert scale(archs=None, **more)
+    assert scale(target=None, **more)
 
 
 def test_what_is_no_source_is_refused() -> None:

@@ -5,7 +5,7 @@
     fn = fe.frontends.cuda.compile(
         "template <class T> __global__ void scale(T* x, T a, int n) { … }", sig,
         kernel="scale<float>", params=[sig["x"].data, sig["a"], n],
-        grid=specs.ceil_div(n, 256), block=256, archs="sm_90",
+        grid=specs.ceil_div(n, 256), block=256, target="sm_90",
     )
 
 `module` compiles a source whose kernels go to several launches.  NVRTC compiles, from the packages
@@ -98,7 +98,7 @@ def compile(
     stream: Param | None = None,
     cooperative: bool = False,
     use_pdl: bool = False,
-    archs: str | Sequence[str] | None = None,
+    target: str | Sequence[str] | None = None,
     compiler: str | None = None,
     include_paths: Sequence[str | os.PathLike[str]] = (),
     defines: Mapping[str, object] | None = None,
@@ -133,7 +133,7 @@ def compile(
         named.text if named.folder is None else named.name,
         names,
         name=named.name,
-        archs=archs,
+        target=target,
         compiler=compiler,
         include_paths=include_paths,
         defines=defines,
@@ -162,7 +162,7 @@ def module(
     kernels: Sequence[str] = (),
     *,
     name: str = "kernels.cu",
-    archs: str | Sequence[str] | None = None,
+    target: str | Sequence[str] | None = None,
     compiler: str | None = None,
     include_paths: Sequence[str | os.PathLike[str]] = (),
     defines: Mapping[str, object] | None = None,
@@ -175,7 +175,7 @@ def module(
     """The kernels of a CUDA C++ source, the text or the path of a file.
 
     `kernels` are names and name expressions, such as `ns::scale<float, 4>`; by default all
-    that are no templates.  A text is called `name` in messages.  `archs` is an architecture
+    that are no templates.  A text is called `name` in messages.  `target` is an architecture
     such as "sm_90a", several, or by default that of `FERRULE_GPU_ARCH` or the first GPU: each gets
     an image, a `form` "cubin" or "ptx".  `compiler` is "nvrtc" or "nvcc"; by default the first that
     is there.  `defines` are macros with their values.  `fast_math` is `--use_fast_math`,
@@ -192,7 +192,7 @@ def module(
     more = texts("flags", flags)
     request = Request(read, wanted, form, tuple(search), more, std, fast_math, line_info)
     chosen = _chosen(compiler)
-    made = [_made(chosen, request, arch) for arch in _archs(archs)]
+    made = [_made(chosen, request, arch) for arch in _archs(target)]
     code = _code(read.name, made, [made[0].names.get(each, each) for each in names])
     log = "\n".join(dict.fromkeys(each.log for each in made if each.log))
     listed = {each: made[0].names.get(each, each) for each in names}
@@ -264,7 +264,7 @@ def _archs(given: str | Sequence[str] | None) -> tuple[str, ...]:
     if given is None:
         given = default_environment().get("FERRULE_GPU_ARCH")
     if given is not None:
-        return architectures("archs", given)
+        return architectures("target", given)
     from ferrule.compiler.cuda.archs import arch_of
     from ferrule.runtime.devices import cuda_devices
 
@@ -273,7 +273,7 @@ def _archs(given: str | Sequence[str] | None) -> tuple[str, ...]:
         raise CompileError(
             Diagnostic(
                 "this machine has no GPU to take an architecture from",
-                hint='pass archs="sm_90a", or several, or set FERRULE_GPU_ARCH',
+                hint='pass target="sm_90a", or several, or set FERRULE_GPU_ARCH',
             )
         )
     return (arch_of(*gpus[0]),)

@@ -136,7 +136,7 @@ def launches(tilelang: Any, function: Any, names: Names, arch: str) -> CallingCo
     compiled = cuda.module(
         lowered.source,
         name=f"{name}.cu",
-        archs=arch,
+        target=arch,
         include_paths=paths,
         flags=[_QUIET],
         compiler="nvcc",
