@@ -21,6 +21,8 @@ from typing import Final
 from ferrule.compiler.artefacts import Embedded
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.hostcode import advice
+from ferrule.compiler.support.placement import as_ascii
+from ferrule.compiler.support.precompiled import RELOCATIONS
 from ferrule.runtime import elf
 from ferrule.runtime.elf import Machine, ObjectFileError
 from ferrule.runtime.objectfile import read_object
@@ -34,15 +36,11 @@ SYMBOL: Final = re.compile(r"[A-Za-z_.$][\w.$]*", re.ASCII)
 _PROGBITS: Final = 1
 _WRITE, _EXECUTE = 1, 4
 _FUNCTION, _IFUNC = 2, 10
-_CHUNK: Final = 4096
-_OCTAL: Final = tuple(f"\\{byte:03o}" for byte in range(256))
 _RAN_BEFORE: Final = (".init_array", ".fini_array", ".preinit_array", ".ctors", ".dtors")
 
 _KINDS: Final = MappingProxyType(
     {
-        (62, 1): "R_X86_64_64",
-        (62, 2): "R_X86_64_PC32",
-        (62, 4): "R_X86_64_PLT32",
+        **RELOCATIONS,
         (62, 9): "R_X86_64_GOTPCREL",
         (62, 24): "R_X86_64_PC64",
         (62, 25): "R_X86_64_GOTOFF64",
@@ -51,19 +49,8 @@ _KINDS: Final = MappingProxyType(
         (62, 31): "R_X86_64_PLTOFF64",
         (62, 41): "R_X86_64_GOTPCRELX",
         (62, 42): "R_X86_64_REX_GOTPCRELX",
-        (183, 257): "R_AARCH64_ABS64",
         (183, 260): "R_AARCH64_PREL64",
-        (183, 261): "R_AARCH64_PREL32",
-        (183, 275): "R_AARCH64_ADR_PREL_PG_HI21",
-        (183, 277): "R_AARCH64_ADD_ABS_LO12_NC",
-        (183, 278): "R_AARCH64_LDST8_ABS_LO12_NC",
         (183, 280): "R_AARCH64_CONDBR19",
-        (183, 282): "R_AARCH64_JUMP26",
-        (183, 283): "R_AARCH64_CALL26",
-        (183, 284): "R_AARCH64_LDST16_ABS_LO12_NC",
-        (183, 285): "R_AARCH64_LDST32_ABS_LO12_NC",
-        (183, 286): "R_AARCH64_LDST64_ABS_LO12_NC",
-        (183, 299): "R_AARCH64_LDST128_ABS_LO12_NC",
         (183, 311): "R_AARCH64_ADR_GOT_PAGE",
         (183, 312): "R_AARCH64_LD64_GOT_LO12_NC",
     }
@@ -211,7 +198,7 @@ class _Reader:
             if at.kind == elf.SHT_NOBITS:
                 yield f".zero {at.size}"
                 continue
-            yield from _ascii(self._data[at.offset : at.offset + at.size])
+            yield from as_ascii(self._data[at.offset : at.offset + at.size])
 
     def _relocations(self) -> Iterator[str]:
         for rows in self._sections:
@@ -296,9 +283,3 @@ def _directive(at: elf.Section) -> str:
     return (
         '.section .data,"aw",@progbits' if at.flags & _WRITE else '.section .rodata,"a",@progbits'
     )
-
-
-def _ascii(data: bytes) -> Iterator[str]:
-    for start in range(0, len(data), _CHUNK):
-        chunk = data[start : start + _CHUNK]
-        yield '.ascii "' + "".join(map(_OCTAL.__getitem__, chunk)) + '"'

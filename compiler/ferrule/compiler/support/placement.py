@@ -179,6 +179,11 @@ def _contents(section: str, align: int, label: str, data: bytes) -> Iterator[str
     yield f".section {section},@progbits"
     yield f".balign {align}"
     yield f"{label}:"
+    yield from as_ascii(data)
+
+
+def as_ascii(data: bytes) -> Iterator[str]:
+    """Directives for these bytes, whatever they are."""
     for start in range(0, len(data), _CHUNK):
         chunk = data[start : start + _CHUNK]
         yield '.ascii "' + "".join(map(_OCTAL.__getitem__, chunk)) + '"'

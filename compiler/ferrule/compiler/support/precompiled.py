@@ -20,7 +20,7 @@ _RELOCATION: Final = struct.Struct("<QQq")
 _PROGBITS, _SYMTAB, _RELA = 1, 2, 4
 _WRITE, _ALLOC = 1, 2
 
-_RELOCATIONS: Final = MappingProxyType(
+RELOCATIONS: Final = MappingProxyType(
     {
         (62, 1): "R_X86_64_64",
         (62, 2): "R_X86_64_PC32",
@@ -180,7 +180,7 @@ def _references(
 ) -> list[Reference]:
     found = []
     for offset, info, addend in _RELOCATION.iter_unpack(rows.data):
-        symbol, kind = symbols[info >> 32], _RELOCATIONS.get((machine, info & 0xFFFFFFFF))
+        symbol, kind = symbols[info >> 32], RELOCATIONS.get((machine, info & 0xFFFFFFFF))
         if kind is None or (symbol.section and symbol.section not in carried):
             raise _UnknownError
         if symbol.section:

@@ -27,7 +27,7 @@ _SCOPES: Final[dict[ops.MemoryScope, str | None]] = {
 }
 _BEFORE: Final = ("release", "acq_rel")
 _AFTER: Final = ("acquire", "acq_rel")
-_INSTRUCTIONS: Final[dict[tuple[ops.AtomicOp, str], str]] = {
+INSTRUCTIONS: Final[dict[tuple[ops.AtomicOp, str], str]] = {
     ("add", "int"): "add",
     ("add", "uint"): "add",
     ("add", "float"): "fadd",
@@ -62,7 +62,7 @@ def _changed(lowering: FunctionLowering, op: ops.Atomic, target: str | None) -> 
     if op.compare is not None:
         expected = lowering.values[op.compare]
         return b.bitcast(_swapped(b, address, expected, value, target), value.type)
-    name = _INSTRUCTIONS.get((op.op, dtype.kind))
+    name = INSTRUCTIONS.get((op.op, dtype.kind))
     if name is None or target is None or not _has_instruction(op.op, dtype):
         return _loop(lowering, op, address, target)
     kind = ir.HalfType() if dtype is Float16 else value.type

@@ -9,16 +9,19 @@ size_t character)`, which prints all that with block and thread, and ends the co
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import Fault
 from ferrule.runtime.llvm.emitter import LIKELY, Emitter
 from ferrule.runtime.llvm.layouts import I1, I32, I64, PTR, VOID
+
+V = TypeVar("V")
 
 _PRINT: Final = ("vprintf", ir.FunctionType(I32, [PTR, PTR]))
 _FAIL: Final = ("__assertfail", ir.FunctionType(VOID, [PTR, PTR, I32, PTR, I64]))
@@ -52,10 +55,10 @@ class DeviceOutput:
         emitter.cond_branch(ok, passed, failed, LIKELY)
         emitter.at(failed)
         if values:
-            format_, shown = _conversions(emitter, fault, values)
+            format_, shown = as_format(fault, values, partial(_flag, emitter))
             _vprintf(emitter, format_ + "\n", shown)
         file, line, function = self.place(fault)
-        texts = [emitter.cstring(text) for text in (_still(fault), file, function)]
+        texts = [emitter.cstring(text) for text in (still(fault), file, function)]
         given = [texts[0], texts[1], emitter.const_i32(line), texts[2], emitter.const_i64(1)]
         _call(emitter, _FAIL, given, "noreturn")
         emitter.builder.unreachable()
@@ -69,10 +72,9 @@ class DeviceOutput:
         return file if self.paths else Path(file).name, fault.location.line, function
 
 
-def _conversions(
-    emitter: Emitter, fault: Fault, values: Sequence[ir.Value]
-) -> tuple[str, list[ir.Value]]:
-    """A fault's message as a format, with its values."""
+def as_format(fault: Fault, values: Sequence[V], named: Callable[[V], V]) -> tuple[str, list[V]]:
+    """A fault's message as a format of `vprintf`, with its values; `named` makes True or False, as
+    a text, of one that is a flag."""
     rest, shown = iter(values), []
 
     def conversion(found: re.Match[str]) -> str:
@@ -81,16 +83,14 @@ def _conversions(
         value = next(rest)
         if found[1] not in _CONVERSIONS:
             return "..."
-        shown.append(_shown(emitter, found[1], value))
+        shown.append(named(value) if found[1] == "bool" else value)
         return _CONVERSIONS[found[1]]
 
     text = f"{fault.kind}: {fault.message}".replace("%", "%%")
     return _FIELD.sub(conversion, text), shown
 
 
-def _shown(emitter: Emitter, kind: str, value: ir.Value) -> ir.Value:
-    if kind != "bool":
-        return value
+def _flag(emitter: Emitter, value: ir.Value) -> ir.Value:
     return _named(emitter, emitter.icmp("ne", value, emitter.const_i64(0)))
 
 
@@ -98,7 +98,7 @@ def _named(emitter: Emitter, flag: ir.Value) -> ir.Value:
     return emitter.select(flag, emitter.cstring("True"), emitter.cstring("False"))
 
 
-def _still(fault: Fault) -> str:
+def still(fault: Fault) -> str:
     """A fault's message without its values."""
     text = _FIELD.sub(lambda found: "..." if found[1] is not None else found[0][0], fault.message)
     return f"{fault.kind}: {text}"

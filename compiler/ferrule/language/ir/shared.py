@@ -28,6 +28,29 @@ def offsets(kernel: ops.Function) -> tuple[dict[ops.Value, int], int]:
     return found, end
 
 
+def places(kernel: ops.Function, align: int) -> tuple[dict[ops.Value, int], int]:
+    """Where each tensor in shared memory begins that is one piece of memory of a CPU, and how many
+    bytes of it are static; what the launch asks for follows them, so aligned."""
+    found: dict[ops.Value, int] = {}
+    dynamic: dict[ops.Value, int] = {}
+    size = 0
+    for op in all_ops(kernel.body):
+        match op:
+            case ops.Shared(result):
+                size = after(size, max(16, result.tensor.align))
+                found[result] = size
+                size += _span(result.tensor)
+            case ops.DynamicShared(result, offset):
+                dynamic[result] = offset
+    size = after(size, align)
+    return found | {tensor: size + offset for tensor, offset in dynamic.items()}, size
+
+
+def _span(type_: TensorType) -> int:
+    """How many bytes a tensor of constant sizes spans; none if it has no elements."""
+    return 0 if 0 in type_.shape else size_of(type_)
+
+
 def after(end: int, align: int) -> int:
     """The first multiple of an alignment from there on."""
     return -(-end // align) * align

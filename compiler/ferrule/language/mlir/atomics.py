@@ -7,8 +7,10 @@ a store.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
+from ferrule.language.codegen.cooperate.atomics import INSTRUCTIONS, ORDERS
 from ferrule.language.codegen.scalars import dtype_of
 from ferrule.language.ir import ops
 from ferrule.language.mlir import arithmetic, memory
@@ -16,22 +18,14 @@ from ferrule.language.mlir import arithmetic, memory
 if TYPE_CHECKING:
     from ferrule.language.mlir.functions import FunctionText
 
-_ORDERS: Final = {
-    "relaxed": ("monotonic", "monotonic"),
-    "acquire": ("acquire", "acquire"),
-    "release": ("release", "monotonic"),
-    "acq_rel": ("acq_rel", "acquire"),
-}
-"""LLVM's names, and those for a compare-and-swap that fails."""
-_INSTRUCTIONS: Final = {
-    **{("add", kind): "add" for kind in ("int", "uint")},
-    **{(op, kind): f"_{op}" for op in ("and", "or", "xor") for kind in ("int", "uint")},
-    **{("exch", kind): "xchg" for kind in ("int", "uint")},
-    ("min", "int"): "min",
-    ("min", "uint"): "umin",
-    ("max", "int"): "max",
-    ("max", "uint"): "umax",
-}
+
+def spelled(names: Mapping[tuple[Any, str], str]) -> dict[tuple[str, str], str]:
+    """LLVM's names of instructions as MLIR has them, where some are words of its own."""
+    words = ("and", "or", "xor")
+    return {key: f"_{name}" if name in words else name for key, name in names.items()}
+
+
+_INSTRUCTIONS: Final = spelled(INSTRUCTIONS)
 
 
 def emit(f: FunctionText, op: ops.Atomic) -> None:
@@ -44,7 +38,7 @@ def emit(f: FunctionText, op: ops.Atomic) -> None:
         memory.store(f, ops.Store(op.tensor, op.indices, new))
         return
     place, kind = memory.pointer(f, op.tensor, op.indices), f.type_of(op.result)
-    order, failed = _ORDERS[op.sem]
+    order, failed = ORDERS[op.sem]
     name = _INSTRUCTIONS.get((op.op, dtype.kind))
     if name is not None:
         value = f.values[op.value]

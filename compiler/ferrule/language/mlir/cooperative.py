@@ -15,7 +15,7 @@ from ferrule.language.codegen.cooperate import matrices
 from ferrule.language.codegen.cooperate.kept import Slot
 from ferrule.language.codegen.cooperate.phases import Split, split
 from ferrule.language.codegen.errors import CodegenError
-from ferrule.language.ir import divergence, ops
+from ferrule.language.ir import divergence, ops, shared
 from ferrule.language.ir.walk import all_ops
 from ferrule.language.mlir import control, memory
 from ferrule.language.mlir.blocks import locate, threads
@@ -60,7 +60,7 @@ def _run(
 ) -> None:
     """All blocks, with one buffer; it is given back however they end."""
     t = f.t
-    static, start = _shared_places(where.kernel)
+    static, start = shared.places(where.kernel, _ALIGN)
     slots, size = _slot_places(f, phases, t.binary("add", t.const_i64(start), _rounded(f, dynamic)))
     buffer = _allocated(f, where, size)
     if any(isinstance(op, ops.Shared) and op.kept for op in all_ops(where.kernel.body)):
@@ -117,23 +117,6 @@ def _cleared(f: FunctionText, buffer: str, size: str) -> None:
 def _rounded(f: FunctionText, size: str) -> str:
     more = f.t.binary("add", size, f.t.const_i64(_ALIGN - 1))
     return f.t.binary("and", more, f.t.const_i64(-_ALIGN))
-
-
-def _shared_places(kernel: ops.Function) -> tuple[dict[ops.Value, int], int]:
-    """Where each tensor in shared memory begins, and how many bytes are static."""
-    places: dict[ops.Value, int] = {}
-    dynamic: dict[ops.Value, int] = {}
-    size = 0
-    for op in all_ops(kernel.body):
-        match op:
-            case ops.Shared(result):
-                align = max(16, result.tensor.align)
-                places[result] = size = -(-size // align) * align
-                size += memory.span(result.tensor) * result.tensor.dtype.itemsize
-            case ops.DynamicShared(result, offset):
-                dynamic[result] = offset
-    size = -(-size // _ALIGN) * _ALIGN
-    return places | {tensor: size + offset for tensor, offset in dynamic.items()}, size
 
 
 def _slot_places(f: FunctionText, phases: Split, start: str) -> tuple[list[str], str]:

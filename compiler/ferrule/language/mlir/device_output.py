@@ -7,19 +7,15 @@ size_t character)`, which ends the context (CUDA's PTX interoperability guide, "
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Final
 
 from ferrule.compiler.artefacts import Fault
+from ferrule.language.codegen.device_output import as_format, still
 from ferrule.language.ir import ops
 from ferrule.language.mlir.functions import FunctionText
 from ferrule.language.mlir.output import named
-
-_FIELD: Final = re.compile(r"\{\{|\}\}|\{(\w*)\}")
-_CONVERSIONS: Final = {"": "%lld", "unsigned": "%llu", "float": "%g", "bool": "%s"}
-"""How a value of a fault is shown; of others it is not known on a GPU."""
 
 
 def print_(f: FunctionText, op: ops.Print) -> None:
@@ -35,14 +31,14 @@ def check(
     t.line(f"scf.if {t.not_(ok)} {{")
     with t.indented():
         if values:
-            format_, shown = _conversions(f, fault, values)
+            format_, shown = as_format(fault, values, partial(_flag, f))
             _vprintf(f, format_ + "\n", shown)
         where, line, function = "?", 0, kernel
         if fault.location is not None:
             where, line = fault.location.file, fault.location.line
             function = fault.location.function
         file = where if paths else Path(where).name
-        texts = [f.bytes_constant(each.encode()) for each in (_still(fault), file, function)]
+        texts = [f.bytes_constant(each.encode()) for each in (still(fault), file, function)]
         given = [texts[0], texts[1], t.integer(line, "i32"), texts[2], t.const_i64(1)]
         types = "!llvm.ptr, !llvm.ptr, i32, !llvm.ptr, i64"
         t.declare(
@@ -53,30 +49,9 @@ def check(
     t.line("}")
 
 
-def _conversions(f: FunctionText, fault: Fault, values: Sequence[str]) -> tuple[str, list[str]]:
-    """A fault's message as a format, with its values."""
-    rest, shown = iter(values), []
-
-    def conversion(found: re.Match[str]) -> str:
-        if found[1] is None:
-            return found[0][0]
-        value = next(rest)
-        if found[1] not in _CONVERSIONS:
-            return "..."
-        if found[1] == "bool":
-            words = (f.bytes_constant(b"True"), f.bytes_constant(b"False"))
-            value = f.t.select(f.t.icmp("ne", value, f.t.const_i64(0)), *words)
-        shown.append(value)
-        return _CONVERSIONS[found[1]]
-
-    text = f"{fault.kind}: {fault.message}".replace("%", "%%")
-    return _FIELD.sub(conversion, text), shown
-
-
-def _still(fault: Fault) -> str:
-    """A fault's message without its values."""
-    text = _FIELD.sub(lambda found: "..." if found[1] is not None else found[0][0], fault.message)
-    return f"{fault.kind}: {text}"
+def _flag(f: FunctionText, value: str) -> str:
+    words = (f.bytes_constant(b"True"), f.bytes_constant(b"False"))
+    return f.t.select(f.t.icmp("ne", value, f.t.const_i64(0)), *words)
 
 
 def _vprintf(f: FunctionText, format_: str, values: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ferrule.language.codegen.device_atomics import INSTRUCTIONS
 from ferrule.language.codegen.scalars import dtype_of
 from ferrule.language.ir import ops
 from ferrule.language.mlir import atomics, device_arch, memory
@@ -27,18 +28,7 @@ _SCOPES: Final[dict[str, str]] = {
     "system": "",
     "sys": "",
 }
-_INSTRUCTIONS: Final[dict[tuple[ops.AtomicOp, str], str]] = {
-    **{("add", kind): "add" for kind in ("int", "uint")},
-    **{(op, kind): f"_{op}" for op in ("and", "or", "xor") for kind in ("int", "uint")},
-    **{("exch", kind): "xchg" for kind in ("int", "uint", "float")},
-    ("add", "float"): "fadd",
-    ("min", "int"): "min",
-    ("min", "uint"): "umin",
-    ("max", "int"): "max",
-    ("max", "uint"): "umax",
-    ("inc", "uint"): "uinc_wrap",
-    ("dec", "uint"): "udec_wrap",
-}
+_INSTRUCTIONS: Final = atomics.spelled(INSTRUCTIONS)
 
 
 def lower(f: FunctionText, where: DeviceKernel, op: ops.Op) -> None:

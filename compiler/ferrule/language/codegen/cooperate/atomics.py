@@ -17,7 +17,7 @@ from ferrule.language.codegen.scalars import dtype_of, memory_type
 from ferrule.language.ir import ops
 from ferrule.runtime.llvm.emitter import Emitter
 
-_ORDERS: Final = {
+ORDERS: Final = {
     "relaxed": ("monotonic", "monotonic"),
     "acquire": ("acquire", "acquire"),
     "release": ("release", "monotonic"),
@@ -25,7 +25,7 @@ _ORDERS: Final = {
 }
 """LLVM's names, and those for a compare-and-swap that fails."""
 
-_INSTRUCTIONS: Final = {
+INSTRUCTIONS: Final = {
     ("add", "int"): "add",
     ("add", "uint"): "add",
     ("and", "int"): "and",
@@ -61,8 +61,8 @@ def emit(lowering: FunctionLowering, op: ops.Atomic) -> None:
     if op.tensor.tensor.is_shared:
         old = lowering.b.load(address, name="old", typ=kind)
         lowering.b.store(_new(lowering, op, old), address)
-    elif name := _INSTRUCTIONS.get((op.op, dtype.kind)):
-        order, _ = _ORDERS[op.sem]
+    elif name := INSTRUCTIONS.get((op.op, dtype.kind)):
+        order, _ = ORDERS[op.sem]
         old = lowering.b.atomic_rmw(name, address, lowering.values[op.value], order, name="old")
     else:
         old = _loop(lowering, op, address)
@@ -99,7 +99,7 @@ def _new(lowering: FunctionLowering, op: ops.Atomic, old: ir.Value) -> ir.Value:
 
 def _loop(lowering: FunctionLowering, op: ops.Atomic, address: ir.Value) -> ir.Value:
     """A compare-and-swap, again and again until nobody came in between; `cas` itself is one."""
-    e, b, orders = lowering.emitter, lowering.b, _ORDERS[op.sem]
+    e, b, orders = lowering.emitter, lowering.b, ORDERS[op.sem]
     kind = memory_type(dtype_of(op.result))
     bits = _integer(kind)
     if op.op == "cas":

@@ -24,8 +24,7 @@ from ferrule.language.codegen.cooperate.warps import MOST_THREADS
 from ferrule.language.codegen.functions import FunctionLowering
 from ferrule.language.codegen.kernels import Shape
 from ferrule.language.codegen.loops import counted
-from ferrule.language.ir import divergence, ops
-from ferrule.language.ir.types import TensorType
+from ferrule.language.ir import divergence, ops, shared
 from ferrule.language.ir.walk import all_ops
 from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR
 
@@ -65,7 +64,7 @@ def emit_cooperating(
     threads = b.mul(b.mul(width, height), depth)
     if matrices.room(all_ops(kernel.body)):
         _require_whole_warps(lowering, kernel, threads)
-    places, static = _places(kernel)
+    places, static = shared.places(kernel, ALIGN)
     team = Team(lowering, kernel, shape, tuple(places), threads)
     flat = all(_is_one(size) for size in shape.block[1:])
     most = min(prod(high for _, high in shape.launched.block), MOST_THREADS)
@@ -80,34 +79,6 @@ def emit_cooperating(
         with counted(e, *blocks, "block") as number:
             _locate(lowering, shape, number)
             form.run(rest)
-
-
-def _places(kernel: ops.Function) -> tuple[dict[ops.Value, int], int]:
-    """Where each tensor in shared memory begins, and how many bytes are static."""
-    places: dict[ops.Value, int] = {}
-    dynamic: dict[ops.Value, int] = {}
-    size = 0
-    for op in all_ops(kernel.body):
-        match op:
-            case ops.Shared(result):
-                size = _round_up(size, max(16, result.tensor.align))
-                places[result] = size
-                size += _bytes(result.tensor)
-            case ops.DynamicShared(result, offset):
-                dynamic[result] = offset
-    size = _round_up(size, ALIGN)
-    return places | {tensor: size + offset for tensor, offset in dynamic.items()}, size
-
-
-def _bytes(type_: TensorType) -> int:
-    """How many bytes a tensor of constant sizes spans."""
-    last = 0
-    for size, stride in zip(type_.shape, type_.strides, strict=True):
-        assert isinstance(size, int) and isinstance(stride, int)
-        if size == 0:
-            return 0
-        last += (size - 1) * stride
-    return (last + 1) * type_.dtype.itemsize
 
 
 @contextmanager
@@ -163,7 +134,3 @@ def _is_one(size: ir.Value) -> bool:
 
 def _rounded(b: ir.IRBuilder, size: ir.Value) -> ir.Value:
     return b.and_(b.add(size, ir.Constant(I64, ALIGN - 1)), ir.Constant(I64, -ALIGN))
-
-
-def _round_up(size: int, align: int) -> int:
-    return -(-size // align) * align
