@@ -165,6 +165,7 @@ def test_what_is_no_cubin_is_refused(data: bytes, message: str) -> None:
         ("", "wanted PTX text, with .version and .target, got no text"),
         ("int main() {\n}\n", "got text that begins with 'int main() {'"),
         (PTX[:-4], "the PTX is cut off: 4 braces open, 3 close"),
+        (PTX + ".visible .entry more(.param .u64 x)\n.maxntid 64", "it begins "),
         (forge_cubin("sm_90", [ADD]), "got an ELF file: is it a cubin?"),
         (b"BC\xc0\xde\0\x01", "wanted PTX text, got LLVM bitcode"),
         (PTX.replace(".u8 all_kinds_2", ".what all_kinds_2"), "cannot be read: '.param .what"),

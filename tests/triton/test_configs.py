@@ -233,3 +233,13 @@ def test_a_recorded_launch_can_be_made_for_all_sizes(gpu: FakeCuda, kernels: Mod
     function(tensor(300)[0], tensor(300)[0], 1.5)
     (made,) = gpu.launches()
     assert made.grid == (3, 1, 1)
+
+
+def test_a_signature_of_tritons_own_names_what_is_compiled_in(
+    gpu: FakeCuda, kernels: ModuleType
+) -> None:
+    spelled = {**COPY, "BLOCK": "constexpr"}
+    function = frontend.compile(
+        kernels.tuned.fn, signature=spelled, constexprs={"BLOCK": 64}, grid=in_blocks, target="sm_90a"
+    )
+    assert shape_of_launch(gpu, function, 128)[0] == 2

@@ -28,7 +28,9 @@ def compiled(kernel: Any, signature: Any = None, **how: Any) -> Any:
     return frontend.compile(kernel, signature=signature, **known)
 
 
-WRONG: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+WRONG: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "warps": (SCALE, {"num_warps": 64}, "cannot be launched: CudaLaunch: block x must be in"),
+    "no mapping": (["*fp32[n]"], {}, "the signature is a list"),
     "missing": ({"x": "*fp32[n]"}, {}, "nothing for the parameter 'y'"),
     "missing constexpr": (SCALE, {"constexprs": {}}, "nothing for the parameter 'BLOCK'"),
     "unknown": ({**SCALE, "z": 1}, {}, "no parameter 'z', which is given in `signature`"),

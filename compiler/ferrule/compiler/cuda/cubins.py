@@ -115,8 +115,8 @@ def _read_headers(data: bytes) -> tuple[int, list[Section]]:
     except ObjectFileError as error:
         said = str(error).replace("wanted an ELF object", "wanted a cubin")
         raise ObjectFileError(said) from None
-    kind, machine, _, _, _, at, flags, _, _, _, size, count, _ = elf.unpack(
-        elf.HEADER, data, 0, "the ELF header"
+    kind, machine, _, _, segments_at, at, flags, _, segment_size, segments, size, count, _ = (
+        elf.unpack(elf.HEADER, data, 0, "the ELF header")
     )
     if machine != MACHINE:
         known = {each.value: f"code for {each.name.lower()}" for each in elf.Machine}
@@ -130,6 +130,7 @@ def _read_headers(data: bytes) -> tuple[int, list[Section]]:
     if size != elf.SECTION.size or not count:
         raise ObjectFileError(f"wanted section headers of {elf.SECTION.size} bytes, got {size}")
     elf.check_inside(data, at, size * count, "the section headers")
+    elf.check_inside(data, segments_at, segment_size * segments, "the program headers")
     sections = [elf.read_section(data, at + size * number) for number in range(count)]
     for section in sections:
         if section.kind not in (0, elf.SHT_NOBITS):

@@ -22,6 +22,7 @@ _NAME: Final = r"[A-Za-z_$%][\w$]*"
 _ENTRY: Final = re.compile(
     rf"(?:(\.extern)\s+|\.visible\s+|\.weak\s+)?\.entry\s+({_NAME})\s*(?:\(([^)]*)\))?([^{{;(]*)([{{;])"
 )
+_BEGUN: Final = re.compile(r"(?<![\w$%])\.entry\b")
 _PARAM: Final = re.compile(
     rf"\.param\s+(?P<attributes>(?:\.[A-Za-z]\w*(?:\s+\d+)?\s*)+)\s{_NAME}\s*(?P<array>(?:\[\s*\d*\s*\]\s*)*)"
 )
@@ -54,6 +55,11 @@ def read_ptx(text: str) -> Ptx:
     if plain.count("{") != plain.count("}"):
         raise ObjectFileError(
             f"the PTX is cut off: {plain.count('{')} braces open, {plain.count('}')} close"
+        )
+    begun, whole = len(_BEGUN.findall(plain)), len(_ENTRY.findall(plain))
+    if begun != whole:
+        raise ObjectFileError(
+            f"the PTX is cut off: it begins {begun} kernels and has the code of {whole}"
         )
     arch = target[1]
     return Ptx(

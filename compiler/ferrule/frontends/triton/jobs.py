@@ -39,7 +39,7 @@ def job_of(
     named = {key: value for key, value in more.items() if key in kernel.names}
     for where, values in (
         ("by position", dict(zip(kernel.names, examples, strict=False))),
-        ("in `signature`", signature or {}),
+        ("in `signature`", _signature(kernel, signature)),
         ("in `constexprs`", as_constants(constexprs or {})),
         ("as a keyword", named),
     ):
@@ -47,6 +47,24 @@ def job_of(
     for version in versions:
         _merge(kernel, dict(given), version.constants, "by its config")
     return Job(given, checked_options(kernel, options))
+
+
+def _signature(kernel: Kernel, given: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """The examples of a signature; Triton's own also names what is in `constexprs`."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise CompileError(
+            Diagnostic(
+                f"{kernel.name}: the signature is a {type(given).__name__}",
+                expected='a mapping of examples: {"x": "*fp32[n]", "n": "i32"}',
+            )
+        )
+    return {key: each for key, each in given.items() if not _is_word(each)}
+
+
+def _is_word(example: object) -> bool:
+    return isinstance(example, str) and example == "constexpr"
 
 
 def as_constants(values: Mapping[str, Any]) -> dict[str, Any]:

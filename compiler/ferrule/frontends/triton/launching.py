@@ -133,23 +133,33 @@ def _launch(each: Candidate, compiled: Compiled, when: Condition | None) -> Call
         _Aligned(made[name], each.align) if name in made else conventions.NULL
         for name, each in wanted
     ]
-    x, y, z = each.grid
-    launch = conventions.CudaLaunch(
-        compiled.code,
-        facts.kernel,
-        [*visible, *last],
-        (x * facts.ctas, y, z),
-        facts.block,
-        facts.shared,
-        cluster=None if facts.ctas == 1 else (facts.ctas, 1, 1),
-        cluster_scheduling=None if facts.ctas == 1 else "spread",
-        cooperative=facts.cooperative,
-        use_pdl=facts.use_pdl,
-        when=when if not made else None,
-    )
+    launch = _launched(compiled, each.grid, [*visible, *last], when if not made else None)
     if not made:
         return launch
     return conventions.Sequence([launch], temporaries=list(made.values()), when=when)
+
+
+def _launched(
+    compiled: Compiled, grid: Grid, given: Sequence[Argument], when: specs.Condition | None
+) -> conventions.CudaLaunch:
+    """CompileError for what no GPU launches: too many warps, too much shared memory."""
+    facts, (x, y, z) = compiled.facts, grid
+    try:
+        return conventions.CudaLaunch(
+            compiled.code,
+            facts.kernel,
+            given,
+            (x * facts.ctas, y, z),
+            facts.block,
+            facts.shared,
+            cluster=None if facts.ctas == 1 else (facts.ctas, 1, 1),
+            cluster_scheduling=None if facts.ctas == 1 else "spread",
+            cooperative=facts.cooperative,
+            use_pdl=facts.use_pdl,
+            when=when,
+        )
+    except ValueError as error:
+        raise CompileError(f"{facts.kernel} cannot be launched: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
