@@ -100,3 +100,20 @@ def test_memory_does_not_grow(count_code: ObjectCode) -> None:
 def test_host() -> None:
     assert host_triple().split("-")[0] in ("x86_64", "aarch64", "arm64")
     assert host_baseline_cpu() in ("x86-64", "generic")
+
+
+def test_an_object_is_mapped_in_one_piece(
+    count_code: ObjectCode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LLVM's older linker maps sections one by one, and ends a process in which they are far
+    apart, as they can be behind gigabytes of CUDA libraries."""
+    asked = []
+    make = binding.create_lljit_compiler
+
+    def seen(**options: bool) -> object:
+        asked.append(options)
+        return make(**options)
+
+    monkeypatch.setattr(binding, "create_lljit_compiler", seen)
+    Engine.load(count_code)
+    assert asked == [{"use_jit_link": True}]

@@ -176,7 +176,9 @@ def _link(data: bytes, imports: Mapping[str, int], exports: tuple[str, ...]) -> 
     from llvmlite import binding
 
     initialize_llvm()
-    lljit = binding.create_lljit_compiler()
+    # LLVM's other linker maps each section for itself.  In a process with gigabytes of libraries
+    # they can be too far from each other for what refers to them, which ends the process.
+    lljit = binding.create_lljit_compiler(use_jit_link=True)
     library = binding.JITLibraryBuilder().add_object_img(data)
     for name, address in imports.items():
         library.import_symbol(name, address)
