@@ -240,6 +240,10 @@ def test_a_signature_of_tritons_own_names_what_is_compiled_in(
 ) -> None:
     spelled = {**COPY, "BLOCK": "constexpr"}
     function = frontend.compile(
-        kernels.tuned.fn, signature=spelled, constexprs={"BLOCK": 64}, grid=in_blocks, target="sm_90a"
+        kernels.tuned.fn,
+        signature=spelled,
+        constexprs={"BLOCK": 64},
+        grid=in_blocks,
+        target="sm_90a",
     )
     assert shape_of_launch(gpu, function, 128)[0] == 2

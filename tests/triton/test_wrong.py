@@ -29,7 +29,11 @@ def compiled(kernel: Any, signature: Any = None, **how: Any) -> Any:
 
 
 WRONG: dict[str, tuple[Any, dict[str, Any], str]] = {
-    "warps": (SCALE, {"num_warps": 64}, "cannot be launched: CudaLaunch: block x must be in"),
+    "too many warps": (
+        SCALE,
+        {"num_warps": 64},
+        "cannot be launched: CudaLaunch: block x must be in",
+    ),
     "no mapping": (["*fp32[n]"], {}, "the signature is a list"),
     "missing": ({"x": "*fp32[n]"}, {}, "nothing for the parameter 'y'"),
     "missing constexpr": (SCALE, {"constexprs": {}}, "nothing for the parameter 'BLOCK'"),
