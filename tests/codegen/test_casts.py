@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from oracle.rounding import bits_of
 
 from ferrule import specs
-from ferrule.language.codegen.scalars import bfloat16_bits, float16_bits, tfloat32_value
+from ferrule.language.codegen.values.scalars import bfloat16_bits, float16_bits, tfloat32_value
 from ferrule.specs import DType
 
 CPUS = pytest.mark.parametrize("cpu", [None, BASELINE])

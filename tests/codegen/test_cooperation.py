@@ -10,7 +10,7 @@ from agreement import lowered, run_all_ways
 from plain_python import examples
 
 import ferrule as fe
-from ferrule.language.codegen.cooperate.phases import Split, split
+from ferrule.language.codegen.cpu.cooperate.phases import Split, split
 from ferrule.language.ir import ops
 from ferrule.language.ir.walk import all_ops
 

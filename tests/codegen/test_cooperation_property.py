@@ -12,7 +12,7 @@ from cpu_machine import compile_program
 from hypothesis import HealthCheck, given, settings
 from interpreter import Memory
 
-from ferrule.language.codegen.cooperate import blocks
+from ferrule.language.codegen.cpu.cooperate import blocks
 from ferrule.language.ir import ops
 
 BLOCKS = 2

@@ -9,8 +9,8 @@ import pytest
 from agreement import run_all_ways
 
 import ferrule as fe
-from ferrule.language.codegen.extents import extents
-from ferrule.language.codegen.launched import Launched
+from ferrule.language.codegen.facts.extents import extents
+from ferrule.language.codegen.facts.launched import Launched
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.specs import Int32

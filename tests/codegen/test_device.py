@@ -15,9 +15,9 @@ from ferrule.compiler.cuda import archs
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.cuda.making import DeviceOptions
 from ferrule.compiler.errors import CompileError
-from ferrule.language.codegen.device import entry_names, lower_device
+from ferrule.language.codegen.cuda.kernels import entry_names, lower_device
+from ferrule.language.codegen.cuda.parameters import TensorParameter, kernel_parameters
 from ferrule.language.codegen.errors import CodegenError
-from ferrule.language.codegen.parameters import TensorParameter, kernel_parameters
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.types import TensorType

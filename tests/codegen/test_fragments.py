@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from interpreter import scalars
 
-from ferrule.language.codegen import guards, lanes
-from ferrule.language.codegen.alignment import Multiples
+from ferrule.language.codegen.facts import guards, lanes
+from ferrule.language.codegen.facts.alignment import Multiples
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.types import TensorType

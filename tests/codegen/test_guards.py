@@ -11,7 +11,7 @@ from cpu_machine import BASELINE, EMPTY, Compiled, add_one, compile_program, thr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ferrule.language.codegen import guards
+from ferrule.language.codegen.facts import guards
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.types import TensorType

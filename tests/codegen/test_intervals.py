@@ -7,7 +7,7 @@ from typing import get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.language.codegen.intervals import interval
+from ferrule.language.codegen.facts.intervals import interval
 from ferrule.specs import Dim, ceil_div, evaluate, sym_int
 from ferrule.specs.expr import ExprOp, make
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ferrule as fe
-from ferrule.language.codegen.strips import WIDTH
+from ferrule.language.codegen.cpu.strips import WIDTH
 
 BLOCK = 32
 

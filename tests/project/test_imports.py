@@ -30,6 +30,16 @@ MAY_IMPORT = {
     "language": {"specs", "runtime", "compiler", "language"},
     "frontends": {"specs", "runtime", "compiler", "frontends"},
 }
+CODEGEN = "ferrule.language.codegen"
+CODEGEN_MAY_IMPORT = {
+    "facts": set(),
+    "passes": set(),
+    "values": set(),
+    "functions": {"facts", "values"},
+    "host": {"functions", "values"},
+    "cpu": {"facts", "functions", "host", "passes", "values"},
+    "cuda": {"facts", "functions", "host", "passes", "values"},
+}
 SOURCE_ROOTS = ("compiler", "runtime", "specs")
 
 
@@ -142,6 +152,18 @@ def test_no_part_imports_the_facade(root: Path, part: str) -> None:
         for name in imported_names(ast.parse(path.read_text(encoding="utf-8"))):
             first, _, rest = name.partition(".")
             assert first != "ferrule" or rest.split(".")[0] in MAY_IMPORT[part], f"{path}: {name}"
+
+
+def test_a_folder_of_the_code_generator_knows_only_those_below_it(root: Path) -> None:
+    folder = root / PARTS["language"] / "codegen"
+    found = {path.name for path in folder.iterdir() if (path / "__init__.py").exists()}
+    assert found == CODEGEN_MAY_IMPORT.keys()
+    for name, allowed in CODEGEN_MAY_IMPORT.items():
+        for path in (folder / name).rglob("*.py"):
+            for imported in imported_names(ast.parse(path.read_text(encoding="utf-8"))):
+                other = imported.removeprefix(f"{CODEGEN}.").split(".")[0]
+                known = {name, "errors", *allowed}
+                assert not imported.startswith(CODEGEN) or other in known, f"{path}: {imported}"
 
 
 @pytest.mark.parametrize(

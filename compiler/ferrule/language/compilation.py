@@ -212,7 +212,7 @@ def _lowered(program: Program, options: Options, origins: dict[Op, object] | Non
     if options.gpu_arch is not None:
         from ferrule.compiler.cuda.making import device_options
         from ferrule.language.checks.places import Places
-        from ferrule.language.codegen.cuda import lower_cuda
+        from ferrule.language.codegen.cuda.target import lower_cuda
 
         places = None if origins is None else Places.of(origins)
         if options.pipeline == "mlir":
@@ -241,59 +241,67 @@ def compiled(job: Job) -> CompiledOrigin:
     """Lowers and wraps one function."""
     from ferrule.compiler.exports import export_target
     from ferrule.compiler.origin import CompiledOrigin, host_module
-    from ferrule.language.codegen import CodegenError
-    from ferrule.language.codegen.linking import sources_of
-    from ferrule.language.ir.collapse import collapse
+    from ferrule.language.codegen.host.linking import sources_of
     from ferrule.language.ir.printer import print_program
-    from ferrule.language.ir.verifier import verify
-    from ferrule.language.lowering.program import lower_program
     from ferrule.language.traits import traits_of
 
-    examples, on_gpu = job.examples, job.options.gpu_arch is not None
-    wants_places = job.options.enable_checks or (on_gpu and job.options.generate_line_info)
-    origins: dict[Op, object] | None = {} if wants_places else None
+    options = job.options
+    program, signature, origins = _program(job)
+    body = _body(job, program, signature.name, origins)
+    on_gpu = options.gpu_arch is not None
+    return CompiledOrigin(
+        host_module(signature, body, opt_level=options.opt_level),
+        print_program(program),
+        doc=inspect.getdoc(job.function),
+        target=export_target(options.host_target, options.host_cpu),
+        traits=traits_of(program, signature, on_gpu=on_gpu, release_gil=options.release_gil),
+        sources=sources_of(program),
+        mlir=partial(_mlir, program),
+    )
+
+
+def _program(job: Job) -> tuple[Program, Signature, dict[Op, object] | None]:
+    """The function as kernel IR, its signature, and where ops come from if that is asked."""
+    from ferrule.language.ir.verifier import verify
+    from ferrule.language.lowering.program import lower_program
+
+    options, examples = job.options, job.examples
+    lines = options.gpu_arch is not None and options.generate_line_info
+    origins: dict[Op, object] | None = {} if options.enable_checks or lines else None
     program = lower_program(
         job.function,
         job.signature,
         examples.constants,
         examples.classes,
         examples.variadic,
-        job.options.target or "cpu",
+        options.target or "cpu",
         origins,
     )
     verify(program)
     signature = _with_read_only(job.signature, program)
-    if origins is not None and job.options.enable_checks:
+    if origins is not None and options.enable_checks:
         from ferrule.language.checks.instrument import instrument
         from ferrule.language.checks.places import Places
 
-        program = instrument(program, Places.of(origins, stripped=job.options.strip_paths))
+        program = instrument(program, Places.of(origins, stripped=options.strip_paths))
         verify(program)
+    return program, signature, origins
+
+
+def _body(job: Job, program: Program, name: str, origins: dict[Op, object] | None) -> Body:
+    """What a program becomes for the target; kernels for GPUs are kept where that is asked."""
+    from ferrule.language.codegen import CodegenError
+    from ferrule.language.ir.collapse import collapse
+
     try:
         body = _lowered(collapse(program), job.options, origins)
     except CodegenError as error:
-        raise CompileError(f"{signature.name}: {error}") from None
+        raise CompileError(f"{name}: {error}") from None
     if body.device_code is not None:
         from ferrule.compiler.cuda.keeping import keep
 
-        keep(signature.name, body.device_code, job.options)
-    place = None if job.options.strip_paths else definition_of(job.function)
-    body = body.placed(place)
-    module = host_module(signature, body, opt_level=job.options.opt_level)
-    doc = inspect.getdoc(job.function)
-    exported = export_target(job.options.host_target, job.options.host_cpu)
-    traits = traits_of(program, signature, on_gpu=on_gpu, release_gil=job.options.release_gil)
-    text = print_program(program)
-    sources = sources_of(program)
-    return CompiledOrigin(
-        module,
-        text,
-        doc=doc,
-        target=exported,
-        traits=traits,
-        sources=sources,
-        mlir=partial(_mlir, program),
-    )
+        keep(name, body.device_code, job.options)
+    return body.placed(None if job.options.strip_paths else definition_of(job.function))
 
 
 def _mlir(program: Program) -> str:

@@ -16,7 +16,7 @@ from ferrule.language.checks.places import Places
 from ferrule.language.checks.proving import Prover, Sizes
 from ferrule.language.checks.races import Access, Met, kind_of, watched
 from ferrule.language.checks.shadow import Clock, Watch, shadow_type
-from ferrule.language.codegen.launched import Launched
+from ferrule.language.codegen.facts.launched import Launched
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder, OpenRegion
 from ferrule.language.ir.rewrite import with_regions

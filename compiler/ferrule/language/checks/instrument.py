@@ -20,7 +20,7 @@ from ferrule.language.checks.extents import Room
 from ferrule.language.checks.function import Checked
 from ferrule.language.checks.memory import Memory
 from ferrule.language.checks.places import Places
-from ferrule.language.codegen.launched import Launched, launched
+from ferrule.language.codegen.facts.launched import Launched, launched
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.rewrite import rewrite

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from ferrule.language.codegen.alignment import Multiples
+from ferrule.language.codegen.facts.alignment import Multiples
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
 from ferrule.specs.expr import INT64_MAX

@@ -15,8 +15,8 @@ from typing import Final
 
 from ferrule.compiler.artefacts import Relation
 from ferrule.language.checks.ranges import FULL, binary, clipped, is_integer
-from ferrule.language.codegen.intervals import Interval, interval
-from ferrule.language.codegen.launched import Launched
+from ferrule.language.codegen.facts.intervals import Interval, interval
+from ferrule.language.codegen.facts.launched import Launched
 from ferrule.language.ir import ops
 from ferrule.specs import Dim, DType, Sym
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ferrule.language.codegen.intervals import Interval
+from ferrule.language.codegen.facts.intervals import Interval
 from ferrule.language.ir import ops
 from ferrule.specs import DType, Int64
 

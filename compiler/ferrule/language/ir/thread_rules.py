@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ferrule.language.ir import mbarriers, peers, threads
+from ferrule.language.ir import mbarriers, peers, tensor_rules, threads
 from ferrule.language.ir.checker import Checker
 from ferrule.language.ir.types import TensorType
 from ferrule.language.ir.values import Value
@@ -90,7 +90,7 @@ def _shared(checker: Checker, result: Value) -> None:
 
 
 def _atomic(checker: Checker, op: threads.Atomic) -> None:
-    checker.element(op.tensor, op.indices, op.value)
+    tensor_rules.element(checker, op.tensor, op.indices, op.value)
     dtype = op.tensor.tensor.dtype
     checker.types([op.result], [dtype], "the result of an atomic")
     checker.require(dtype in ATOMIC[op.op], f"there is no atomic {op.op} of {dtype.name}")

@@ -91,44 +91,24 @@ control flow
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
-from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Fault
 from ferrule.language.ir import (
     arch_rules,
     arithmetic_rules,
     call_rules,
+    effect_rules,
     object_rules,
     ops,
+    tensor_rules,
     thread_rules,
 )
-from ferrule.language.ir.arithmetic_rules import BITS, INTEGERS, holds
-from ferrule.language.ir.types import HandleType, TensorType, Type, result_types
+from ferrule.language.ir.arithmetic_rules import INTEGERS, holds
+from ferrule.language.ir.types import HandleType, TensorType, Type
 from ferrule.language.ir.walk import Work, drive, operands_of
-from ferrule.specs import (
-    Boolean,
-    Dim,
-    DType,
-    Float64,
-    Int32,
-    Int64,
-    Uint64,
-    compact_strides,
-    symbols_of,
-)
+from ferrule.specs import Boolean, Dim, DType, Int32, Int64, symbols_of
 from ferrule.specs.dtypes import Kind
-
-CONVERSION: Final = re.compile(r"%(?:%|[-+ #0]*\d*(?:\.(?:\d+|\*))?((?:ll)?[a-zA-Z]))")
-"""What `%` begins in the format of a Print; the group is a length and a letter."""
-PRINTED: Final[dict[str, DType]] = {
-    "s": Boolean,
-    "lld": Int64,
-    **dict.fromkeys(("llu", "llx", "llX", "llo"), Uint64),
-    **dict.fromkeys("eEfFgGaA", Float64),
-}
 
 
 class VerifierError(AssertionError):
@@ -137,15 +117,14 @@ class VerifierError(AssertionError):
 
 def verify(program: ops.Program) -> None:
     """Raises VerifierError if the program breaks a rule."""
-    kernels = {kernel.name: kernel for kernel in program.kernels}
-    if len(kernels) != len(program.kernels):
+    if len({kernel.name for kernel in program.kernels}) != len(program.kernels):
         raise VerifierError("two kernels have one name")
     defined: set[ops.Value] = set()
     for function in (*program.kernels, program.host):
         wanted = "host" if function is program.host else "kernel"
         if function.kind != wanted:
             raise VerifierError(f"@{function.name} is a {function.kind}, not a {wanted}")
-        checker = _Checker(program, kernels, function, defined)
+        checker = _Checker(program, function, defined)
         checker.define(function.params)
         drive(checker.body(function.body))
     returns = any(isinstance(op, ops.Return) for op in program.host.body.ops[-1:])
@@ -160,11 +139,9 @@ class _Checker:
     """Checks one function.  `visible` are the values that may be used now."""
 
     program: ops.Program
-    kernels: dict[str, ops.Function]
     function: ops.Function
     defined: set[ops.Value]
     visible: set[ops.Value] = field(default_factory=set)
-    allocated: set[ops.Value] = field(default_factory=set)
     parallel: bool = False
     op: ops.Op | None = None
 
@@ -178,6 +155,10 @@ class _Checker:
         if not holds:
             at = "" if self.op is None else f": {describe(self.op)}"
             raise VerifierError(f"in {self.function.kind} @{self.function.name}: {rule}{at}")
+
+    def on_host(self, what: str) -> None:
+        host = self.function.kind == "host" and not self.parallel
+        self.require(host, f"{what} is in the host function, outside Parallel")
 
     def define(self, values: Iterable[ops.Value]) -> None:
         for value in values:
@@ -227,7 +208,7 @@ class _Checker:
                 case ops.If() | ops.For() | ops.While() | ops.Parallel():
                     yield self.structured(op)
                 case ops.Store() | ops.Check() | ops.Print() | ops.Launch() | ops.Return():
-                    self.effect(op)
+                    effect_rules.effect(self, op, self.program)
                 case ops.Barrier() | ops.WarpBarrier() | ops.Fence():
                     thread_rules.effect(self, op)
                 case ops.Mma() | ops.LoadMatrix() | ops.AsyncCopy() | ops.Control():
@@ -301,119 +282,6 @@ class _Checker:
         self.parallel = False
         self.visible -= set(op.indices)
 
-    # ---- effects ----
-
-    def effect(self, op: ops.Store | ops.Check | ops.Print | ops.Launch | ops.Return) -> None:
-        match op:
-            case ops.Store(tensor, indices, value):
-                self.element(tensor, indices, value)
-            case ops.Check(condition, fault, values):
-                self.types([condition], [Boolean], "conditions")
-                self.fault(fault, values)
-            case ops.Print(format_, values):
-                self.print_(format_, values)
-            case ops.Return():
-                self.return_(op)
-            case ops.Launch():
-                self.launch(op)
-
-    def fault(self, fault: Fault, values: Sequence[ops.Value]) -> None:
-        self.require(len(values) <= MAX_FAULT_VALUES, "a fault has too many values")
-        for value in values:
-            self.scalar(value, BITS, "the value of a fault")
-
-    def print_(self, format_: str, values: Sequence[ops.Value]) -> None:
-        wanted: list[Type | None] = []
-        for found in CONVERSION.finditer(format_):
-            if found[0].endswith(".*s"):
-                wanted += [Int32, HandleType("bytes")]
-            elif found[0] != "%%":
-                wanted.append(PRINTED.get(found[1]))
-        self.require(len(wanted) == len(values), "a Print has a conversion for each value")
-        for type_, value in zip(wanted, values, strict=True):
-            self.require(value.type == type_, "a Print has the type of a conversion")
-
-    def launch(self, op: ops.Launch) -> None:
-        host = self.function.kind == "host" and not self.parallel
-        self.require(host, "a Launch is in the host function, outside Parallel")
-        self.types((*op.grid, *op.block), [Int64] * 6, "the sizes of a launch")
-        self.require(op.kernel in self.kernels, f"there is no kernel @{op.kernel}")
-        params = [param.type for param in self.kernels[op.kernel].params]
-        self.types(op.arguments, params, "the arguments of a launch")
-        tensors = [type_ for type_ in params if isinstance(type_, TensorType)]
-        inside = any(type_.is_own or type_.is_shared for type_ in tensors)
-        self.require(not inside, "a launch takes no tensor in registers or shared memory")
-        stream = None if op.stream is None else op.stream.type
-        self.require(stream in (None, HandleType("stream")), "a launch is put on a stream")
-        smem = Int64 if op.smem is None else op.smem.type
-        self.require(smem is Int64, "the shared memory of a launch is an Int64")
-        self.types(op.cluster, [Int64] * (3 if op.cluster else 0), "the cluster of a launch")
-        priority = Int32 if op.priority is None else op.priority.type
-        self.require(priority is Int32, "the priority of a launch is an Int32")
-        events = (op.completion_event, op.programmatic_event)
-        kinds = {event.type for event in events if event is not None}
-        self.require(kinds <= {HandleType("pointer")}, "an event of a launch is a pointer")
-
-    def element(self, tensor: ops.Value, indices: Sequence[ops.Value], element: ops.Value) -> None:
-        self.place(tensor, indices)
-        self.types([element], [tensor.tensor.dtype], "elements")
-
-    def place(self, tensor: ops.Value, indices: Sequence[ops.Value]) -> None:
-        self.require(isinstance(tensor.type, TensorType), "only a tensor has elements")
-        rank = len(tensor.tensor.shape)
-        self.require(len(indices) == rank, "there must be one index for each dim")
-        for index in indices:
-            self.scalar(index, INTEGERS, "an index")
-
-    def view(self, op: ops.View) -> None:
-        self.require(isinstance(op.result.type, TensorType), "a view is a tensor")
-        if op.indices:
-            self.place(op.tensor, op.indices)
-            same = op.result.tensor.dtype is op.tensor.tensor.dtype
-            self.require(same, "a view that begins elsewhere keeps the dtype")
-        else:
-            known = isinstance(op.tensor.type, (TensorType, HandleType))
-            self.require(known, "a view is of a tensor or a pointer")
-        source, result = op.tensor.type, op.result.tensor
-        own, shared = False, False
-        if isinstance(source, TensorType):
-            own, shared = source.is_own, source.is_shared
-        same = (result.is_own, result.is_shared) == (own, shared)
-        self.require(same, "a view is where its tensor is")
-
-    def on_host(self, what: str) -> None:
-        host = self.function.kind == "host" and not self.parallel
-        self.require(host, f"{what} is in the host function, outside Parallel")
-
-    def return_(self, op: ops.Return) -> None:
-        self.on_host("a Return")
-        self.require(op is self.function.body.ops[-1], "a Return is the last op")
-        result = self.program.result
-        wanted = () if result is None else result_types(result)
-        self.types(op.values, wanted, "the parts of the result")
-
-    def alloc(self, op: ops.Alloc) -> None:
-        self.on_host("an Alloc")
-        self.require(isinstance(op.result.type, TensorType), "an Alloc is a tensor")
-        type_ = op.result.tensor
-        row_major = compact_strides(type_.shape, tuple(reversed(range(len(type_.shape)))))
-        self.require(type_.strides == row_major, "an Alloc is compact and row-major")
-        self.types(op.sizes, [Int64] * len(type_.shape), "the sizes of an Alloc")
-        self.allocated.add(op.result)
-
-    def address(self, result: ops.Value, operand: ops.Value) -> None:
-        own = isinstance(operand.type, TensorType) and operand.type.is_own
-        known = isinstance(operand.type, (HandleType, TensorType)) and not own
-        self.require(known, "an address is of a handle or a tensor in memory")
-        self.types([result], [Int64], "addresses")
-
-    def fragment(self, result: ops.Value) -> None:
-        type_ = result.type
-        self.require(isinstance(type_, TensorType) and type_.is_own, "a fragment is in registers")
-        dims = (*result.tensor.shape, *result.tensor.strides)
-        constant = all(isinstance(dim, int) and dim >= 0 for dim in dims)
-        self.require(constant, "a fragment has constant sizes and strides, none negative")
-
     # ---- simple ops ----
 
     def simple(self, op: ops.SimpleOp) -> None:
@@ -429,14 +297,8 @@ class _Checker:
                 self.require(self.function.kind == "kernel", "only a kernel has threads")
                 self.require(0 <= axis < len(ops.AXES), "there are three axes")
                 self.types([result], [Int32], "coordinates")
-            case ops.Load(_, tensor, indices):
-                self.element(tensor, indices, result)
-            case ops.View():
-                self.view(op)
-            case ops.Fragment():
-                self.fragment(result)
-            case ops.Alloc():
-                self.alloc(op)
+            case ops.Load() | ops.View() | ops.Fragment() | ops.Alloc():
+                tensor_rules.simple(self, op)
             case ops.Text():
                 self.on_host("a Text")
                 self.types([result], [HandleType("bytes")], "texts")
@@ -457,6 +319,12 @@ class _Checker:
                 thread_rules.simple(self, op)
             case _:
                 arithmetic_rules.simple(self, op)
+
+    def address(self, result: ops.Value, operand: ops.Value) -> None:
+        own = isinstance(operand.type, TensorType) and operand.type.is_own
+        known = isinstance(operand.type, (HandleType, TensorType)) and not own
+        self.require(known, "an address is of a handle or a tensor in memory")
+        self.types([result], [Int64], "addresses")
 
 
 def describe(op: ops.Op) -> str:

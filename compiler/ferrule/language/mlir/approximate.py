@@ -1,6 +1,6 @@
 """What `fast` means on an NVIDIA GPU: the approximations that PTX has, for float32.
 
-Those of `codegen.approximate`, which says where they are from, written a second time.
+Those of `codegen.cuda.approximate`, which says where they are from, written a second time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _Emit = Callable[..., str]
 
 
 def emit(t: Text, op: str, dtype: DType, operands: Sequence[str]) -> str:
-    """An op that `codegen.approximate.keeps`; a float of 2 bytes is computed in float32."""
+    """An op that `codegen.cuda.approximate.keeps`; a float of 2 bytes is computed in float32."""
     if dtype not in (Float16, BFloat16):
         return _FAST[op](t, *operands)
     wide = [halves.widen(t, dtype, operand, native=True) for operand in operands]

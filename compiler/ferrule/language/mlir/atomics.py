@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ferrule.language.codegen.cooperate.atomics import INSTRUCTIONS, ORDERS
-from ferrule.language.codegen.scalars import dtype_of
+from ferrule.language.codegen.cpu.cooperate.atomics import INSTRUCTIONS, ORDERS
+from ferrule.language.codegen.values.scalars import dtype_of
 from ferrule.language.ir import ops
 from ferrule.language.mlir import arithmetic, memory
 

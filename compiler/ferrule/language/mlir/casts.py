@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 from ferrule import specs
-from ferrule.language.codegen.scalars import bfloat16_bits, float16_bits, tfloat32_value
+from ferrule.language.codegen.values.scalars import bfloat16_bits, float16_bits, tfloat32_value
 from ferrule.language.mlir import halves
 from ferrule.language.mlir.text import Text
 from ferrule.language.mlir.types import HALVES, scalar_type

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ferrule.compiler.artefacts import Fault
-from ferrule.language.codegen.cooperate import matrices
-from ferrule.language.codegen.cooperate.kept import Slot
-from ferrule.language.codegen.cooperate.phases import Split, split
+from ferrule.language.codegen.cpu.cooperate import matrices
+from ferrule.language.codegen.cpu.cooperate.kept import Slot
+from ferrule.language.codegen.cpu.cooperate.phases import Split, split
 from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.ir import divergence, ops, shared
 from ferrule.language.ir.walk import all_ops

@@ -1,7 +1,7 @@
 """Kernels for NVIDIA GPUs: a `gpu.module` with a `gpu.func` for each, and what their threads do.
 
-The parameters are those of `codegen.parameters`: a tensor is a struct by value of its address and
-its dynamic sizes and strides.  Each thread runs the body once; its coordinates are `gpu`'s.
+The parameters are those of `codegen.cuda.parameters`: a tensor is a struct by value of its address
+and its dynamic sizes and strides.  Each thread runs the body once; its coordinates are `gpu`'s.
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ from math import prod
 from typing import Final
 
 from ferrule.compiler.artefacts import Fault
+from ferrule.compiler.cuda.limits import MAX_THREADS
 from ferrule.compiler.cuda.making import DeviceOptions
 from ferrule.compiler.cuda.tensormaps import ALIGN
 from ferrule.language.checks.places import Places
-from ferrule.language.codegen.clusters import LEAST, without_clusters
-from ferrule.language.codegen.cooperate.uniform import Divergent, Uniform
-from ferrule.language.codegen.launched import Launched, launched
-from ferrule.language.codegen.parameters import (
+from ferrule.language.codegen.cuda.parameters import (
     KernelParameter,
     MapParameter,
     ScalarParameter,
@@ -27,6 +25,9 @@ from ferrule.language.codegen.parameters import (
     kernel_parameters,
     number_type,
 )
+from ferrule.language.codegen.facts.launched import Launched, launched
+from ferrule.language.codegen.facts.uniform import Divergent, Uniform
+from ferrule.language.codegen.passes.clusters import LEAST, without_clusters
 from ferrule.language.ir import ops
 from ferrule.language.ir.effects import unwritten_tensors
 from ferrule.language.ir.walk import all_ops
@@ -42,7 +43,6 @@ from ferrule.specs import Dim, Sym
 MODULE: Final = "kernels"
 """The name of the `gpu.module`."""
 SPACES: Final = Spaces(gmem=1, smem=3)
-_MOST_THREADS: Final = 1024
 _IDS: Final[dict[ops.Register, str]] = {
     "thread_idx": "thread_id",
     "block_idx": "block_id",
@@ -211,13 +211,13 @@ def _bounds(known: Launched) -> str:
     """How many threads a block has, and how many blocks an SM is to have room for."""
     least = f", nvvm.minctasm = {known.min_blocks} : i32" if known.min_blocks else ""
     required = [size for size in known.blocks if size is not None]
-    if len(required) == len(known.blocks) and 1 <= prod(required) <= _MOST_THREADS:
+    if len(required) == len(known.blocks) and 1 <= prod(required) <= MAX_THREADS:
         return f"nvvm.reqntid = array<i32: {', '.join(map(str, required))}>{least}"
     if any(known.max_threads):
         return f"nvvm.maxntid = array<i32: {', '.join(map(str, known.max_threads))}>{least}"
     most = 1
     for _, high in known.block:
-        most = min(_MOST_THREADS, most * high)
+        most = min(MAX_THREADS, most * high)
     return f"nvvm.maxntid = array<i32: {max(1, most)}>{least}"
 
 

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from ferrule.compiler.artefacts import Fault
-from ferrule.language.codegen.device_output import as_format, still
+from ferrule.language.codegen.cuda.output import as_format, still
 from ferrule.language.ir import ops
 from ferrule.language.mlir.functions import FunctionText
 from ferrule.language.mlir.output import named

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ferrule.language.codegen.device_atomics import INSTRUCTIONS
-from ferrule.language.codegen.scalars import dtype_of
+from ferrule.language.codegen.cuda.atomics import INSTRUCTIONS
+from ferrule.language.codegen.values.scalars import dtype_of
 from ferrule.language.ir import ops
 from ferrule.language.mlir import atomics, device_arch, memory
 from ferrule.language.mlir.functions import FunctionText, unknown

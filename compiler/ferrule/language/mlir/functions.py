@@ -13,10 +13,10 @@ from typing import Protocol
 
 from ferrule.compiler.artefacts import Fault
 from ferrule.compiler.sizes import Sizes
-from ferrule.language.codegen.approximate import keeps
+from ferrule.language.codegen.cuda.approximate import keeps
 from ferrule.language.codegen.errors import CodegenError
-from ferrule.language.codegen.functions import Faults
-from ferrule.language.codegen.scalars import dtype_of
+from ferrule.language.codegen.functions.lowering import Faults
+from ferrule.language.codegen.values.scalars import dtype_of
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.types import HandleType, TensorType

@@ -8,9 +8,9 @@ from functools import partial
 from typing import Protocol
 
 from ferrule.compiler.artefacts import Fault
-from ferrule.language.codegen.allocation import needs_frame, owned_tensors
-from ferrule.language.codegen.functions import Faults
-from ferrule.language.codegen.host import SYMBOL
+from ferrule.language.codegen.functions.lowering import Faults
+from ferrule.language.codegen.host.allocation import needs_frame, owned_tensors
+from ferrule.language.codegen.host.function import SYMBOL
 from ferrule.language.ir import ops
 from ferrule.language.ir.axes import loop_order
 from ferrule.language.ir.walk import all_ops

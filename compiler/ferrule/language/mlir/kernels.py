@@ -4,7 +4,7 @@
 
 runs the blocks first <= i < last, numbered with x fastest, and returns 0 or the number of the first
 fault, whose values it leaves in `values`.  Sizes are i64.  A kernel whose threads wait for each
-other at the same places is run phase by phase, as `codegen.cooperate.phases` cuts it.
+other at the same places is run phase by phase, as `codegen.cpu.cooperate.phases` cuts it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from ferrule.compiler.artefacts import Fault
-from ferrule.language.codegen.cooperate.blocks import cooperates, has_dynamic
-from ferrule.language.codegen.functions import Faults
+from ferrule.language.codegen.cpu.cooperate.blocks import cooperates, has_dynamic
+from ferrule.language.codegen.functions.lowering import Faults
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, TensorType, Type
 from ferrule.language.ir.walk import all_ops

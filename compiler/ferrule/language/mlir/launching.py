@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ferrule.language.codegen.parameters import (
+from ferrule.language.codegen.cuda.parameters import (
     KernelParameter,
     MapParameter,
     ScalarParameter,

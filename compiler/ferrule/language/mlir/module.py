@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ferrule.compiler.artefacts import Fault
-from ferrule.language.codegen.device import entry_names
-from ferrule.language.codegen.functions import Faults
+from ferrule.language.codegen.cuda.kernels import entry_names
+from ferrule.language.codegen.functions.lowering import Faults
 from ferrule.language.ir import ops
 from ferrule.language.mlir.device import MODULE, emit_device
 from ferrule.language.mlir.host import emit_host, is_plain

@@ -18,14 +18,14 @@ from ferrule.compiler.cuda.tensormaps import ALIGN, BYTES
 from ferrule.compiler.mlir.child import in_child
 from ferrule.compiler.mlir.session import Session
 from ferrule.language.checks.places import Places
-from ferrule.language.codegen.cpu import lower_cpu
-from ferrule.language.codegen.cuda import lower_cuda
-from ferrule.language.codegen.device import entry_names, parameter_bytes, ptx
-from ferrule.language.codegen.device_threads import require_cooperation
-from ferrule.language.codegen.functions import FunctionLowering
-from ferrule.language.codegen.host import SYMBOL
-from ferrule.language.codegen.linking import device_code_of, links_of, parts_of
-from ferrule.language.codegen.synchronous import synchronous
+from ferrule.language.codegen.cpu.target import lower_cpu
+from ferrule.language.codegen.cuda.kernels import entry_names, parameter_bytes, ptx
+from ferrule.language.codegen.cuda.target import lower_cuda
+from ferrule.language.codegen.cuda.threads import require_cooperation
+from ferrule.language.codegen.functions.lowering import FunctionLowering
+from ferrule.language.codegen.host.function import SYMBOL
+from ferrule.language.codegen.host.linking import device_code_of, links_of, parts_of
+from ferrule.language.codegen.passes.synchronous import synchronous
 from ferrule.language.ir import ops
 from ferrule.language.ir.outline import outline
 from ferrule.language.mathlib import expand_maths
@@ -46,6 +46,7 @@ _INTRINSIC: Final = re.compile(
     r"^(.*\bcall\b.*@llvm\.nvvm\.(?!read\.)[\w.]+\(.*\))(?=(?: #\d+)?(?:, !dbg !\d+)?$)", re.M
 )
 _KERNEL: Final = re.compile(r"^define ptx_kernel .*$", re.M)
+_C_INTERFACE: Final = re.compile(r"^define (?=[^@\n]*@_mlir_ciface_)", re.M)
 _DEVICE: Final = "convert-scf-to-cf,{first}expand-strided-metadata,convert-gpu-to-nvvm"
 
 
@@ -65,7 +66,7 @@ def lower_cpu_by_mlir(program: ops.Program) -> Body:
 
     Where the host function calls TVM-FFI, for new tensors, objects or other functions, its kernels
     and whole-tensor expressions go through MLIR, and what calls them is that of `lower_cpu`.
-    Raises CodegenError for what MLIR cannot express, CompileError where no package offers MLIR.
+    Raises CodegenError for what MLIR cannot express, ImportError where no package offers MLIR.
     """
     if not is_plain(program):
         return _kernels_alone(program)
@@ -91,7 +92,7 @@ def lower_cuda_by_mlir(
 
     With `places` the kernels have the lines of the source.  The host function, which launches
     them, is that of `lower_cuda`.  Raises CodegenError for what MLIR or the target cannot express,
-    CompileError where no package offers MLIR.
+    ImportError where no package offers MLIR.
     """
     return lower_cuda(program, options, places, kernels=_device_code)
 
@@ -148,8 +149,10 @@ def _completed(text: str) -> str:
 
     The lanes of a warp run all intrinsics together, of some of which LLVM does not know it.  A
     parameter that is a tensor map is passed by value, and nobody changes it: `gpu.func` loses that.
+    `convert-gpu-to-nvvm` makes a C interface for each function, which nobody calls.
     """
     by_value = f'ptr byval([{BYTES} x i8]) align {ALIGN} "nvvm.grid_constant" %'
+    text = _C_INTERFACE.sub("define internal ", text)
     text = _KERNEL.sub(lambda found: found[0].replace(f"ptr align {ALIGN} %", by_value), text)
     return _INTRINSIC.sub(r"\1 convergent", text)
 
@@ -179,7 +182,7 @@ def _kernels_alone(program: ops.Program) -> Body:
 
 @dataclass(frozen=True, slots=True)
 class _Elsewhere:
-    """Kernels that are parts of the body: see `codegen.cpu.KernelsElsewhere`."""
+    """Kernels that are parts of the body: see `codegen.cpu.target.KernelsElsewhere`."""
 
     faults: tuple[Fault, ...]
     symbols: dict[str, str]

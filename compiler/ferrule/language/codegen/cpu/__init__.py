@@ -1,0 +1,1 @@
+"""The CPU target: launches as loops over blocks and threads, which several cores can share."""

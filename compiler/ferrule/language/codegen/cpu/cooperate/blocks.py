@@ -1,0 +1,136 @@
+"""Runs blocks of a kernel whose threads work together.
+
+What a block needs besides its arguments (shared memory, what its threads keep while they wait) is
+one piece of memory, from `malloc`, for all blocks that one core runs; it is given back however the
+run ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import prod
+from typing import Final
+
+from llvmlite import ir
+
+from ferrule.compiler.artefacts import Fault
+from ferrule.compiler.cuda.limits import MAX_THREADS
+from ferrule.language.codegen.cpu.cooperate import matrices
+from ferrule.language.codegen.cpu.cooperate.coroutines import Coroutines
+from ferrule.language.codegen.cpu.cooperate.phased import Phased
+from ferrule.language.codegen.cpu.cooperate.phases import split
+from ferrule.language.codegen.cpu.cooperate.team import Team
+from ferrule.language.codegen.cpu.kernels import Shape
+from ferrule.language.codegen.functions.loops import counted
+from ferrule.language.codegen.functions.lowering import FunctionLowering
+from ferrule.language.ir import divergence, ops, shared
+from ferrule.language.ir.walk import all_ops
+from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR
+
+ALIGN: Final = 128
+"""What shared memory is aligned to."""
+
+
+def cooperates(kernel: ops.Function) -> bool:
+    """Whether the threads of a kernel wait for each other, or have memory in common."""
+    return any(
+        isinstance(op, ops.Shared | ops.DynamicShared | ops.Synchronising)
+        for op in all_ops(kernel.body)
+    )
+
+
+def has_dynamic(kernel: ops.Function) -> bool:
+    """Whether a kernel uses the dynamic shared memory of its launch."""
+    return any(isinstance(op, ops.DynamicShared) for op in all_ops(kernel.body))
+
+
+def emit_cooperating(
+    lowering: FunctionLowering,
+    kernel: ops.Function,
+    shape: Shape,
+    dynamic: ir.Value,
+    blocks: tuple[ir.Value, ir.Value],
+) -> None:
+    """Emits the loops around the kernel's body; `blocks` are the first one, and behind the last.
+
+    Blocks are numbered with x fastest.  `dynamic`: bytes of dynamic shared memory, i64.
+    """
+    e, b = lowering.emitter, lowering.b
+    for axis in range(3):
+        lowering.coordinates["grid_dim", axis] = shape.grid[axis]
+        lowering.coordinates["block_dim", axis] = shape.block[axis]
+    width, height, depth = shape.block
+    threads = b.mul(b.mul(width, height), depth)
+    if matrices.room(all_ops(kernel.body)):
+        _require_whole_warps(lowering, kernel, threads)
+    places, static = shared.places(kernel, ALIGN)
+    team = Team(lowering, kernel, shape, tuple(places), threads)
+    flat = all(_is_one(size) for size in shape.block[1:])
+    most = min(prod(high for _, high in shape.launched.block), MAX_THREADS)
+    phases = split(kernel, flat=flat, threads=most)
+    form: Coroutines | Phased
+    form = Coroutines.of(team) if phases is None else Phased(team, phases)
+    start = b.add(e.const_i64(static), _rounded(b, dynamic))
+    with _memory(lowering, kernel, b.add(start, form.room())) as memory:
+        for tensor, offset in places.items():
+            lowering.values[tensor] = e.index(memory, I8, offset)
+        rest = e.index(memory, I8, start)
+        with counted(e, *blocks, "block") as number:
+            _locate(lowering, shape, number)
+            form.run(rest)
+
+
+@contextmanager
+def _memory(lowering: FunctionLowering, kernel: ops.Function, size: ir.Value) -> Iterator[ir.Value]:
+    """Memory of so many bytes, aligned; every way out of the function gives it back."""
+    e, b = lowering.emitter, lowering.b
+    more = b.add(size, e.const_i64(ALIGN))
+    memory = e.call("malloc", [more], "memory")
+    got, none = e.block("got"), e.block("no.memory")
+    e.cond_branch(e.is_null(memory), none, got)
+    e.at(none)
+    message = f"{kernel.name}: there is no memory for a block of threads, of {{}} bytes"
+    e.store(more, lowering.fault_values)
+    e.ret(ir.Constant(I32, lowering.faults.number(Fault("MemoryError", message))))
+    e.at(got)
+
+    def leave(status: ir.Value) -> None:
+        e.call("free", [memory])
+        e.ret(status)
+
+    lowering.leave = leave
+    aligned = b.and_(b.add(b.ptrtoint(memory, I64), e.const_i64(ALIGN - 1)), e.const_i64(-ALIGN))
+    start = b.inttoptr(aligned, PTR)
+    if any(isinstance(op, ops.Shared) and op.kept for op in all_ops(kernel.body)):
+        e.call("memset", [start, e.const_i32(0), size])
+    yield start
+    lowering.leave = None
+    e.call("free", [memory])
+
+
+def _require_whole_warps(
+    lowering: FunctionLowering, kernel: ops.Function, threads: ir.Value
+) -> None:
+    """Matrices are in the lanes of a warp, all of them."""
+    b = lowering.b
+    rest = b.and_(threads, ir.Constant(I64, ops.WARP_SIZE - 1))
+    fault = divergence.partial_warps(kernel.name)
+    lowering.check(b.icmp_unsigned("==", rest, ir.Constant(I64, 0)), fault, (threads,))
+
+
+def _locate(lowering: FunctionLowering, shape: Shape, number: ir.Value) -> None:
+    """The coordinates of a block by its number."""
+    b, (width, height, _) = lowering.b, shape.grid
+    rows = b.udiv(number, width)
+    places = (b.urem(number, width), b.urem(rows, height), b.udiv(rows, height))
+    for axis, place in enumerate(places):
+        lowering.coordinates["block_idx", axis] = place
+
+
+def _is_one(size: ir.Value) -> bool:
+    return isinstance(size, ir.Constant) and size.constant == 1
+
+
+def _rounded(b: ir.IRBuilder, size: ir.Value) -> ir.Value:
+    return b.and_(b.add(size, ir.Constant(I64, ALIGN - 1)), ir.Constant(I64, -ALIGN))

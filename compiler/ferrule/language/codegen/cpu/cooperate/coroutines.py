@@ -1,0 +1,334 @@
+"""Kernels whose threads wait for each other in ways that differ: each thread is a coroutine.
+
+`ptr @thread_<kernel>(frame, what the kernel gets, what the block has, what the thread has)` begins
+a thread, which runs until it waits or ends, and gives its handle; without a frame it only says how
+large one is, as a pointer.  The threads of a block run in the order of their numbers until all
+wait; then those go on that have what they wait for (see `waiting`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from llvmlite import ir
+
+from ferrule.language.codegen.cpu.cooperate import atomics, intrinsics, matrices, waiting, warps
+from ferrule.language.codegen.cpu.cooperate.team import Team
+from ferrule.language.codegen.cpu.cooperate.waiting import RECORD, Outcome, State
+from ferrule.language.codegen.functions.dispatch import emit_region
+from ferrule.language.codegen.functions.loops import ZERO, counted
+from ferrule.language.codegen.functions.lowering import FunctionLowering, ThreadOp
+from ferrule.language.codegen.values.scalars import dtype_of
+from ferrule.language.ir import divergence, ops
+from ferrule.language.ir.builder import Builder
+from ferrule.language.ir.walk import all_ops, drive
+from ferrule.runtime.llvm.emitter import UNLIKELY, Emitter
+from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR
+from ferrule.specs import Int32, Int64
+
+Leave = Callable[[ir.Value], None]
+"""Ends the blocks with a status, an i32."""
+
+_FRAME_ALIGN: Final = 128
+_REGISTERS: Final[tuple[ops.Register, ...]] = ("grid_dim", "block_dim", "block_idx", "thread_idx")
+"""In the order in which a thread gets them, three of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coroutines:
+    """The threads of a kernel as coroutines."""
+
+    team: Team
+    thread: ir.Function
+    sites: tuple[ops.Synchronising, ...]
+    frame_size: ir.Value
+    """How many bytes the frame of a thread takes, i64."""
+
+    @classmethod
+    def of(cls, team: Team) -> Coroutines:
+        """Defines the function of the kernel's thread."""
+        sites = tuple(op for op in all_ops(team.kernel.body) if isinstance(op, ops.Synchronising))
+        e, thread = team.lowering.emitter, _define_thread(team, sites)
+        nothing = [ir.Constant(argument.type, None) for argument in thread.args]
+        size = e.builder.ptrtoint(e.call(thread, nothing), I64)
+        more = e.builder.add(size, e.const_i64(_FRAME_ALIGN - 1))
+        return cls(team, thread, sites, e.builder.and_(more, e.const_i64(-_FRAME_ALIGN)))
+
+    def room(self) -> ir.Value:
+        """How many bytes the threads of a block take."""
+        b, own = self.team.lowering.b, RECORD.size + matrices.room(self.sites)
+        return b.mul(self.team.threads, b.add(self.frame_size, ir.Constant(I64, own)))
+
+    def run(self, memory: ir.Value) -> None:
+        """Runs the block that the coordinates say, in memory that is aligned for frames."""
+        lowering, e, b = self.team.lowering, self.team.lowering.emitter, self.team.lowering.b
+        threads = self.team.threads
+        records = e.index(memory, I8, b.mul(threads, self.frame_size))
+        self.begin(memory, records)
+        settle, again, stuck, done = (e.block(n) for n in ("settle", "again", "stuck", "finished"))
+        e.branch(settle)
+        e.at(settle)
+        outcome = e.call(waiting.settle(e), [records, threads], "outcome")
+        choice = b.switch(outcome, stuck)
+        choice.add_case(ir.Constant(I32, int(Outcome.FINISHED)), done)
+        choice.add_case(ir.Constant(I32, int(Outcome.GOES_ON)), again)
+        e.at(again)
+        with waiting.threads(e, records, threads, "resumed") as (_, record):
+            ready = e.icmp("eq", e.load_field(record, RECORD, "state"), e.const_i32(State.READY))
+            with e.if_then(ready):
+                intrinsics.resume(e, e.load_field(record, RECORD, "handle"))
+                self.leave_if_failed(record)
+        e.branch(settle)
+        e.at(stuck)
+        self.diverged(lowering, records)
+        e.at(done)
+
+    def begin(self, memory: ir.Value, records: ir.Value) -> None:
+        """Lets every thread run until it waits."""
+        lowering, e, b = self.team.lowering, self.team.lowering.emitter, self.team.lowering.b
+        width, height, depth = self.team.shape.block
+        place = lowering.coordinates
+        block = [place["block_idx", axis] for axis in range(3)]
+        with (
+            counted(e, ZERO, depth, "thread.z") as z,
+            counted(e, ZERO, height, "thread.y") as y,
+            counted(e, ZERO, width, "thread.x") as x,
+        ):
+            number = b.add(b.mul(b.add(b.mul(z, height), y), width), x)
+            frame = e.index(memory, I8, b.mul(number, self.frame_size))
+            record = e.index(records, RECORD, number)
+            e.store_field(record, RECORD, "state", e.const_i32(State.READY))
+            own = [records, number, *block, x, y, z]
+            handle = e.call(self.thread, [frame, *_handed(self.team), *own], "handle")
+            e.store_field(record, RECORD, "handle", handle)
+            self.leave_if_failed(record)
+
+    def leave_if_failed(self, record: ir.Value) -> None:
+        """Ends the blocks where a check of the thread failed."""
+        e, lowering = self.team.lowering.emitter, self.team.lowering
+        state = e.load_field(record, RECORD, "state")
+        failed, passed = e.block("failed"), e.block("passed")
+        e.cond_branch(e.icmp("eq", state, e.const_i32(State.FAILED)), failed, passed, UNLIKELY)
+        e.at(failed)
+        lowering.end(e.load_field(record, RECORD, "site"))
+        e.at(passed)
+
+    def diverged(self, lowering: FunctionLowering, records: ir.Value) -> None:
+        """Ends the blocks with the fault of the first thread that waits in vain."""
+        e, (width, height, _) = lowering.emitter, self.team.shape.block
+        block = [lowering.coordinates["block_idx", axis] for axis in range(3)]
+        arguments = [records, self.team.threads, lowering.fault_values, *block, width, height]
+        which = e.call(waiting.blame(e), arguments, "which")
+        words = (divergence.absent, divergence.excluded)
+        name = self.team.kernel.name
+        faults = [word(name, op) for op in self.sites for word in words]
+        numbers = [ir.Constant(I32, lowering.faults.number(fault)) for fault in faults]
+        constant = ir.Constant(ir.ArrayType(I32, len(numbers)), numbers)
+        table = e.global_constant(f"faults_{name}", constant)
+        at = e.index(table, I32, lowering.b.zext(which, I64))
+        lowering.end(e.load(at, I32))
+
+
+def _handed(team: Team) -> list[ir.Value]:
+    """What the function of a thread gets that is the same for all threads of the kernel."""
+    lowering, shape = team.lowering, team.shape
+    params = [lowering.values[param] for param in team.kernel.params]
+    # At first, where only types matter, shared memory has no place yet.
+    null = lowering.emitter.null()
+    shared = [lowering.values.get(tensor, null) for tensor in team.shared]
+    symbols = list(lowering.symbols.values())
+    return [lowering.fault_values, *params, *shared, *symbols, *shape.grid, *shape.block]
+
+
+def _define_thread(team: Team, sites: Sequence[ops.Synchronising]) -> ir.Function:
+    """The function that begins a thread."""
+    e, handed = team.lowering.emitter, _handed(team)
+    types = [PTR, *(value.type for value in handed), PTR] + [I64] * 7
+    places = [f"{of}.{axis}" for of in ("block", "thread") for axis in ops.AXES]
+    unnamed = [f"given.{position}" for position in range(len(handed))]
+    names = ["frame", *unnamed, "records", "number", *places]
+    with e.define(
+        f"thread_{team.kernel.name}",
+        PTR,
+        types,
+        names=names,
+        linkage="internal",
+        attributes=("nounwind",),
+    ) as function:
+        intrinsics.mark(function)
+        _Thread.of(team, sites, function).emit()
+    return function
+
+
+@dataclass(slots=True)
+class _Thread:
+    """A thread of a kernel under construction."""
+
+    e: Emitter
+    kernel: ops.Function
+    lowering: FunctionLowering
+    frame: ir.Value
+    records: ir.Value
+    number: ir.Value
+    threads: ir.Value
+    sites: Sequence[ops.Synchronising]
+    record: ir.Value = field(init=False)
+    handle: ir.Value = field(init=False)
+    final: ir.Block = field(init=False)
+    away: ir.Block = field(init=False)
+    warp: tuple[ops.Value, ops.Value, ops.Value] = field(init=False)
+    """The thread's number, the number of threads, and a tensor of what all have given."""
+
+    @classmethod
+    def of(cls, team: Team, sites: Sequence[ops.Synchronising], function: ir.Function) -> _Thread:
+        """What the function gets, by name."""
+        outer, rest = team.lowering, iter(function.args)
+        frame = next(rest)
+        lowering = FunctionLowering(outer.emitter, outer.faults)
+        lowering.fault_values = next(rest)
+        lowering.values = {param: next(rest) for param in team.kernel.params}
+        lowering.values |= {tensor: next(rest) for tensor in team.shared}
+        lowering.symbols = {symbol: next(rest) for symbol in outer.symbols}
+        sizes = (*team.shape.grid, *team.shape.block)
+        given = [(size, next(rest)) for size in sizes]
+        known = [size if isinstance(size, ir.Constant) else value for size, value in given]
+        records, number, *places = rest
+        for position, value in enumerate((*known, *places)):
+            lowering.coordinates[_REGISTERS[position // 3], position % 3] = value
+        threads = lowering.b.mul(lowering.b.mul(known[3], known[4]), known[5])
+        thread = cls(outer.emitter, team.kernel, lowering, frame, records, number, threads, sites)
+        lowering.thread_op, lowering.leave = thread.op, thread.fail
+        return thread
+
+    def emit(self) -> None:
+        """The coroutine from its beginning to its end."""
+        e, b = self.e, self.e.builder
+        tell, start = e.block("tell"), e.block("start")
+        self.final, self.away = e.block("final"), e.block("away")
+        token = intrinsics.identity(e)
+        size = intrinsics.frame_size(e)
+        e.cond_branch(e.is_null(self.frame), tell, start)
+        e.at(tell)
+        e.ret(b.inttoptr(size, PTR))
+        e.at(start)
+        self.handle = intrinsics.begin(e, token, self.frame)
+        self.record = e.index(self.records, RECORD, self.number)
+        self.warp = self.define_warp()
+        drive(emit_region(self.lowering, self.kernel.body))
+        self.state(State.DONE)
+        e.branch(self.final)
+        self.close()
+
+    def close(self) -> None:
+        """The last suspend point, and the way out of each part."""
+        e = self.e
+        e.at(self.final)
+        never = e.block("never")
+        last = e.builder.switch(intrinsics.suspend(e, last=True), self.away)
+        last.add_case(ir.Constant(I8, 0), never)
+        e.at(never)
+        e.builder.unreachable()
+        e.at(self.away)
+        intrinsics.end(e, self.handle)
+        e.ret(self.handle)
+
+    def define_warp(self) -> tuple[ops.Value, ops.Value, ops.Value]:
+        """Values of the IR for what warp ops need."""
+        thread, count = ops.Value(Int32, "number"), ops.Value(Int32, "threads")
+        self.lowering.define_integer(thread, self.number)
+        self.lowering.define_integer(count, self.threads)
+        given = ops.Value(warps.given_type(Int64, RECORD.size // 8), "given")
+        self.lowering.values[given] = self.e.field_ptr(self.records, RECORD, "given")
+        return thread, count, given
+
+    def state(self, state: State, **fields: ir.Value) -> None:
+        """Says in the thread's record what it does."""
+        self.e.store_field(self.record, RECORD, "state", self.e.const_i32(state))
+        for name, value in fields.items():
+            self.e.store_field(self.record, RECORD, name, value)
+
+    def fail(self, status: ir.Value) -> None:
+        """Ends the thread with a fault."""
+        self.state(State.FAILED, site=status)
+        self.e.branch(self.final)
+
+    def op(self, _: FunctionLowering, op: ThreadOp) -> None:
+        """Emits an op by which threads work together."""
+        match op:
+            case ops.Atomic():
+                atomics.emit(self.lowering, op)
+            case ops.Fence(scope):
+                atomics.fence(self.lowering, scope)
+            case ops.Barrier():
+                self.barrier(op)
+            case ops.WarpBarrier(mask):
+                self.wait(op, State.IN_WARP, mask=self.lowering.values[mask])
+            case ops.Shuffle() | ops.Vote() | ops.Match():
+                self.warp_op(op)
+            case ops.Mma() | ops.LoadMatrix():
+                self.matrix_op(op)
+            case ops.MBarrierWait(barrier, phase):
+                place = self.e.builder.ptrtoint(self.lowering.values[barrier], I64)
+                number = self.lowering.values[phase]
+                self.wait(op, State.AT_MBARRIER, value=place, id=number)
+            case _:
+                raise TypeError("shared memory has its place before a block runs")
+
+    def barrier(self, op: ops.Barrier) -> None:
+        """Waits at a barrier; at one that there is not, nobody ever passes."""
+        b, values = self.e.builder, self.lowering.values
+        number = ir.Constant(I32, 0) if op.id is None else values[op.id]
+        count = b.trunc(self.threads, I32) if op.count is None else values[op.count]
+        exists = b.icmp_unsigned("<", number, ir.Constant(I32, waiting.BARRIERS))
+        zero = ir.Constant(I32, 0)
+        number, count = b.select(exists, number, zero), b.select(exists, count, zero)
+        self.wait(op, State.AT_BARRIER, id=number, count=count)
+
+    def warp_op(self, op: warps.WarpOp) -> None:
+        """Gives a value, waits, and makes the result of what the others gave."""
+        lowering = self.lowering
+        value = op.predicate if isinstance(op, ops.Vote) else op.value
+        bits = self.simple(lambda b: warps.as_bits(b, value))
+        self.wait(op, State.IN_WARP, mask=lowering.values[op.mask], value=lowering.values[bits])
+        result = self.simple(lambda b: self.result(b, op))
+        lowering.values[op.result] = lowering.values[result]
+
+    def matrix_op(self, op: matrices.MatrixOp) -> None:
+        """Puts the thread's part behind the records, waits, makes its part of the result, and waits
+        again: then nobody needs what is there."""
+        thread, count, _ = self.warp
+        given = ops.Value(matrices.given_type(op), "matrices")
+        self.lowering.values[given] = self.e.index(self.records, RECORD, self.threads)
+        mask = self.lowering.values[op.mask]
+        for each in (matrices.give, matrices.take):
+            b = Builder()
+            with b.region() as region:
+                each(b, op, warps.Warp.of(b, thread, count), given)
+            drive(emit_region(self.lowering, region.freeze()))
+            self.wait(op, State.IN_WARP, mask=mask)
+
+    def result(self, b: Builder, op: warps.WarpOp) -> ops.Value:
+        """The result of a warp op, of what is given now."""
+        thread, count, given = self.warp
+        found = warps.emit(b, op, warps.Warp.of(b, thread, count), given)
+        shuffles = isinstance(op, ops.Shuffle)
+        return warps.from_bits(b, dtype_of(op.result), found) if shuffles else found
+
+    def simple(self, make: Callable[[Builder], ops.Value]) -> ops.Value:
+        """Emits ops of the IR."""
+        b = Builder()
+        with b.region() as region:
+            made = make(b)
+        drive(emit_region(self.lowering, region.freeze()))
+        return made
+
+    def wait(self, op: ops.Synchronising, state: State, **fields: ir.Value) -> None:
+        """Gives control back until the thread may go on."""
+        e = self.e
+        self.state(state, site=e.const_i32(self.sites.index(op)), **fields)
+        resumed = e.block("resumed")
+        choice = e.builder.switch(intrinsics.suspend(e), self.away)
+        choice.add_case(ir.Constant(I8, 0), resumed)
+        e.at(resumed)

@@ -1,0 +1,213 @@
+"""Kernels whose threads all wait at the same places, cut into phases there.
+
+    for block:                        for block:
+        for thread:                       for thread: s[thread] = a[thread]
+            s[thread] = a[thread]         for thread: b[thread] = s[n - thread]
+            sync_threads()
+            b[thread] = s[n - thread]
+
+`split` makes of a kernel the ops that run once for a block.  A phase is a `Parallel` without
+indices: its body is a kernel of its own, which each thread of the block runs, in any order.  What a
+thread makes in one phase and uses in a later one is made again there, if that is only arithmetic on
+its coordinates; else it has a place in a *slot*, a tensor with a place for each thread.  What the
+lanes of a warp give each other goes through slots too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from ferrule.compiler.cuda.limits import MAX_THREADS
+from ferrule.language.codegen.cpu.cooperate import exchanges, spread, strided
+from ferrule.language.codegen.cpu.cooperate.cutting import Copies, Cut, Open
+from ferrule.language.codegen.cpu.cooperate.kept import Guard, Slot, Values
+from ferrule.language.codegen.cpu.cooperate.numbering import Numbering
+from ferrule.language.codegen.facts.uniform import (
+    Divergent,
+    Uniform,
+    has_effect,
+    results_of,
+    waits,
+)
+from ferrule.language.ir import ops
+from ferrule.language.ir.builder import Builder
+from ferrule.language.ir.rewrite import rewrite
+from ferrule.language.ir.walk import all_ops
+from ferrule.specs import Int32
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A kernel in phases, the slots that these have in common, and the number of a thread."""
+
+    body: ops.Region
+    slots: tuple[Slot, ...]
+    thread: ops.Value
+
+
+def split(kernel: ops.Function, *, flat: bool = False, threads: int = MAX_THREADS) -> Split | None:
+    """The kernel in phases; None where its threads may wait at different places.
+
+    `flat`: blocks have one row of threads; `threads`: how many of them there are at most.
+    """
+    try:
+        uniform = Uniform.of(kernel)
+    except Divergent:
+        return None
+    cut = Cut(kernel.name, uniform, Numbering(flat=flat))
+    return _Splitter(cut, spread.found(kernel), spread.pitch(threads)).split(kernel.body)
+
+
+@dataclass(slots=True)
+class _Splitter:
+    """Cuts the frame of a kernel; `kept.Values` finds what phases then need of each other."""
+
+    cut: Cut
+    spread: frozenset[ops.Value]
+    pitch: int
+    iterations: list[tuple[int, int, tuple[ops.Value, ...]]] = field(default_factory=list)
+    """Of each loop the first and the last phase of its body, and what is carried in slots."""
+
+    def split(self, body: ops.Region) -> Split:
+        """The phases of a kernel with this body."""
+        cut, number = self.cut, self.cut.number
+        cut.makers = {result: op for op in all_ops(body) for result in results_of(op)}
+        cut.own += number.own
+        frame = Open(done=list(number.uniform))
+        for op in number.uniform:
+            cut.uniform.values.update(results_of(op))
+        self.region(body, frame)
+        cut.flush(frame)
+        filled = self.filled(ops.Region(tuple(frame.done)))
+        return Split(filled, (*dict.fromkeys(cut.slots.values()), *cut.scratch), number.thread)
+
+    def filled(self, frame: ops.Region) -> ops.Region:
+        """The frame with its phases, which have what they need of each other."""
+        cut = self.cut
+        found = (cut.uniform, cut.number.thread, cut.own, cut.drafts, cut.slots)
+        values = Values(*found, self.spread, self.pitch)
+        for draft in cut.drafts:
+            values.phase(draft)  # finds out what has to be kept
+        for iteration in self.iterations:
+            values.join(*iteration)
+        phases: dict[ops.Op, ops.Parallel] = {d.place: values.phase(d) for d in cut.drafts}
+
+        def placed(b: Builder, op: ops.Op) -> None:
+            phase = phases.get(op)
+            if phase is None:
+                b.append(op)
+            elif has_effect(phase.body):
+                b.append(phase)
+
+        return rewrite(frame, placed)
+
+    def region(self, region: ops.Region, into: Open) -> None:
+        """Cuts the ops of a region."""
+        for op in region.ops:
+            match op:
+                case ops.Check() if op in self.cut.uniform.hoisted:
+                    into.done += self.first(op)
+                case _ if op in self.cut.uniform.hoisted:
+                    into.done.append(op)
+                case ops.Barrier():
+                    self.cut.flush(into)
+                case ops.WarpBarrier():
+                    self.cut.flush(into)
+                    exchanges.check(self.cut, op, into)
+                case ops.Shuffle() | ops.Vote() | ops.Match():
+                    exchanges.warp_op(self.cut, op, into)
+                case ops.Mma() | ops.LoadMatrix():
+                    exchanges.matrix_op(self.cut, op, into)
+                case ops.If() if waits(op):
+                    self.branch(op, into)
+                case ops.For() | ops.While() if waits(op):
+                    self.loop(op, into)
+                case ops.For() if form := strided.find(op, self.cut.uniform, self.cut.makers):
+                    self.strided(op, form, into)
+                case _:
+                    into.pending.append(op)
+
+    def first(self, op: ops.Check) -> list[ops.Op]:
+        """A check that goes alike for all threads, as the first one does it."""
+        b = Builder()
+        with b.region() as region:
+            values = [
+                value if value in self.cut.uniform else b.constant(Int32, 0) for value in op.values
+            ]
+            b.append(replace(op, values=tuple(values)))
+        return region.ops
+
+    # ---- branches and loops ----
+
+    def branch(self, op: ops.If, into: Open) -> None:
+        """A branch that all threads take alike, or two masked ones, one after the other."""
+        kept = [result in self.cut.uniform for result in op.results]
+        alike = op.condition in self.cut.uniform
+        self.cut.flush(into)
+        sides = []
+        for side, holds in ((op.then, True), (op.otherwise, False)):
+            own: tuple[Guard, ...] = () if alike else ((op.condition, holds),)
+            inner = Open((*into.guards, *own), set(into.checked) if alike else set())
+            self.region(side, inner)
+            self.cut.flush(inner, self.cut.moves(op.results, side.yields))
+            sides.append(inner.done)
+        if not alike:
+            into.done += [*sides[0], *sides[1]]
+            return
+        then, otherwise = (
+            ops.Region(tuple(done), _chosen(side.yields, kept))
+            for done, side in zip(sides, (op.then, op.otherwise), strict=True)
+        )
+        into.done.append(ops.If(_chosen(op.results, kept), op.condition, then, otherwise))
+
+    def loop(self, op: ops.For | ops.While, into: Open) -> None:
+        """A loop that all threads run alike; what they carry on their own is in slots."""
+        kept = [value in self.cut.uniform for value in op.carried]
+        for result, value in zip(op.results, op.carried, strict=True):
+            if value not in self.cut.uniform:
+                self.cut.slot(value)
+                self.cut.slots[result] = self.cut.slots[value]
+        self.cut.flush(into, self.cut.moves(op.carried, op.initial))
+        results, initial, carried = (
+            _chosen(values, kept) for values in (op.results, op.initial, op.carried)
+        )
+        changed = replace(op, results=results, initial=initial, carried=carried)
+        if isinstance(changed, ops.While):
+            changed = replace(changed, test=self.iteration(changed.test, into, [], [True]))
+        moves = self.cut.moves(op.carried, op.body.yields)
+        first = len(self.cut.drafts)
+        into.done.append(replace(changed, body=self.iteration(op.body, into, moves, kept)))
+        if moves:
+            own = tuple(value for value in op.carried if value not in self.cut.uniform)
+            self.iterations.append((first, len(self.cut.drafts) - 1, own))
+
+    def strided(self, op: ops.For, form: strided.Strided, into: Open) -> None:
+        """A loop in which the threads go through memory side by side."""
+        for result, value in zip(op.results, op.carried, strict=True):
+            self.cut.slot(value)
+            self.cut.slots[result] = self.cut.slots[value]
+        self.cut.flush(into, self.cut.moves(op.carried, op.initial))
+        for each in (*form.first, *form.begin):
+            self.cut.uniform.values.update(results_of(each))
+        self.cut.uniform.values.add(form.base)
+        self.cut.own += form.own
+        inner = Open((*into.guards, (form.runs, True)), pending=[form.index, *op.body.ops])
+        self.cut.flush(inner, self.cut.moves(op.carried, op.body.yields))
+        body = ops.Region((*form.begin, *inner.done))
+        into.done += form.first
+        bounds = form.start, op.stop, op.step
+        into.done.append(ops.For((), form.base, *bounds, (), (), body))
+
+    def iteration(
+        self, region: ops.Region, outer: Open, moves: Copies, kept: Sequence[bool]
+    ) -> ops.Region:
+        """What an iteration runs; `kept` says which of its yields are uniform."""
+        inner = Open(outer.guards, set(outer.checked))
+        self.region(region, inner)
+        self.cut.flush(inner, moves)
+        return ops.Region(tuple(inner.done), _chosen(region.yields, kept))
+
+
+def _chosen(values: Sequence[ops.Value], kept: Sequence[bool]) -> tuple[ops.Value, ...]:
+    return tuple(value for value, keep in zip(values, kept, strict=True) if keep)

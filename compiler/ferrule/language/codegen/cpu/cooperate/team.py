@@ -1,0 +1,24 @@
+"""The threads of a block, as what runs them finds them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+from ferrule.language.codegen.cpu.kernels import Shape
+from ferrule.language.codegen.functions.lowering import FunctionLowering
+from ferrule.language.ir import ops
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """The threads of a block: what the function that runs them has at hand."""
+
+    lowering: FunctionLowering
+    kernel: ops.Function
+    shape: Shape
+    shared: tuple[ops.Value, ...]
+    """The tensors in shared memory."""
+    threads: ir.Value
+    """How many threads a block has, i64."""

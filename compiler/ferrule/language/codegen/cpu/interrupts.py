@@ -1,0 +1,86 @@
+"""Loops of a host function that can take long ask now and then whether a signal came (Ctrl-C).
+
+Asked are loops around others, around launches and around calls, and `while` loops: whatever can
+run for more than a few seconds, but for one loop of billions of simple iterations, which stays a
+loop that LLVM makes vectors of.  A counted loop asks between rounds of iterations, which are a
+loop like any other.  What is asked is support code, which looks at a clock first.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from llvmlite import ir
+
+from ferrule.compiler.artefacts import Fault
+from ferrule.compiler.threads.state import DONE, SIGNALS, SIGNALS_TYPE
+from ferrule.language.codegen.cpu.sharing import threads_state
+from ferrule.language.codegen.functions.lowering import FunctionLowering
+from ferrule.language.ir import ops
+from ferrule.language.ir.walk import all_ops
+from ferrule.runtime.llvm.emitter import LIKELY, UNLIKELY
+from ferrule.runtime.llvm.layouts import I32
+
+_ROUND: Final = 256
+"""Iterations of a loop around others between two looks at the clock, which takes about 25 ns."""
+_LAUNCHES: Final = 16
+"""The same of a loop around launches or calls."""
+_WHILE: Final = 4096
+"""The same of a `while` loop around none of these."""
+
+_ENDED: Final = Fault("KeyboardInterrupt", "a signal ended the call")
+"""Only a body that has a fault may say that it has set the error itself, as it does here."""
+
+_LONG: Final = (ops.Parallel, ops.Launch, ops.Call, ops.CallBody)
+
+
+class Interrupts:
+    """The watch of one host function; made where it begins."""
+
+    def __init__(self, lowering: FunctionLowering) -> None:
+        self._ticks: Final = lowering.emitter.alloca(I32, name="ticks")
+        lowering.emitter.store(ir.Constant(I32, 0), self._ticks)
+        lowering.faults.number(_ENDED)
+
+    def round(self, loop: ops.For) -> int | None:
+        """After how many iterations a counted loop asks."""
+        return _iterations(loop)
+
+    def count(self, lowering: FunctionLowering, loop: ops.While) -> None:
+        """At the end of an iteration: counts it, and asks now and then."""
+        e, weight = lowering.emitter, _WHILE // (_iterations(loop) or _WHILE)
+        ticks = e.builder.add(e.load(self._ticks, I32), ir.Constant(I32, weight))
+        e.store(ticks, self._ticks)
+        ask, on = e.block("ask"), e.block("on")
+        e.cond_branch(e.icmp("sge", ticks, ir.Constant(I32, _WHILE)), ask, on, UNLIKELY)
+        e.at(ask)
+        e.store(ir.Constant(I32, 0), self._ticks)
+        self.look(lowering)
+        e.branch(on)
+        e.at(on)
+
+    def look(self, lowering: FunctionLowering) -> None:
+        """Asks; an error ends the function."""
+        e = lowering.emitter
+        status = e.call(e.symbol(SIGNALS, SIGNALS_TYPE), [threads_state(e)], "status")
+        on, ended = e.block("on"), e.block("ended")
+        e.cond_branch(e.icmp("eq", status, ir.Constant(I32, DONE)), on, ended, LIKELY)
+        e.at(ended)
+        lowering.end(status)
+        e.at(on)
+
+
+def watch(function: ops.Function, lowering: FunctionLowering) -> Interrupts | None:
+    """The watch of a host function, at its beginning; None where no loop asks."""
+    for loop in all_ops(function.body):
+        if isinstance(loop, ops.While) or (isinstance(loop, ops.For) and _iterations(loop)):
+            return Interrupts(lowering)
+    return None
+
+
+def _iterations(loop: ops.For | ops.While) -> int | None:
+    """After how many a loop around others, launches or calls asks; None for any other."""
+    inner = list(all_ops(loop.body))
+    if any(isinstance(op, _LONG) for op in inner):
+        return _LAUNCHES
+    return _ROUND if any(isinstance(op, (ops.For, ops.While)) for op in inner) else None

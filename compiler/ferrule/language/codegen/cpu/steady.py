@@ -1,0 +1,224 @@
+"""Loads that all threads of a loop make alike: made once, before the loop.
+
+A kernel reads `page = table[block]` and then `a[page, i]`.  LLVM leaves the first load in the loop
+over threads, because a store of the loop may change what it reads, and then cannot see that the
+second one goes through memory in order.  But threads run in any order.  So what a thread reads
+before it has any effect, no other thread of the launch writes; the thread itself may, but later.
+
+`find` collects what a kernel begins with: ops without effect that do not depend on the thread, and,
+where an `if` whose condition does not depend on it comes next, those of both sides.  A load is made
+only where a thread makes it: there is one in the loop, and it is on this side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final, TypeGuard
+
+from llvmlite import ir
+
+from ferrule.language.codegen.facts.guards import AxisPlan
+from ferrule.language.codegen.functions.dispatch import emit_simple
+from ferrule.language.codegen.functions.lowering import FunctionLowering
+from ferrule.language.codegen.values.scalars import dtype_of, value_type
+from ferrule.language.ir import ops
+from ferrule.language.ir.walk import operands_of
+from ferrule.runtime.llvm.layouts import I1
+
+MAX_BRANCHES: Final = 8
+"""How deep branches are followed whose side is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steady:
+    """What a region begins with: the ops that are alike in all threads of a loop, in order.
+
+    `known` are conditions that are the same for all of them.  If then a branch on `condition`,
+    which is alike too, ends what is known, `sides` are what its sides begin with: where it holds
+    and where not.
+    """
+
+    prefix: tuple[ops.SimpleOp, ...] = ()
+    known: Mapping[ops.Value, bool] = field(default_factory=dict)
+    condition: ops.Value | None = None
+    sides: tuple[Steady, ...] = ()
+
+    def loads(self) -> tuple[ops.Value, ...]:
+        """The results of the loads."""
+        own = (op.result for op in self.prefix if isinstance(op, ops.Load))
+        return (*own, *(load for side in self.sides for load in side.loads()))
+
+
+def find(kernel: ops.Function, plan: AxisPlan, known: Mapping[ops.Value, bool]) -> Steady:
+    """What is alike for all threads of the innermost loop, which is planned by `plan`.
+
+    `known`: conditions of the loops outside.
+    """
+    return _find(kernel.body, Knowledge.of(plan, known), MAX_BRANCHES)
+
+
+@dataclass(slots=True)
+class Knowledge:
+    """What depends on the thread, and which conditions are known in the loop."""
+
+    plan: AxisPlan
+    varying: set[ops.Value]
+    truths: dict[ops.Value, bool]
+
+    @classmethod
+    def of(cls, plan: AxisPlan, known: Mapping[ops.Value, bool]) -> Knowledge:
+        """What is known where a kernel begins."""
+        truths = {**known, **{bound.result: bound.holds for bound in plan.bounds}}
+        return cls(plan, set(plan.fused), truths)
+
+    def copy(self) -> Knowledge:
+        """For a side of a branch."""
+        return Knowledge(self.plan, set(self.varying), dict(self.truths))
+
+    def note(self, op: ops.SimpleOp) -> bool:
+        """Learns about a result; gives whether it must be computed and is alike in all threads."""
+        truth = self.truths.get(op.result, self.truth(op))
+        if truth is not None:
+            self.truths[op.result] = truth
+        elif self.varies(op):
+            self.varying.add(op.result)
+        else:
+            return True
+        return False
+
+    def truth(self, op: ops.SimpleOp) -> bool | None:
+        """What a condition is by those that it is made of, if that is known."""
+        known = [self.truths.get(operand) for operand in operands_of(op)]
+        match op:
+            case ops.Binary(_, "and"):
+                return False if False in known else None if None in known else True
+            case ops.Binary(_, "or"):
+                return True if True in known else None if None in known else False
+            case ops.Unary(_, "not") if known[0] is not None:
+                return not known[0]
+        return None
+
+    def varies(self, op: ops.SimpleOp) -> bool:
+        """Whether the result of an op depends on the thread."""
+        match op:
+            case ops.Special(_, register, axis) if axis == self.plan.axis:
+                fused = bool(self.plan.fused) and register == "block_idx"
+                return fused or register == "thread_idx"
+        return op.result in self.varying or not self.varying.isdisjoint(operands_of(op))
+
+
+def _find(region: ops.Region, known: Knowledge, depth: int) -> Steady:
+    found: list[ops.SimpleOp] = []
+    rest = list(reversed(region.ops))
+    while rest:
+        op = rest.pop()
+        match op:
+            case ops.If():
+                truth = known.truths.get(op.condition)
+                if truth is not None:
+                    rest = list(reversed((op.then if truth else op.otherwise).ops))
+                elif not depth or op.condition in known.varying:
+                    break
+                else:
+                    sides = (op.then, op.otherwise)
+                    inside = tuple(_find(side, known.copy(), depth - 1) for side in sides)
+                    return Steady(tuple(found), known.truths, op.condition, inside)
+            case ops.Store(tensor) if tensor.tensor.is_own:
+                pass
+            case ops.Fragment(result):
+                known.varying.add(result)
+            case _ if not without_effect(op):
+                break
+            case _ if known.note(op):
+                found.append(op)
+    return Steady(tuple(found), known.truths)
+
+
+def without_effect(op: ops.Op) -> TypeGuard[ops.SimpleOp]:
+    """Whether an op may be done again, or earlier, and nobody sees it."""
+    match op:
+        case ops.Size(fault=fault):
+            return fault is None
+        case ops.Fragment() | ops.Alloc() | ops.Call() | ops.Item() | ops.Field():
+            return False
+    return isinstance(op, ops.SimpleOp) and not isinstance(op, ops.Cooperation)
+
+
+@contextmanager
+def before_loop(
+    lowering: FunctionLowering,
+    kernel: ops.Function,
+    plan: AxisPlan,
+    first: ir.Value,
+    end: ir.Value,
+) -> Iterator[None]:
+    """Emits what is alike before a loop over first <= i < end, which is emitted inside.
+
+    Where there is no such load, it emits nothing.
+    """
+    found = find(kernel, plan, conditions(lowering))
+    if not found.loads():
+        yield
+        return
+    e = lowering.emitter
+    some, none = e.block("threads"), e.block("threads.none")
+    e.cond_branch(lowering.b.icmp_signed("<", first, end), some, none)
+    e.at(some)
+    with lowering.scope():
+        group, lowering.group = lowering.group, None
+        _emit(lowering, found)
+        lowering.group = group
+        yield
+    e.branch(none)
+    e.at(none)
+
+
+def conditions(lowering: FunctionLowering) -> dict[ops.Value, bool]:
+    """What the loops outside made constant."""
+    constants = ((v, c) for v, c in lowering.values.items() if isinstance(c, ir.Constant))
+    return {value: bool(known.constant) for value, known in constants if known.type == I1}
+
+
+def define(lowering: FunctionLowering, known: Mapping[ops.Value, bool]) -> None:
+    """Gives conditions that are known their value."""
+    for condition, truth in known.items():
+        lowering.values.setdefault(condition, ir.Constant(I1, int(truth)))
+
+
+def _emit(lowering: FunctionLowering, found: Steady) -> None:
+    """Defines the values of these ops; of ops in a branch, those of its loads."""
+    define(lowering, found.known)
+    for op in found.prefix:
+        emit_simple(lowering, op)
+    if found.condition is None or not any(side.loads() for side in found.sides):
+        return
+    e, blocks = lowering.emitter, [lowering.emitter.block(name) for name in ("then", "else")]
+    end = e.block("endif")
+    e.cond_branch(lowering.values[found.condition], *blocks)
+    incoming = []
+    for block, side in zip(blocks, found.sides, strict=True):
+        e.at(block)
+        with lowering.scope():
+            _emit(lowering, side)
+            made = {load: lowering.values[load] for load in side.loads()}
+        incoming.append((lowering.b.block, made))
+        e.branch(end)
+    e.at(end)
+    for side in found.sides:
+        _merge(lowering, side.loads(), incoming)
+
+
+def _merge(
+    lowering: FunctionLowering,
+    loads: Sequence[ops.Value],
+    incoming: Sequence[tuple[ir.Block, dict[ops.Value, ir.Value]]],
+) -> None:
+    """What was loaded on one side; nothing reads the zeros of the other."""
+    for load in loads:
+        kind = value_type(dtype_of(load))
+        phi = lowering.b.phi(kind, name=load.hint)
+        for block, made in incoming:
+            phi.add_incoming(made.get(load, ir.Constant(kind, 0)), block)
+        lowering.values[load] = phi

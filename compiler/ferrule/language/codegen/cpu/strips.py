@@ -1,0 +1,310 @@
+"""Kernels in which each thread runs a loop, as a loop in which many threads run.
+
+    for thread:                            for strip of threads:
+        total = 0                              for thread in strip: totals[thread] = 0
+        for k:                                 for k:
+            total += a[k] * b[k, thread]           for thread in strip: totals[thread] += …
+        c[thread] = total                      for thread in strip: c[thread] = totals[thread]
+
+On the left LLVM sees a chain of additions, which it must not reorder, and goes through b against
+the order of its memory.  On the right the innermost loop becomes vectors.  Threads run in any order
+and do not see each other; each still does the same operations in the same order.
+
+`find` looks for kernels of this form: after the guards some ops without effect, then one loop
+without effect whose bounds are the same for all threads, then anything.  What is read up to the end
+of the loop must be the same for all threads or lie side by side: a thread that sums a row of a
+matrix is better left alone.  The ops before the loop are computed again in each part, but for those
+that are the same for all threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from llvmlite import ir
+
+from ferrule.language.codegen.cpu.steady import Knowledge, define, without_effect
+from ferrule.language.codegen.facts import guards
+from ferrule.language.codegen.facts.spine import coefficient
+from ferrule.language.codegen.functions import hints, loops
+from ferrule.language.codegen.functions.dispatch import emit_region, emit_simple
+from ferrule.language.codegen.functions.lowering import FunctionLowering
+from ferrule.language.codegen.values.arithmetic import intrinsic
+from ferrule.language.codegen.values.scalars import dtype_of, value_type
+from ferrule.language.ir import ops
+from ferrule.language.ir.walk import all_ops, drive, operands_of
+from ferrule.runtime.llvm.layouts import I64
+from ferrule.specs import Boolean
+
+WIDTH: Final = 256
+"""Threads of a strip: many enough for vectors, and what they carry stays in the first cache."""
+
+FEWEST: Final = 8
+"""Threads of a block below which there is nothing to gain."""
+
+MOST_CARRIED: Final = 8
+"""How many values a thread may carry through its loop."""
+
+MOST_REPEATED: Final = 24
+"""How many ops before the loop may depend on the thread."""
+
+Threads = Callable[[ir.Value, ir.Value], "AbstractContextManager[ir.Value]"]
+"""Opens a loop over the threads from one number to below another, and gives the number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A condition that is the same for all threads, and lets them on if it is `holds`."""
+
+    condition: ops.Value
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The parts of a kernel: what is done before its loop, the loop, and what is done after it.
+
+    Of the ops before, `alike` are the same for all threads, with the guards between them, and `own`
+    are not; `known` are conditions.  `each` are ops of an iteration that are the same for all.
+    """
+
+    alike: tuple[ops.SimpleOp | Guard, ...]
+    own: tuple[ops.SimpleOp, ...]
+    known: Mapping[ops.Value, bool]
+    loop: ops.For
+    after: ops.Region
+    each: tuple[ops.SimpleOp, ...]
+
+
+# ---- finding them ----
+
+
+def find(
+    kernel: ops.Function, plan: guards.AxisPlan, known: Mapping[ops.Value, bool]
+) -> Form | None:
+    """The parts of a kernel of this form.  `known`: conditions of the loops outside."""
+    knowledge = Knowledge.of(plan, known)
+    alike, own = list[ops.SimpleOp | Guard](), list[ops.SimpleOp]()
+    rest = list(reversed(kernel.body.ops))
+    while rest:
+        op = rest.pop()
+        match op:
+            case ops.If(results=()) if not rest and (holds := _passes(op, knowledge)) is not None:
+                if op.condition not in knowledge.truths:
+                    alike.append(Guard(op.condition, holds))
+                rest = list(reversed((op.then if holds else op.otherwise).ops))
+            case ops.For():
+                degrees, after = _Degrees(plan), ops.Region(tuple(reversed(rest)))
+                alike_ops = (op for op in alike if not isinstance(op, Guard))
+                if not degrees.fit((*alike_ops, *own), op):
+                    return None
+                each = tuple(degrees.alike(op.body))
+                return Form(tuple(alike), tuple(own), knowledge.truths, op, after, each)
+            case _ if not without_effect(op):
+                return None
+            case _:
+                (alike if knowledge.note(op) else own).append(op)
+    return None
+
+
+def _passes(op: ops.If, knowledge: Knowledge) -> bool | None:
+    """On which side of a guard the kernel goes on; None where it is no guard for all threads."""
+    truth = knowledge.truths.get(op.condition)
+    if truth is not None or op.condition in knowledge.varying:
+        return truth
+    return None if bool(op.then.ops) == bool(op.otherwise.ops) else bool(op.then.ops)
+
+
+@dataclass(slots=True)
+class _Degrees:
+    """How values depend on the thread's number: 0, not at all; 1, they are a sum of it and what
+    does not depend on it; None, otherwise.  Parameters and the loop's index have 0.
+    """
+
+    plan: guards.AxisPlan
+    known: dict[ops.Value, int | None] = field(default_factory=dict)
+    ones: set[ops.Value] = field(default_factory=set)
+
+    def of(self, value: ops.Value) -> int | None:
+        """That of a value."""
+        return self.known.get(value, 0)
+
+    def fit(self, before: Sequence[ops.SimpleOp], loop: ops.For) -> bool:
+        """Whether the loop can run for many threads at once, and whether that is worth it."""
+        loads = list[int | None]()
+        self.known.update(dict.fromkeys(self.plan.fused, 1))
+        for op in before:
+            self.take(op, loads)
+        repeated = sum(self.of(op.result) != 0 for op in before)
+        steady = all(self.of(value) == 0 for value in (loop.start, loop.stop, loop.step))
+        booleans = any(dtype_of(value) is Boolean for value in loop.carried)
+        if not steady or booleans or not 0 < len(loop.carried) <= MOST_CARRIED:
+            return False
+        if repeated > MOST_REPEATED:
+            return False
+        self.known.update(dict.fromkeys(loop.carried))
+        for inner in all_ops(loop.body):
+            if isinstance(inner, ops.If):
+                self.known.update(dict.fromkeys(inner.results))
+            elif without_effect(inner):
+                self.take(inner, loads)
+            else:
+                return False
+        return None not in loads and 1 in loads
+
+    def alike(self, region: ops.Region) -> Iterator[ops.SimpleOp]:
+        """The ops of a region, not of those inside it, that are the same for all threads."""
+        for op in region.ops:
+            if without_effect(op) and self.of(op.result) == 0:
+                yield op
+
+    def take(self, op: ops.SimpleOp, loads: list[int | None]) -> None:
+        """Learns about an op's result; adds to `loads` how one goes through memory."""
+        operands = [self.of(operand) for operand in operands_of(op)]
+        degree = coefficient(op, self.plan.axis, operands)
+        match op:
+            case ops.Load(_, tensor, indices):
+                loads.append(self.order(tensor, indices))
+            case ops.Constant(result, 1):
+                self.ones.add(result)
+            case ops.Binary(_, "mul", lhs, rhs) if not self.ones.isdisjoint((lhs, rhs)):
+                degree = self.of(rhs if lhs in self.ones else lhs)
+        self.known.setdefault(op.result, degree)
+
+    def order(self, tensor: ops.Value, indices: tuple[ops.Value, ...]) -> int | None:
+        """1 for elements side by side, 0 for one that all threads read, None for others."""
+        moving = [
+            (self.of(index), stride)
+            for index, stride in zip(indices, tensor.tensor.strides, strict=True)
+            if self.of(index) != 0
+        ]
+        if self.of(tensor) != 0 or moving not in ([], [(1, 1)]):
+            return None
+        return len(moving)
+
+
+# ---- emitting them ----
+
+
+def emit(
+    lowering: FunctionLowering, form: Form, first: ir.Value, end: ir.Value, threads: Threads
+) -> None:
+    """The kernel for the threads first <= i < end."""
+    e, done = lowering.emitter, lowering.emitter.block("threads.none")
+    some = e.block("threads")
+    e.cond_branch(lowering.b.icmp_signed("<", first, end), some, done)
+    e.at(some)
+    with lowering.scope():
+        _begin(lowering, form, done)
+        _emit_strips(lowering, form, first, end, threads)
+    e.branch(done)
+    e.at(done)
+
+
+def _begin(lowering: FunctionLowering, form: Form, done: ir.Block) -> None:
+    """What is the same for all threads, up to the loop; on to `done` where a guard fails."""
+    group, lowering.group = lowering.group, None
+    define(lowering, form.known)
+    for op in form.alike:
+        match op:
+            case Guard(condition, holds):
+                on = lowering.emitter.block("guarded")
+                ways = (on, done) if holds else (done, on)
+                lowering.emitter.cond_branch(lowering.values[condition], *ways)
+                lowering.emitter.at(on)
+            case _:
+                emit_simple(lowering, op)
+    lowering.group = group
+
+
+def _emit_strips(
+    lowering: FunctionLowering, form: Form, first: ir.Value, end: ir.Value, threads: Threads
+) -> None:
+    """The loop over strips, of which there is one at least."""
+    loop, carried = form.loop, _Carried(lowering, form.loop)
+    with _strips(lowering, first, end) as (low, high):
+        with _part(lowering, form, threads, low, high) as place:
+            carried.store(place, loop.initial)
+        with _iterations(lowering, form), _part(lowering, form, threads, low, high) as place:
+            carried.load(place, loop.carried)
+            drive(emit_region(lowering, loop.body))
+            carried.store(place, loop.body.yields)
+        with _part(lowering, form, threads, low, high) as place:
+            carried.load(place, loop.results)
+            drive(emit_region(lowering, form.after))
+
+
+@contextmanager
+def _strips(
+    lowering: FunctionLowering, first: ir.Value, end: ir.Value
+) -> Iterator[tuple[ir.Value, ir.Value]]:
+    """The loop over strips; gives the first thread of one, and the end.  None for a single one."""
+    if isinstance(end, ir.Constant) and first is loops.ZERO and end.constant <= WIDTH:
+        yield first, end
+        return
+    b, width = lowering.b, ir.Constant(I64, WIDTH)
+    more = b.sub(b.sub(end, first), ir.Constant(I64, 1))
+    strips = b.add(b.sdiv(more, width), ir.Constant(I64, 1))
+    with loops.counted(lowering.emitter, loops.ZERO, strips, "strip") as number:
+        low = b.add(first, b.mul(number, width))
+        yield low, intrinsic(b, "llvm.smin", b.add(low, width), end)
+
+
+@contextmanager
+def _part(
+    lowering: FunctionLowering, form: Form, threads: Threads, low: ir.Value, high: ir.Value
+) -> Iterator[ir.Value]:
+    """A loop over the threads of a strip; gives a thread's place in it."""
+    with lowering.scope(), threads(low, high) as thread:
+        for op in form.own:
+            emit_simple(lowering, op)
+        yield lowering.b.sub(thread, low)
+
+
+@contextmanager
+def _iterations(lowering: FunctionLowering, form: Form) -> Iterator[None]:
+    """The kernel's loop, with its index and all that is the same for all threads."""
+    loop = form.loop
+    bounds = (lowering.as_i64(value) for value in (loop.start, loop.stop, loop.step))
+    limits = loops.python_range(lowering.b, dtype_of(loop.index), *bounds)
+    with loops.counted_by(lowering.emitter, limits, loop.index.hint) as counter:
+        with lowering.scope():
+            lowering.define_integer(loop.index, limits.index(lowering.b, counter))
+            for op in form.each:
+                emit_simple(lowering, op)
+            yield
+
+
+class _Carried:
+    """What the threads of a strip carry through the loop, an array for each value."""
+
+    def __init__(self, lowering: FunctionLowering, loop: ops.For) -> None:
+        self.lowering = lowering
+        kinds = [value_type(dtype_of(value)) for value in loop.carried]
+        self.arrays = [lowering.emitter.alloca(kind, WIDTH, name="carried") for kind in kinds]
+        self.kinds = kinds
+
+    def store(self, place: ir.Value, values: tuple[ops.Value, ...]) -> None:
+        """Keeps these values of the thread at this place."""
+        for address, value in zip(self.addresses(place), values, strict=True):
+            self.mark(self.lowering.b.store(self.lowering.values[value], address))
+
+    def load(self, place: ir.Value, values: tuple[ops.Value, ...]) -> None:
+        """Gives these values what the thread at this place carries."""
+        for address, kind, value in zip(self.addresses(place), self.kinds, values, strict=True):
+            loaded = self.lowering.b.load(address, name=value.hint, typ=kind)
+            self.mark(loaded)
+            self.lowering.values[value] = loaded
+
+    def mark(self, access: ir.Instruction) -> None:
+        """Says of an access that other threads have places of their own."""
+        assert self.lowering.group is not None, "the threads of a kernel run in parallel"
+        hints.mark_access(access, self.lowering.group)
+
+    def addresses(self, place: ir.Value) -> Iterator[ir.Value]:
+        """Of the elements at a place."""
+        for array, kind in zip(self.arrays, self.kinds, strict=True):
+            yield self.lowering.b.gep(array, [place], source_etype=kind)

@@ -1,0 +1,273 @@
+"""The CPU target: a program as one LLVM module, its threads as loops.
+
+`lower_cpu` gives the `Body` of a program that was verified and whose maths was expanded.  The
+module has one external function, `ferrule_body`, which is the host function; kernels and helpers
+are internal.  The text is not optimised, and depends on the program alone; LLVM verifies it when
+it makes the object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+from llvmlite import ir
+
+from ferrule.compiler.artefacts import Body, Fault
+from ferrule.language.codegen.cpu import interrupts, parallel, sharing, strips
+from ferrule.language.codegen.cpu.cooperate import atomics
+from ferrule.language.codegen.cpu.cooperate.blocks import cooperates, emit_cooperating, has_dynamic
+from ferrule.language.codegen.cpu.kernels import Shape, emit_blocks
+from ferrule.language.codegen.cpu.sharing import Frame
+from ferrule.language.codegen.facts import guards
+from ferrule.language.codegen.facts.costs import cost_of
+from ferrule.language.codegen.facts.intervals import Interval
+from ferrule.language.codegen.facts.launched import Launched, launched
+from ferrule.language.codegen.functions.loops import ONE, ZERO
+from ferrule.language.codegen.functions.lowering import Faults, FunctionLowering, HostOp
+from ferrule.language.codegen.host.allocation import (
+    Allocator,
+    declare_inner,
+    frame,
+    needs_frame,
+    places_of,
+)
+from ferrule.language.codegen.host.calls import Surroundings, emit_call
+from ferrule.language.codegen.host.function import (
+    SYMBOL,
+    emit_host,
+    finished,
+    host_types,
+    parameter_type,
+)
+from ferrule.language.codegen.passes.synchronous import synchronous
+from ferrule.language.ir import ops
+from ferrule.language.ir.walk import Work, all_ops
+from ferrule.runtime.abi import DeviceType
+from ferrule.runtime.llvm.emitter import Emitter
+from ferrule.runtime.llvm.layouts import I32, I64
+from ferrule.specs import Sym
+
+_T = TypeVar("_T")
+
+
+class KernelsElsewhere(Protocol):
+    """Kernels whose code is in other modules, which become parts of the body.
+
+    `faults` are numbered from 1 in their order.
+    """
+
+    @property
+    def faults(self) -> Sequence[Fault]:
+        """What the kernels' functions may return the numbers of."""
+
+    def call(
+        self, lowering: FunctionLowering, kernel: ops.Function, given: list[ir.Value]
+    ) -> ir.Value:
+        """The status of a call that runs blocks of a kernel.
+
+        `given`: where the values of a fault go, the parameters, the symbols, grid and block, the
+        bytes of dynamic shared memory, the first block, and behind the last one.
+        """
+
+
+def lower_cpu(program: ops.Program, elsewhere: KernelsElsewhere | None = None) -> Body:
+    """The body of a program for the CPU.  Raises CodegenError for what the target cannot do."""
+    program = synchronous(program)
+    module = _Module(program, Emitter(program.name), elsewhere=elsewhere)
+    for fault in () if elsewhere is None else elsewhere.faults:
+        module.faults.number(fault)
+    module.emit()
+    return finished(program, module.emitter, module.faults)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kernel:
+    """What runs blocks of a kernel, and its frame, in which sizes that are `known` have no place.
+
+    `fused`: their threads along x are one loop.
+    """
+
+    blocks: ir.Function
+    frame: Frame
+    fused: bool
+    known: Launched
+
+
+@dataclass(slots=True)
+class _Module:
+    """The module under construction."""
+
+    program: ops.Program
+    emitter: Emitter
+    faults: Faults = field(default_factory=Faults)
+    kernels: dict[str, _Kernel] = field(default_factory=dict)
+    allocator: Allocator | None = None
+    shares: bool = False
+    repeats: bool = False
+    elsewhere: KernelsElsewhere | None = None
+
+    def emit(self) -> None:
+        facts = launched(self.program)
+        for kernel in self.program.kernels:
+            self.kernel(kernel, facts.get(kernel.name, Launched()))
+        e, (types, names) = self.emitter, host_types(self.program)
+        outer = e.declare(SYMBOL, I32, types, names=names, attributes=("nounwind",))
+        if not needs_frame(self.program):
+            with e.body(outer):
+                self.emit_host(outer.args)
+            self.hurry(outer)
+            return
+        inner = declare_inner(e, types, names)
+        with e.body(outer):
+            frame(self.program, e, inner, outer.args)
+        with e.body(inner):
+            places = places_of(self.program, e, inner.args)
+            self.allocator = Allocator(places, DeviceType.CPU, e.const_i32(0))
+            self.emit_host(inner.args[1:])
+        self.hurry(outer, inner)
+
+    def hurry(self, function: ir.Function, *inlined: ir.Function) -> None:
+        """A host function whose loops are all elsewhere is not optimised.
+
+        It would save nanoseconds of a launch, and take LLVM as long as a small kernel.
+        """
+        loops = (
+            op for op in all_ops(self.program.host.body) if isinstance(op, ops.For | ops.While)
+        )
+        if self.shares and not self.repeats and next(loops, None) is None:
+            for attribute in ("noinline", "optnone"):
+                function.attributes.add(attribute)
+            for inner in inlined:
+                inner.attributes.add("alwaysinline")
+
+    def emit_host(self, arguments: Sequence[ir.Value]) -> None:
+        """The code of the host function."""
+        e = self.emitter
+        emit_host(self.program, e, self.faults, arguments, self.host_op, interrupts.watch)
+
+    def kernel(self, kernel: ops.Function, known: Launched) -> None:
+        """What runs blocks of a kernel; what is constant in every launch is constant in it."""
+        frame = self.frame(kernel, known)
+        with sharing.part(self.emitter, f"blocks_{kernel.name}", frame) as part:
+            given = iter(part.frame)
+            lowering = FunctionLowering(self.emitter, self.faults)
+            lowering.fault_values = part.values
+            lowering.values = {param: next(given) for param in kernel.params}
+            lowering.symbols = {symbol: next(given) for symbol in self.program.symbols}
+            grid = tuple(_constant(size) or next(given) for size in known.grid)
+            block = tuple(_constant(size) or next(given) for size in known.block)
+            shape = Shape(grid, block, known)
+            fused = False
+            if self.elsewhere is not None:
+                dynamic = next(given) if has_dynamic(kernel) else ZERO
+                self.call_elsewhere(lowering, kernel, shape, (dynamic, part.first, part.last))
+            elif cooperates(kernel):
+                dynamic = next(given) if has_dynamic(kernel) else ZERO
+                emit_cooperating(lowering, kernel, shape, dynamic, (part.first, part.last))
+            else:
+                plans = guards.plan(kernel, known.blocks)
+                lowering.thread_op = atomics.alone
+                emit_blocks(lowering, kernel, shape, plans, (part.first, part.last))
+                fused = bool(plans[0].fused)
+        self.kernels[kernel.name] = _Kernel(part.function, frame, fused, known)
+
+    def call_elsewhere(
+        self,
+        lowering: FunctionLowering,
+        kernel: ops.Function,
+        shape: Shape,
+        rest: Sequence[ir.Value],
+    ) -> None:
+        """The call of a kernel whose code is in another module; a fault ends the function."""
+        assert self.elsewhere is not None and lowering.fault_values is not None
+        e, params = self.emitter, [lowering.values[param] for param in kernel.params]
+        sizes = [*self.symbol_values(lowering.symbols), *shape.grid, *shape.block]
+        given = [lowering.fault_values, *params, *sizes, *rest]
+        status = self.elsewhere.call(lowering, kernel, given)
+        failed, on = e.block("failed"), e.block("on")
+        e.cond_branch(e.icmp("eq", status, e.const_i32(0)), on, failed)
+        e.at(failed)
+        e.ret(status)
+        e.at(on)
+
+    def frame(self, kernel: ops.Function, known: Launched) -> Frame:
+        """What all blocks of a launch have in common, but for constants."""
+        sizes = _unknown(known, [f"{of}.{axis}" for of in ("grid", "block") for axis in ops.AXES])
+        symbols = self.program.symbols
+        types = [parameter_type(param.type) for param in kernel.params]
+        types += [I64] * (len(symbols) + len(sizes))
+        names = [*(p.hint for p in kernel.params), *symbols.values(), *sizes]
+        if has_dynamic(kernel):
+            types, names = [*types, I64], [*names, "smem"]
+        return Frame(tuple(types), tuple(names))
+
+    def host_op(self, lowering: FunctionLowering, op: HostOp) -> Work | None:
+        """Emits an op that only a host function has."""
+        match op:
+            case ops.Alloc():
+                assert self.allocator is not None
+                self.allocator.allocate(lowering, op)
+                return None
+            case ops.Parallel():
+                if parallel.is_shared(lowering, op):
+                    self.shares = True
+                else:
+                    self.repeats = True
+                return parallel.lower(lowering, op)
+            case ops.Launch():
+                self.shares = True
+                self.launch(lowering, op)
+                return None
+            case ops.CallDevice(result):
+                lowering.values[result] = self.emitter.const_i64(DeviceType.CPU)
+                return None
+            case _:
+                places = None if self.allocator is None else self.allocator.places
+                zero = self.emitter.const_i32(0)
+                emit_call(lowering, op, Surroundings(DeviceType.CPU, zero, places))
+                return None
+
+    def launch(self, lowering: FunctionLowering, op: ops.Launch) -> None:
+        """The call that runs all blocks of a kernel."""
+        kernel, values = self.kernels[op.kernel], lowering.values
+        symbols = self.symbol_values(lowering.symbols)
+        grid, block = ([values[size] for size in sizes] for sizes in (op.grid, op.block))
+        given = [values[argument] for argument in op.arguments]
+        smem = ZERO if op.smem is None else values[op.smem]
+        sizes = _unknown(kernel.known, [*grid, *block])
+        # The last place is there only of kernels that use it.
+        stored = [*given, *symbols, *sizes, smem][: len(kernel.frame.types)]
+        frame = kernel.frame.store(self.emitter, stored)
+        cost = cost_of(self.program.kernel(op.kernel).body)
+        b = lowering.b
+        work = sharing.Work(
+            count=sharing.product(b, grid),
+            cost=sharing.product(b, [*block, ir.Constant(I64, cost.operations)]),
+            bounded=cost.bounded,
+            grain=_strip(b, block[0]) if kernel.fused else ONE,
+        )
+        sharing.emit_work(lowering, kernel.blocks, frame, work)
+
+    def symbol_values(self, symbols: Mapping[Sym, ir.Value]) -> list[ir.Value]:
+        """The values of the program's symbols, in their order."""
+        return [symbols[symbol] for symbol in self.program.symbols]
+
+
+def _strip(b: ir.IRBuilder, block: ir.Value) -> ir.Value:
+    """So many blocks of this size that their threads fill a strip."""
+    return sharing.rounded_up(b, strips.WIDTH, block)
+
+
+def _constant(interval: Interval) -> ir.Constant | None:
+    low, high = interval
+    return ir.Constant(I64, low) if low == high else None
+
+
+def _unknown(known: Launched, sizes: Sequence[_T]) -> list[_T]:
+    """What belongs to those sizes of grid and block that are not constants."""
+    intervals = (*known.grid, *known.block)
+    return [
+        size for size, interval in zip(sizes, intervals, strict=True) if not _constant(interval)
+    ]

@@ -1,0 +1,1 @@
+"""The CUDA target: kernels as PTX, launches as calls of the driver."""

@@ -1,0 +1,311 @@
+"""Tensor cores and work in the background on a GPU: each op is one of NVVM's intrinsics.
+
+Each has a least architecture: LLVM would end the process where it finds no instruction.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from llvmlite import binding as llvm
+from llvmlite import ir
+
+from ferrule.compiler.cuda import archs
+from ferrule.language.codegen.errors import CodegenError
+from ferrule.language.codegen.functions.lowering import FunctionLowering
+from ferrule.language.codegen.values.scalars import memory_type
+from ferrule.language.ir import asynchronous, ops, tensor_cores, threads
+from ferrule.language.ir.walk import all_ops
+from ferrule.runtime.llvm.layouts import F32, I1, I8, I16, I32, I64, VOID
+from ferrule.specs import Boolean, DType, Float16, Float32
+
+_CONTROLS: Final[dict[asynchronous.ControlKind, tuple[str, int]]] = {
+    "cp_async_commit_group": ("cp.async.commit.group", 80),
+    "cp_async_wait_group": ("cp.async.wait.group", 80),
+    "cp_async_bulk_commit_group": ("cp.async.bulk.commit.group", 90),
+    "cp_async_bulk_wait_group": ("cp.async.bulk.wait.group", 90),
+    "cp_async_bulk_wait_group_read": ("cp.async.bulk.wait.group.read", 90),
+    "griddepcontrol_wait": ("griddepcontrol.wait", 90),
+    "griddepcontrol_launch_dependents": ("griddepcontrol.launch.dependents", 90),
+    "cluster_arrive": ("barrier.cluster.arrive", 90),
+    "cluster_arrive_relaxed": ("barrier.cluster.arrive.relaxed", 90),
+    "cluster_wait": ("barrier.cluster.wait", 90),
+    "mbarrier_init_fence": ("fence.mbarrier_init.release.cluster", 90),
+    "fence_proxy_alias": ("fence.proxy.alias", 70),
+    "fence_proxy_async": ("fence.proxy.async", 90),
+    "fence_proxy_async_global": ("fence.proxy.async.global", 90),
+    "fence_proxy_async_shared_cta": ("fence.proxy.async.shared_cta", 90),
+    "fence_proxy_async_shared_cluster": ("fence.proxy.async.shared_cluster", 90),
+    "setmaxregister_increase": ("setmaxnreg.inc.sync.aligned.u32", 90),
+    "setmaxregister_decrease": ("setmaxnreg.dec.sync.aligned.u32", 90),
+}
+"""The intrinsic of each, and the least architecture."""
+_MBARRIERS: Final[dict[ops.MBarrierKind, tuple[str, ir.Type]]] = {
+    "init": ("mbarrier.init.shared", VOID),
+    "arrive": ("mbarrier.arrive.shared", I64),
+    "expect_tx": ("mbarrier.expect.tx.scope.cta.space.cta", VOID),
+    "arrive_and_expect_tx": ("mbarrier.arrive.expect.tx.scope.cta.space.cta", I64),
+}
+"""The intrinsic of each, and what it gives."""
+_MBARRIER_LLVM: Final = 22
+"""The version of LLVM from which on it has all of these intrinsics."""
+_OF_NEW_LLVM: Final = ("mbarrier", "cp_async_bulk", "cp_async_bulk_tensor", "stmatrix")
+_HALVES: Final = ir.VectorType(ir.HalfType(), 2)
+_CACHES: Final[dict[asynchronous.CacheMode, str]] = {"always": "ca", "global": "cg"}
+_NO_MASK, _NO_HINT, _NO = ir.Constant(I16, 0), ir.Constant(I64, 0), ir.Constant(I1, 0)
+_GLOBAL: Final = ir.PointerType(addrspace=1)
+_OF_CLUSTER: Final = ir.PointerType(addrspace=7)
+
+
+def require_architecture(kernel: ops.Function, arch: str) -> None:
+    """Raises CodegenError for a kernel with an op that the architecture has no instruction for."""
+    for op in all_ops(kernel.body):
+        match op:
+            case ops.Mma():
+                name, least = "mma", 80
+            case ops.LoadMatrix():
+                name, least = "ldmatrix", 75
+            case ops.AsyncCopy():
+                name, least = "cp_async", 80
+            case ops.Control(kind):
+                name, least = kind, _CONTROLS[kind][1]
+            case ops.MBarrier() | ops.MBarrierWait() | ops.MBarrierTry():
+                name, least = "mbarrier", 90
+            case ops.BulkCopy() | ops.BulkStore():
+                name, least = "cp_async_bulk", 90
+            case ops.TensorCopy():
+                name, least = "cp_async_bulk_tensor", 90
+            case ops.StoreMatrix():
+                name, least = "stmatrix", 90
+            case ops.PeerLoad() | ops.PeerStore():
+                name, least = "load_peer or store_peer", 90
+            case _:
+                continue
+        _require(kernel, name, least, arch)
+
+
+def _require(kernel: ops.Function, name: str, least: int, arch: str) -> None:
+    if name.startswith("setmaxregister") and arch[-1].isdigit():
+        raise CodegenError(
+            f"{kernel.name}: arch.{name} is known to architectures with an a, from sm_90a on, but "
+            f"the architecture is {arch}"
+        )
+    if name in _OF_NEW_LLVM and llvm.llvm_version_info[0] < _MBARRIER_LLVM:
+        raise CodegenError(
+            f"{kernel.name}: arch.{name} needs an llvmlite with LLVM {_MBARRIER_LLVM} or newer, "
+            f"but this one has LLVM {llvm.llvm_version_info[0]}"
+        )
+    if archs.capability(arch) < least:
+        raise CodegenError(
+            f"{kernel.name}: arch.{name} is known to GPUs from sm_{least} on, but the "
+            f"architecture is {arch}"
+        )
+
+
+def lower(lowering: FunctionLowering, op: threads.ArchOp) -> None:
+    """Emits an op."""
+    match op:
+        case ops.Mma():
+            _mma(lowering, op)
+        case ops.LoadMatrix():
+            _load_matrix(lowering, op)
+        case ops.AsyncCopy():
+            _copy(lowering, op)
+        case ops.Control(kind, amount):
+            given = [ir.Constant(I32, amount)] if kind in ops.WITH_AMOUNT else []
+            call(lowering, _CONTROLS[kind][0], VOID, given)
+        case ops.MBarrier("arrive", peer=ops.Value()):
+            _arrive_at_peer(lowering, op)
+        case ops.MBarrier(kind, barrier, amount):
+            name, result = _MBARRIERS[kind]
+            given = [lowering.values[v] for v in (barrier, amount) if v is not None]
+            call(lowering, name, result, given)
+        case ops.MBarrierWait():
+            _wait(lowering, op)
+        case ops.BulkCopy():
+            _bulk_copy(lowering, op)
+        case ops.BulkStore(target, source, size):
+            values = lowering.values
+            given = [_global(lowering, target), values[source], values[size], _NO_HINT, _NO]
+            call(lowering, "cp.async.bulk.shared.cta.to.global", VOID, given)
+        case ops.TensorCopy():
+            tensor_copy(lowering, op)
+        case ops.StoreMatrix():
+            _store_matrix(lowering, op)
+        case ops.PeerStore(target, value, peer):
+            stored, dtype = lowering.values[value], target.tensor.dtype
+            stored = lowering.b.zext(stored, I8) if dtype is Boolean else stored
+            there = _at_peer(lowering, target, peer)
+            lowering.b.store(stored, there, align=dtype.itemsize)
+        case ops.BarrierArrive():
+            raise TypeError("whoever knows whether threads are aligned arrives")
+
+
+def call(lowering: FunctionLowering, name: str, result: ir.Type, given: list[ir.Value]) -> ir.Value:
+    """A call of one of NVVM's intrinsics, which stays where it is.
+
+    Of some LLVM does not know that the lanes of a warp run them together, and could move them into
+    a branch that only some take.
+    """
+    e = lowering.emitter
+    kind = ir.FunctionType(result, [value.type for value in given])
+    found = e.call(e.symbol(f"llvm.nvvm.{name}", kind), given)
+    found.attributes.add("convergent")
+    return found
+
+
+# ---- tensor cores ----
+
+
+def _mma(lowering: FunctionLowering, op: ops.Mma) -> None:
+    a, d = op.a.tensor.dtype, op.d.tensor.dtype
+    kind = _HALVES if a is Float16 else I32
+    sums = _HALVES if d is Float16 else F32 if d is Float32 else I32
+    given = _loaded(lowering, op.a, kind) + _loaded(lowering, op.b, kind)
+    given += _loaded(lowering, op.c, sums)
+    name = f"mma.m16n8k{tensor_cores.depth(op)}.row.col.{_types(a, op.b.tensor.dtype, d)}"
+    _store(lowering, op.d, sums, name, given)
+
+
+def _types(a: DType, b: DType, d: DType) -> str:
+    """What NVVM's name says of the dtypes."""
+    short = {"int8": "s8", "uint8": "u8", "bfloat16": "bf16", "tfloat32": "tf32"}
+    if a is Float16:
+        return "f16.f16" if d is Float16 else "f32.f32"
+    return short[a.name] if a is b else f"{short[a.name]}.{short[b.name]}"
+
+
+def _load_matrix(lowering: FunctionLowering, op: ops.LoadMatrix) -> None:
+    form = ".trans" if op.transposed else ""
+    name = f"ldmatrix.sync.aligned.m8n8.x{op.count}{form}.b16.p3"
+    _store(lowering, op.target, I32, name, [lowering.values[op.source]])
+
+
+def _store_matrix(lowering: FunctionLowering, op: ops.StoreMatrix) -> None:
+    form = ".trans" if op.transposed else ""
+    name = f"stmatrix.sync.aligned.m8n8.x{op.count}{form}.b16.p3"
+    given = [lowering.values[op.target], *_loaded(lowering, op.source, I32)]
+    call(lowering, name, VOID, given)
+
+
+def _loaded(lowering: FunctionLowering, fragment: ops.Value, kind: ir.Type) -> list[ir.Value]:
+    """The words of a fragment, each of this type."""
+    e, count = lowering.emitter, tensor_cores.fragment_size(fragment)
+    start = lowering.values[fragment]
+    places = range(count // tensor_cores.words(fragment))
+    return [lowering.b.load(e.index(start, I32, at), typ=kind, align=4) for at in places]
+
+
+def _store(
+    lowering: FunctionLowering,
+    fragment: ops.Value,
+    kind: ir.Type,
+    name: str,
+    given: list[ir.Value],
+) -> None:
+    """Fills a fragment with the words that an intrinsic gives."""
+    e, b = lowering.emitter, lowering.b
+    count = tensor_cores.fragment_size(fragment) // tensor_cores.words(fragment)
+    several = ir.LiteralStructType([kind] * count)
+    found = call(lowering, name, several if count > 1 else kind, given)
+    for position in range(count):
+        word = b.extract_value(found, position) if count > 1 else found
+        b.store(word, e.index(lowering.values[fragment], I32, position), align=4)
+
+
+# ---- copies ----
+
+
+def _copy(lowering: FunctionLowering, op: ops.AsyncCopy) -> None:
+    b, size = lowering.b, op.count * op.target.tensor.dtype.itemsize
+    source = _global(lowering, op.source)
+    name = f"cp.async.{_CACHES[op.cache]}.shared.global.{size}"
+    given = [lowering.values[op.target], source]
+    if op.holds is None:
+        call(lowering, name, VOID, given)
+        return
+    read = b.select(lowering.values[op.holds], ir.Constant(I32, size), ir.Constant(I32, 0))
+    call(lowering, f"{name}.s", VOID, [*given, read])
+
+
+def _global(lowering: FunctionLowering, pointer: ops.Value) -> ir.Value:
+    """A pointer that is known to be into global memory."""
+    value = lowering.values[pointer]
+    if value.type.addrspace == _GLOBAL.addrspace:
+        return value
+    return lowering.b.addrspacecast(value, _GLOBAL)
+
+
+def _bulk_copy(lowering: FunctionLowering, op: ops.BulkCopy) -> None:
+    """Of one block; shared memory is also that of its cluster."""
+    target = lowering.b.addrspacecast(lowering.values[op.target], _OF_CLUSTER)
+    barrier, size = lowering.values[op.barrier], lowering.values[op.size]
+    given = [target, barrier, _global(lowering, op.source), size, _NO_MASK, _NO_HINT, _NO, _NO]
+    call(lowering, "cp.async.bulk.global.to.shared.cluster", VOID, given)
+
+
+def tensor_copy(lowering: FunctionLowering, op: ops.TensorCopy) -> None:
+    """The map is a parameter of the kernel, the coordinates begin with the innermost one."""
+    values, map_ = lowering.values, lowering.tensor_maps[op.tensor, op.boxes]
+    if op.kind == "prefetch_map":
+        call(lowering, "prefetch.tensormap.p0", VOID, [map_])
+        return
+    at = [values[op.coordinates[dim]] for dim in op.boxes.order]
+    form = f"tile.{len(at)}d"
+    if op.kind == "prefetch":
+        name = f"cp.async.bulk.tensor.prefetch.{form}"
+        call(lowering, name, VOID, [map_, *at, _NO_HINT, _NO])
+        return
+    assert op.shared is not None
+    if op.kind == "store":
+        name = f"cp.async.bulk.tensor.s2g.{form}"
+        call(lowering, name, VOID, [values[op.shared], map_, *at, _NO_HINT, _NO])
+        return
+    assert op.barrier is not None
+    b = lowering.b
+    target = b.addrspacecast(values[op.shared], _OF_CLUSTER)
+    mask = _NO_MASK if op.mask is None else b.trunc(values[op.mask], I16)
+    several, no_group = ir.Constant(I1, int(op.mask is not None)), ir.Constant(I32, 0)
+    given = [target, values[op.barrier], map_, *at, mask, _NO_HINT, several, _NO, no_group]
+    call(lowering, f"cp.async.bulk.tensor.g2s.{form}", VOID, given)
+
+
+# ---- barriers in shared memory ----
+
+
+def _wait(lowering: FunctionLowering, op: ops.MBarrierWait) -> None:
+    """Asks until the phase has ended; each time the hardware waits for a while."""
+    e = lowering.emitter
+    again, done = e.block("mbarrier.wait"), e.block("mbarrier.passed")
+    e.branch(again)
+    e.at(again)
+    e.cond_branch(try_wait(lowering, op), done, again)
+    e.at(done)
+
+
+def try_wait(lowering: FunctionLowering, op: ops.MBarrierWait | ops.MBarrierTry) -> ir.Value:
+    """Whether the phase has ended when the hardware has waited for a while."""
+    given = [lowering.values[op.barrier], lowering.values[op.phase]]
+    return call(lowering, "mbarrier.try.wait.parity.scope.cta.space.cta", I1, given)
+
+
+def peer_load(lowering: FunctionLowering, op: ops.PeerLoad) -> ir.Value:
+    """An element of another block."""
+    b, dtype = lowering.b, op.source.tensor.dtype
+    there = _at_peer(lowering, op.source, op.peer)
+    loaded = b.load(there, typ=memory_type(dtype), align=dtype.itemsize)
+    return b.icmp_unsigned("!=", loaded, ir.Constant(I8, 0)) if dtype is Boolean else loaded
+
+
+def _at_peer(lowering: FunctionLowering, place: ops.Value, peer: ops.Value) -> ir.Value:
+    """The same place in the shared memory of another block."""
+    given = [lowering.values[place], lowering.values[peer]]
+    return call(lowering, "mapa.shared.cluster", _OF_CLUSTER, given)
+
+
+def _arrive_at_peer(lowering: FunctionLowering, op: ops.MBarrier) -> None:
+    """The barrier at the same place of another block of the cluster."""
+    assert op.peer is not None
+    there = _at_peer(lowering, op.barrier, op.peer)
+    name = "mbarrier.arrive.scope.cluster.space.cluster"
+    call(lowering, name, VOID, [there, ir.Constant(I32, 1)])

@@ -1,0 +1,278 @@
+"""Kernels for NVIDIA GPUs: a program's kernels as one PTX module.
+
+Each thread runs the kernel's body once; its coordinates are special registers.  The text is PTX
+for one architecture, made by LLVM after its ordinary pipeline.  Nothing in it refers to a library.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from math import prod
+from typing import Any, Final
+
+from llvmlite import binding as llvm
+from llvmlite import ir
+
+from ferrule.compiler.cuda import archs
+from ferrule.compiler.cuda.assembling import with_cubin
+from ferrule.compiler.cuda.code import DeviceCode, KernelImage
+from ferrule.compiler.cuda.libdevice import link_libdevice
+from ferrule.compiler.cuda.limits import MAX_THREADS
+from ferrule.compiler.cuda.making import DeviceOptions
+from ferrule.language.checks.places import Places
+from ferrule.language.codegen.cuda.lines import LineInfo
+from ferrule.language.codegen.cuda.maths import DeviceMaths
+from ferrule.language.codegen.cuda.output import DeviceOutput
+from ferrule.language.codegen.cuda.parameters import (
+    KernelParameter,
+    MapParameter,
+    ScalarParameter,
+    SymbolParameter,
+    TensorParameter,
+    kernel_parameters,
+    space,
+)
+from ferrule.language.codegen.cuda.threads import DeviceThreads, require_cooperation
+from ferrule.language.codegen.errors import CodegenError
+from ferrule.language.codegen.facts.launched import Launched, launched
+from ferrule.language.codegen.functions.dispatch import emit_region
+from ferrule.language.codegen.functions.lowering import Faults, FunctionLowering
+from ferrule.language.codegen.passes import clusters
+from ferrule.language.ir import ops
+from ferrule.language.ir.effects import unwritten_tensors
+from ferrule.language.ir.walk import drive
+from ferrule.runtime.llvm.emitter import Emitter
+from ferrule.runtime.llvm.layouts import I8, I32, I64, VOID
+from ferrule.runtime.llvm.passes import run_pipeline
+from ferrule.specs import Boolean, Sym
+
+_GLOBAL: Final = ir.PointerType(addrspace=1)
+_REGISTERS: Final[dict[ops.Register, str]] = {
+    "thread_idx": "tid",
+    "block_idx": "ctaid",
+    "block_dim": "ntid",
+    "grid_dim": "nctaid",
+    **clusters.REGISTERS,
+}
+_ORDINARY: Final = DeviceOptions(())
+_WORDS: Final = ("", "_", "WARP_SZ")
+"""What PTX does not take as a name."""
+
+
+def lower_device(
+    program: ops.Program, options: DeviceOptions, places: Places | None = None
+) -> DeviceCode:
+    """The kernels of a program as PTX for each architecture; with `places`, with their lines.
+
+    Raises CodegenError for what a target cannot do.
+    """
+    names = entry_names(program)
+    images = tuple(_image(program, arch, names, options, places) for arch in options.archs)
+    return DeviceCode(images, tuple(names.values()), options.assembling)
+
+
+def _image(
+    program: ops.Program,
+    arch: str,
+    names: Mapping[str, str],
+    options: DeviceOptions,
+    places: Places | None,
+) -> KernelImage:
+    text = device_module(program, arch, names, options, places)
+    most = parameter_bytes(program, archs.parameter_limit(arch))
+    image = KernelImage(arch, (ptx(text, arch, most, options.opt_level),))
+    return with_cubin(image, options.assembling) if options.cubin else image
+
+
+def device_module(
+    program: ops.Program,
+    arch: str,
+    names: Mapping[str, str],
+    options: DeviceOptions = _ORDINARY,
+    places: Places | None = None,
+) -> str:
+    """A program's kernels as LLVM's text, under these names, not verified and not optimised.
+
+    Raises CodegenError for what the target cannot do.
+    """
+    emitter = Emitter(program.name, archs.TRIPLE, str(archs.machine(arch).target_data))
+    facts = launched(program)
+    lines = None if places is None else LineInfo(emitter, places, paths=options.paths)
+    for kernel in program.kernels:
+        require_cooperation(kernel, arch)
+        if archs.capability(arch) < clusters.LEAST:
+            kernel = clusters.without_clusters(kernel)
+        known = facts.get(kernel.name, Launched())
+        built = _Kernel(emitter, kernel, known, options, lines)
+        if options.noalias:
+            built.lowering.unwritten = unwritten_tensors(program, kernel)
+        built.emit(names[kernel.name])
+    return emitter.text()
+
+
+def entry_names(program: ops.Program) -> dict[str, str]:
+    """The name of each kernel in PTX: its own, in letters that PTX has, and no other's."""
+    names: dict[str, str] = {}
+    taken = set(_WORDS)
+    for kernel in program.kernels:
+        wanted = re.sub(r"[^A-Za-z0-9_]", lambda found: f"$u{ord(found[0]):x}", kernel.name)
+        wanted = f"kernel_{wanted}" if wanted in _WORDS else wanted
+        name, count = wanted, 0
+        while name in taken:
+            count += 1
+            name = f"{wanted}_{count}"
+        taken.add(name)
+        names[kernel.name] = name
+    return names
+
+
+def parameter_bytes(program: ops.Program, limit: int) -> int:
+    """The parameter space of the kernel that has most.  Raises CodegenError beyond the limit."""
+    most = 0
+    for kernel in program.kernels:
+        size = space(kernel_parameters(kernel))
+        if size > limit:
+            raise CodegenError(
+                f"the parameters of the kernel {kernel.name} take {size} bytes, but the target has "
+                f"room for {limit}: pass fewer tensors, or make more of their sizes constant"
+            )
+        most = max(most, size)
+    return most
+
+
+class _Kernel:
+    """One kernel under construction."""
+
+    def __init__(
+        self,
+        emitter: Emitter,
+        kernel: ops.Function,
+        known: Launched,
+        options: DeviceOptions,
+        lines: LineInfo | None,
+    ) -> None:
+        self.emitter: Final = emitter
+        self.kernel: Final = kernel
+        self.known: Final = known
+        self.lines: Final = lines
+        self.lowering: Final = FunctionLowering(
+            emitter,
+            Faults(),
+            maths=DeviceMaths(options.libdevice),
+            lines=lines,
+            output=DeviceOutput(kernel.name, options.paths),
+        )
+        self.symbols: Final[dict[Sym, ir.Value]] = {}
+
+    def emit(self, name: str) -> None:
+        """The entry point: parameters are read, then the body runs for this thread."""
+        parameters = kernel_parameters(self.kernel)
+        types = [parameter.type for parameter in parameters]
+        names = [_name(parameter) for parameter in parameters]
+        with self.emitter.define(
+            name, VOID, types, names=names, attributes=("nounwind",)
+        ) as function:
+            function.calling_convention = "ptx_kernel"
+            for parameter, argument in zip(parameters, function.args, strict=True):
+                if isinstance(parameter, MapParameter):
+                    # Texts, because llvmlite's own `byval` is of typed pointers.
+                    for attribute in parameter.attributes:
+                        set.add(argument.attributes, attribute)
+            for bound in self._bounds():
+                set.add(function.attributes, bound)
+            if self.lines is not None:
+                self.lines.enter(self.kernel, function)
+            for parameter, argument in zip(parameters, function.args, strict=True):
+                self._receive(parameter, argument)
+            self.lowering.symbols = self.symbols
+            self.lowering.thread_op = DeviceThreads.of(self.kernel, name).lower
+            self._coordinates()
+            drive(emit_region(self.lowering, self.kernel.body))
+            self.emitter.ret()
+
+    def _bounds(self) -> Iterator[str]:
+        """How many threads a block has, so that the registers always suffice, and how many blocks
+        an SM is to have room for."""
+        if self.known.min_blocks:
+            yield f'"nvvm.minctasm"="{self.known.min_blocks}"'
+        sizes = self.known.blocks
+        required = [size for size in sizes if size is not None]
+        if len(required) == len(sizes) and 1 <= prod(required) <= MAX_THREADS:
+            yield '"nvvm.reqntid"="' + ",".join(map(str, required)) + '"'
+        elif any(self.known.max_threads):
+            most = ",".join(map(str, self.known.max_threads))
+            yield f'"nvvm.maxntid"="{most}"'
+        else:
+            most_threads = 1
+            for _, high in self.known.block:
+                most_threads = min(MAX_THREADS, most_threads * high)
+            yield f'"nvvm.maxntid"="{max(1, most_threads)}"'
+
+    def _receive(self, parameter: KernelParameter, argument: ir.Value) -> None:
+        b, lowering = self.emitter.builder, self.lowering
+        match parameter:
+            case TensorParameter(value):
+                data = b.extract_value(argument, [0], name=f"{value.hint}.data")
+                lowering.values[value] = b.addrspacecast(data, _GLOBAL)
+                for number in parameter.numbers():
+                    if isinstance(number.dim, Sym) and number.dim not in self.symbols:
+                        self._bind(number.dim, b.extract_value(argument, number.positions))
+            case ScalarParameter(value, dtype):
+                is_bool = dtype is Boolean
+                lowering.values[value] = (
+                    b.icmp_unsigned("!=", argument, ir.Constant(I8, 0)) if is_bool else argument
+                )
+            case SymbolParameter(symbol):
+                self._bind(symbol, argument)
+            case MapParameter(value, boxes):
+                lowering.tensor_maps[value, boxes] = argument
+
+    def _bind(self, symbol: Sym, number: ir.Value) -> None:
+        is_wide = number.type == I64
+        self.symbols[symbol] = number if is_wide else self.emitter.builder.sext(number, I64)
+
+    def _coordinates(self) -> None:
+        """The special registers of the thread, as i64; those that are constant, as constants."""
+        facts = {"grid_dim": self.known.grid, "block_dim": self.known.block}
+        for register, name in _REGISTERS.items():
+            if register in clusters.REGISTERS and not clusters.uses_clusters(self.kernel):
+                continue
+            for axis, letter in enumerate(ops.AXES):
+                low, high = facts[register][axis] if register in facts else (0, -1)
+                self.lowering.coordinates[register, axis] = (
+                    ir.Constant(I64, low) if low == high else self._special(f"{name}.{letter}")
+                )
+
+    def _special(self, name: str) -> ir.Value:
+        intrinsic = f"llvm.nvvm.read.ptx.sreg.{name}"
+        value = self.emitter.call(
+            self.emitter.symbol(intrinsic, ir.FunctionType(I32, [])), [], name=name
+        )
+        return self.emitter.builder.zext(value, I64)
+
+
+def _name(parameter: KernelParameter) -> str:
+    if isinstance(parameter, SymbolParameter):
+        return parameter.symbol.name or "size"
+    if isinstance(parameter, MapParameter):
+        return f"{parameter.value.hint}.map"
+    return parameter.value.hint
+
+
+def ptx(text: str, arch: str, parameter_bytes: int = 0, opt_level: int = 3) -> str:
+    """What LLVM's pipeline and its PTX back end make of a module, whose kernels' parameters take so
+    many bytes at most."""
+    machine = archs.machine(arch, archs.features(arch, parameter_bytes), opt_level)
+    context = llvm.create_context()
+    with llvm.parse_assembly(text, context) as module:
+        module.verify()
+        link_libdevice(module, context)
+        _optimise(module, machine, opt_level)
+        return str(machine.emit_assembly(module))
+
+
+def _optimise(module: Any, machine: Any, opt_level: int) -> None:
+    options = llvm.create_pipeline_tuning_options(speed_level=opt_level)
+    options.loop_vectorization = options.slp_vectorization = False
+    run_pipeline(module, machine, options)

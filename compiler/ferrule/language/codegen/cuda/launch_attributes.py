@@ -1,0 +1,65 @@
+"""What a launch on a GPU asks for besides its sizes, for the launcher."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from llvmlite import ir
+
+from ferrule.compiler.cuda.archs import capability
+from ferrule.compiler.cuda.attributes import Asked, Event
+from ferrule.language.codegen.errors import CodegenError
+from ferrule.language.codegen.functions.lowering import FunctionLowering
+from ferrule.language.codegen.values.casts import truncate
+from ferrule.language.ir import ops
+from ferrule.language.ir.walk import all_ops
+from ferrule.runtime.llvm.layouts import I32
+
+_LEAST: Final = 90
+"""Ten times the compute capability from which there are clusters and programmatic launches."""
+
+
+def require_attributes(program: ops.Program, archs: Sequence[str]) -> None:
+    """Raises CodegenError where a launch asks for what an architecture does not have."""
+    old = [arch for arch in archs if capability(arch) < _LEAST]
+    for op in all_ops(program.host.body):
+        if old and isinstance(op, ops.Launch) and (op.cluster or op.options.programmatic):
+            what = "cluster" if op.cluster else "use_pdl"
+            raise CodegenError(
+                f"{what} in the launch of {op.kernel} needs sm_90 or newer, but the kernels are "
+                f"compiled for {', '.join(old)}"
+            )
+
+
+def launch_attributes(lowering: FunctionLowering, op: ops.Launch) -> Asked:
+    """The attributes of a launch, with the values of this call."""
+    values, options = lowering.values, op.options
+    cluster = None
+    if op.cluster:
+        x, y, z = (_narrow(lowering, values[size]) for size in op.cluster)
+        cluster = (x, y, z)
+    return Asked(
+        cluster=cluster,
+        cooperative=options.cooperative,
+        programmatic=options.programmatic,
+        priority=None if op.priority is None else values[op.priority],
+        carveout=options.carveout,
+        completion=_event(lowering, op.completion_event, options.completion_flags),
+        programmatic_event=_event(
+            lowering,
+            op.programmatic_event,
+            options.programmatic_flags,
+            at_block_start=options.at_block_start,
+        ),
+    )
+
+
+def _event(
+    lowering: FunctionLowering, event: ops.Value | None, flags: int, *, at_block_start: bool = False
+) -> Event | None:
+    return None if event is None else Event(lowering.values[event], flags, at_block_start)
+
+
+def _narrow(lowering: FunctionLowering, size: ir.Value) -> ir.Value:
+    return truncate(lowering.emitter.builder, size, I32, "cluster")

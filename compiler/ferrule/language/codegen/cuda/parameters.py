@@ -1,0 +1,209 @@
+"""The parameters of a GPU kernel: what stands in its parameter space, for both sides of a launch.
+
+The layout is documented in `docs/kernel_parameters.md`.  In the order of the kernel's parameters:
+
+* a tensor is one struct by value, `{data, {shape, stride}}`: the address of its first element,
+  then its sizes and then its strides, those that are not constants, in the order of its dims; an
+  `i32` for a symbol of 32 bits, else an `i64`.  A part without members is left out;
+* a scalar is itself: a bool a byte, a float of 2 bytes its bits;
+* behind these, each symbol that the kernel uses and that is no size or stride of a tensor of its
+  own, as a number of the symbol's width.
+
+In front of the symbols are the tensor maps, 128 bytes each, of the tensors whose boxes are copied;
+a tensor that is used for nothing else is not there itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+from ferrule.compiler.cuda.tensormaps import ALIGN, BYTES
+from ferrule.language.codegen.values.scalars import memory_type
+from ferrule.language.ir import ops
+from ferrule.language.ir.types import TensorType
+from ferrule.language.ir.walk import all_ops, operands_of, regions_of
+from ferrule.runtime.llvm.layouts import I32, I64, PTR, Field, Layout, align_of, size_of
+from ferrule.specs import Dim, DType, Sym, symbols_of
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A size or stride in a tensor's struct: where it is in the value and in memory."""
+
+    dim: Dim
+    positions: tuple[int, ...]
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class TensorParameter:
+    """A tensor: `data`, then the dynamic sizes, then the dynamic strides."""
+
+    value: ops.Value
+    shape: tuple[Dim, ...]
+    strides: tuple[Dim, ...]
+
+    @property
+    def type(self) -> ir.LiteralStructType:
+        """The struct as a value."""
+        parts = [_numbers(part) for _, part in self._parts()]
+        return ir.LiteralStructType([PTR, ir.LiteralStructType(parts)] if parts else [PTR])
+
+    @property
+    def layout(self) -> Layout:
+        """The struct in memory; its numbers are at the paths that `numbers` gives."""
+        data = Field("data", PTR)
+        parts = [
+            Field(name, Layout(name, [Field(str(i), number_type(n)) for i, n in enumerate(part)]))
+            for name, part in self._parts()
+        ]
+        return Layout(
+            "tensor", [data, Field("layout", Layout("layout", parts))] if parts else [data]
+        )
+
+    def numbers(self) -> Iterator[Number]:
+        """The sizes and strides, in order."""
+        for outer, (name, part) in enumerate(self._parts()):
+            for inner, dim in enumerate(part):
+                yield Number(dim, (1, outer, inner), f"layout.{name}.{inner}")
+
+    def _parts(self) -> list[tuple[str, tuple[Dim, ...]]]:
+        return [(n, part) for n, part in (("shape", self.shape), ("stride", self.strides)) if part]
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarParameter:
+    """A number."""
+
+    value: ops.Value
+    dtype: DType
+
+    @property
+    def type(self) -> ir.Type:
+        """The type that it has in memory."""
+        return memory_type(self.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolParameter:
+    """A size that no tensor of the kernel has."""
+
+    symbol: Sym
+
+    @property
+    def type(self) -> ir.Type:
+        """A number of the symbol's width."""
+        return number_type(self.symbol)
+
+
+@dataclass(frozen=True, slots=True)
+class MapParameter:
+    """The tensor map of a tensor of the kernel, by value."""
+
+    value: ops.Value
+    boxes: ops.Boxes
+
+    @property
+    def type(self) -> ir.Type:
+        """The type that the kernel's argument has; see `attributes`."""
+        return PTR
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """What LLVM says of such an argument: nobody copies or changes it."""
+        return f"byval([{BYTES} x i8])", f"align {ALIGN}", '"nvvm.grid_constant"'
+
+
+KernelParameter = TensorParameter | ScalarParameter | SymbolParameter | MapParameter
+
+
+def number_type(dim: Dim) -> ir.IntType:
+    """The type of a size in a parameter."""
+    return I32 if isinstance(dim, Sym) and dim.width == 32 else I64
+
+
+def kernel_parameters(kernel: ops.Function) -> tuple[KernelParameter, ...]:
+    """What a launch passes to a kernel, in order."""
+    maps = _maps(kernel)
+    unseen = {each.value for each in maps} - _seen(kernel) if maps else set()
+    own = tuple(_parameter(value) for value in kernel.params if value not in unseen)
+    given = {
+        number.dim
+        for parameter in own
+        if isinstance(parameter, TensorParameter)
+        for number in parameter.numbers()
+    }
+    rest = (symbol for symbol in _used(kernel) if symbol not in given)
+    return (*own, *maps, *(SymbolParameter(symbol) for symbol in rest))
+
+
+def _maps(kernel: ops.Function) -> tuple[MapParameter, ...]:
+    """One for each tensor and each of its kinds of boxes, in the order of the text."""
+    copies = (op for op in all_ops(kernel.body) if isinstance(op, ops.TensorCopy))
+    found = dict.fromkeys((op.tensor, op.boxes) for op in copies)
+    return tuple(MapParameter(*each) for each in found)
+
+
+def _seen(kernel: ops.Function) -> set[ops.Value]:
+    """The values that a kernel reads otherwise than through a map."""
+    found: set[ops.Value] = set()
+    for op in all_ops(kernel.body):
+        operands = operands_of(op)
+        found.update(operands[1:] if isinstance(op, ops.TensorCopy) else operands)
+        for region in regions_of(op):
+            found.update(region.yields)
+    return found
+
+
+def space(parameters: Sequence[KernelParameter]) -> int:
+    """The bytes that these take in a kernel's parameter space."""
+    size = 0
+    for parameter in parameters:
+        own, align = _extent(parameter)
+        size = -(-size // align) * align + own
+    return size
+
+
+def _extent(parameter: KernelParameter) -> tuple[int, int]:
+    """Bytes and alignment."""
+    match parameter:
+        case MapParameter():
+            return BYTES, ALIGN
+        case TensorParameter(layout=layout):
+            return size_of(layout), align_of(layout)
+        case ScalarParameter(type=kind) | SymbolParameter(type=kind):
+            return size_of(kind), align_of(kind)
+
+
+def _parameter(value: ops.Value) -> KernelParameter:
+    match value.type:
+        case TensorType(shape=shape, strides=strides):
+            return TensorParameter(value, _dynamic(shape), _dynamic(strides))
+        case DType() as dtype:
+            return ScalarParameter(value, dtype)
+    raise TypeError(f"%{value.hint} cannot be a kernel's parameter: it is {value.type}")
+
+
+def _dynamic(dims: Iterable[Dim]) -> tuple[Dim, ...]:
+    return tuple(dim for dim in dims if not isinstance(dim, int))
+
+
+def _numbers(dims: Iterable[Dim]) -> ir.LiteralStructType:
+    return ir.LiteralStructType([number_type(dim) for dim in dims])
+
+
+def _used(kernel: ops.Function) -> tuple[Sym, ...]:
+    """The symbols that a kernel reads, each once, in order."""
+    found: dict[Sym, None] = {}
+    for op in all_ops(kernel.body):
+        if isinstance(op, ops.Size):
+            found |= dict.fromkeys(symbols_of(op.dim))
+        operands = operands_of(op)
+        for operand in operands[1:] if isinstance(op, ops.TensorCopy) else operands:
+            if isinstance(operand.type, TensorType):
+                for dim in operand.type.strides:
+                    found |= dict.fromkeys(symbols_of(dim))
+    return tuple(found)

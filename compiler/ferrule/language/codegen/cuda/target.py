@@ -1,0 +1,335 @@
+"""The CUDA target: kernels as PTX, the host function as a body that launches them.
+
+The body has two functions: `ferrule_body` makes the call's device current, calls `host`, and makes
+current what was before, also after an error.  Every launch hands over the addresses of its
+parameters, which stand on the stack as `parameters` lays them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, TypeAlias
+
+from llvmlite import ir
+
+from ferrule.compiler.artefacts import Body, Fault, Location
+from ferrule.compiler.cuda.code import DeviceCode
+from ferrule.compiler.cuda.driver import SHARED_BY_DEFAULT
+from ferrule.compiler.cuda.faults import failures
+from ferrule.compiler.cuda.images import images_of
+from ferrule.compiler.cuda.launch import Large, Launcher
+from ferrule.compiler.cuda.making import DeviceOptions
+from ferrule.language.checks.places import Places as SourcePlaces
+from ferrule.language.codegen.cuda.kernels import entry_names, lower_device
+from ferrule.language.codegen.cuda.launch_attributes import launch_attributes, require_attributes
+from ferrule.language.codegen.cuda.launch_maps import encoded_map
+from ferrule.language.codegen.cuda.maths import DeviceMaths
+from ferrule.language.codegen.cuda.ordinals import at_least_0, device_bits
+from ferrule.language.codegen.cuda.parameters import (
+    KernelParameter,
+    MapParameter,
+    ScalarParameter,
+    SymbolParameter,
+    TensorParameter,
+    kernel_parameters,
+    number_type,
+)
+from ferrule.language.codegen.functions.lowering import Faults, FunctionLowering, HostOp
+from ferrule.language.codegen.host.allocation import (
+    Allocator,
+    Places,
+    declare_inner,
+    frame,
+    needs_frame,
+    places_of,
+)
+from ferrule.language.codegen.host.calls import Surroundings, emit_call, needs_device
+from ferrule.language.codegen.host.function import SYMBOL, emit_host, finished, host_types
+from ferrule.language.codegen.passes.relaxed import relaxed
+from ferrule.language.codegen.values.casts import truncate
+from ferrule.language.ir import ops, shared
+from ferrule.language.ir.outline import outline
+from ferrule.language.ir.types import HandleType
+from ferrule.language.ir.walk import Work, all_ops
+from ferrule.language.mathlib import expand_maths
+from ferrule.runtime.abi import DeviceType
+from ferrule.runtime.llvm.emitter import LIKELY, UNLIKELY, Emitter
+from ferrule.runtime.llvm.layouts import I1, I32, I64, PTR
+from ferrule.specs import Dim
+
+_STRAIGHT: Final = ("noinline", "optnone")
+"""Attributes of code that runs straight through, once a launch: LLVM's optimising instruction
+selection takes a third of a compilation for it, to save a nanosecond."""
+
+
+LowerDevice: TypeAlias = Callable[[ops.Program, DeviceOptions, SourcePlaces | None], DeviceCode]
+"""Makes the kernels of a program, as `lower_device` does."""
+
+
+def lower_cuda(
+    program: ops.Program,
+    options: DeviceOptions,
+    places: SourcePlaces | None = None,
+    *,
+    kernels: LowerDevice | None = None,
+) -> Body:
+    """The body of a program, with its maths, for GPUs of these architectures, on a host CPU.
+
+    With `places` the kernels have the lines of the source.  `kernels` makes them, `lower_device`
+    by default.
+
+    Raises CodegenError for what the target cannot do.
+    """
+    program = outline(program)
+    if options.fast_math:
+        program = relaxed(program)
+    program = expand_maths(program, DeviceMaths(options.libdevice).keeps)
+    if not program.kernels:
+        return _without_kernels(program)
+    require_attributes(program, options.archs)
+    code = (kernels or lower_device)(program, options, places)
+    emitter = Emitter(program.name)
+    launcher = Launcher(emitter, images_of(code), code.kernels, options.jit)
+    module = _Module(program, emitter, launcher)
+    module.emit()
+    return finished(program, emitter, module.faults, code)
+
+
+def _without_kernels(program: ops.Program) -> Body:
+    """A body that launches nothing, and so needs no GPU, but for the memory of new tensors."""
+    emitter, faults = Emitter(program.name), Faults()
+    types, names = host_types(program)
+    on_device = needs_device(program)
+    if on_device:
+        types, names = [*types, I32], [*names, "device"]
+    attributes = ("nounwind",)
+    with emitter.define(SYMBOL, I32, types, names=names, attributes=attributes) as function:
+        if not needs_frame(program):
+            index = at_least_0(emitter, function.args[-1]) if on_device else emitter.const_i32(0)
+            arguments = function.args[:-1] if on_device else function.args
+            emit_host(program, emitter, faults, arguments, partial(_calls, index))
+        else:
+            inner = declare_inner(emitter, types, names)
+            frame(program, emitter, inner, function.args)
+    if needs_frame(program):
+        with emitter.body(inner):
+            index = at_least_0(emitter, inner.args[-1]) if on_device else emitter.const_i32(0)
+            places = places_of(program, emitter, inner.args)
+            allocator = Allocator(places, DeviceType.CUDA, index)
+            arguments = inner.args[1:-1] if on_device else inner.args[1:]
+            emit_host(program, emitter, faults, arguments, partial(_allocations, allocator))
+    return finished(program, emitter, faults, takes_device=on_device)
+
+
+def _allocations(allocator: Allocator, lowering: FunctionLowering, op: HostOp) -> Work | None:
+    if not isinstance(op, ops.Alloc):
+        return _calls(allocator.index, lowering, op, allocator.places)
+    allocator.allocate(lowering, op)
+    return None
+
+
+def _calls(
+    index: ir.Value, lowering: FunctionLowering, op: HostOp, places: Places | None = None
+) -> Work | None:
+    if isinstance(op, ops.Outgoing | ops.ObjectOp):
+        emit_call(lowering, op, Surroundings(DeviceType.CUDA, index, places))
+        return None
+    if isinstance(op, ops.CallDevice):
+        lowering.values[op.result] = device_bits(lowering.emitter, index)
+        return None
+    raise TypeError(f"a program without kernels has a {type(op).__name__}")
+
+
+@dataclass(slots=True)
+class _Module:
+    """The module under construction."""
+
+    program: ops.Program
+    emitter: Emitter
+    launcher: Launcher
+    faults: Faults = field(default_factory=Faults)
+    device: ir.Value | None = None
+    stream: ir.Value | None = None
+    allocator: Allocator | None = None
+
+    def emit(self) -> None:
+        types, names = host_types(self.program)
+        types, names = [*types, I32], [*names, "device"]
+        framed = needs_frame(self.program)
+        outer = self.emitter.declare(
+            SYMBOL, I32, types, names=names, attributes=("nounwind", *_STRAIGHT)
+        )
+        entry = declare_inner(self.emitter, types, names) if framed else outer
+        if framed:
+            types, names = [PTR, *types], ["tensors", *names]
+        host = self.emitter.declare(
+            "host", I32, types, names=names, linkage="internal", attributes=self.attributes()
+        )
+        if framed:
+            with self.emitter.body(outer):
+                frame(self.program, self.emitter, entry, outer.args)
+        with self.emitter.body(entry):
+            self.entered(host, entry.args, entry.args[1 if framed else 0])
+        with self.emitter.body(host):
+            self.host(host.args, framed=framed)
+
+    def entered(self, host: ir.Function, arguments: Sequence[ir.Value], values: ir.Value) -> None:
+        """The call of the host function on the call's device."""
+        stream = self.named_stream(arguments)
+        status, token, device = self.launcher.enter(arguments[-1], values, stream)
+        self.require(status, f"at the start of {self.program.name}", None)
+        result = self.emitter.call(host, [*arguments[:-1], device], name="result")
+        self.leave(result, token, values)
+
+    def named_stream(self, arguments: Sequence[ir.Value]) -> ir.Value | None:
+        """The first parameter that is a stream, which is asked whether it is captured."""
+        params = self.program.host.params
+        first = len(arguments) - 1 - len(self.program.given) - len(params)
+        found = (i for i, param in enumerate(params) if param.type == HandleType("stream"))
+        return next((arguments[first + i] for i in found), None)
+
+    def host(self, arguments: Sequence[ir.Value], *, framed: bool) -> None:
+        """The code of the host function."""
+        self.device = arguments[-1]
+        if self.uses_current_stream():
+            self.stream = self.launcher.current_stream(self.device)
+        if framed:
+            places = places_of(self.program, self.emitter, arguments)
+            self.allocator = Allocator(places, DeviceType.CUDA, self.device)
+            arguments = arguments[1:]
+        emit_host(self.program, self.emitter, self.faults, arguments[:-1], self.host_op)
+
+    def attributes(self) -> tuple[str, ...]:
+        """Those of the host function: what runs straight through becomes part of its caller."""
+        ops_ = all_ops(self.program.host.body)
+        repeats = any(isinstance(op, ops.For | ops.While) for op in ops_)
+        return ("nounwind",) if repeats else ("nounwind", "alwaysinline")
+
+    def leave(self, result: ir.Value, token: ir.Value, values: ir.Value) -> None:
+        """Ends the body with the host function's result; an error of its own goes first."""
+        e = self.emitter
+        done, failed = e.block("done"), e.block("failed")
+        e.cond_branch(e.icmp("eq", result, ir.Constant(I32, 0)), done, failed, LIKELY)
+        e.at(failed)
+        self.launcher.leave(token)
+        e.ret(result)
+        e.at(done)
+        status = self.launcher.leave(token, values)
+        self.require(status, f"at the end of {self.program.name}", None)
+        e.ret(ir.Constant(I32, 0))
+
+    def uses_current_stream(self) -> bool:
+        """Whether a launch names no stream."""
+        ops_ = all_ops(self.program.host.body)
+        return any(isinstance(op, ops.Launch) and op.stream is None for op in ops_)
+
+    def require(self, status: ir.Value, doing: str, location: Location | None) -> None:
+        """Ends the function with the launcher's failure, whose values it has stored."""
+        self.require_faults(status, failures(doing, location))
+
+    def require_faults(self, status: ir.Value, faults: Sequence[Fault]) -> None:
+        """Ends the function where the status is not 0: it is the number of one of the faults."""
+        first, *_ = [self.faults.number(fault) for fault in faults]
+        failed, passed = self.emitter.block("failed"), self.emitter.block("passed")
+        is_bad = self.emitter.icmp("ne", status, ir.Constant(I32, 0))
+        self.emitter.cond_branch(is_bad, failed, passed, UNLIKELY)
+        self.emitter.at(failed)
+        self.emitter.ret(self.emitter.binary("add", status, ir.Constant(I32, first - 1)))
+        self.emitter.at(passed)
+
+    def host_op(self, lowering: FunctionLowering, op: HostOp) -> Work | None:
+        """Emits a launch or an allocation."""
+        if isinstance(op, ops.Alloc):
+            assert self.allocator is not None
+            self.allocator.allocate(lowering, op)
+            return None
+        if isinstance(op, ops.Outgoing | ops.ObjectOp):
+            assert self.device is not None
+            places = None if self.allocator is None else self.allocator.places
+            emit_call(lowering, op, Surroundings(DeviceType.CUDA, self.device, places))
+            return None
+        if isinstance(op, ops.CallDevice):
+            assert self.device is not None
+            lowering.values[op.result] = device_bits(self.emitter, self.device)
+            return None
+        if isinstance(op, ops.Parallel):
+            raise TypeError("every Parallel was outlined")
+        kernel = self.program.kernel(op.kernel)
+        parameters = self.packed(lowering, kernel, op.arguments)
+        values = lowering.values
+        status = self.launcher.launch(
+            entry_names(self.program)[kernel.name],
+            [values[size] for size in op.grid],
+            [values[size] for size in op.block],
+            self.smem(lowering, op),
+            self.stream if op.stream is None else values[op.stream],
+            parameters,
+            lowering.fault_values,
+            self.large(lowering, kernel, op),
+            launch_attributes(lowering, op),
+        )
+        self.require(status, f"in the launch of {kernel.name}", op.location)
+        return None
+
+    def smem(self, lowering: FunctionLowering, op: ops.Launch) -> ir.Value:
+        """The bytes of dynamic shared memory, i32."""
+        if op.smem is None:
+            return ir.Constant(I32, 0)
+        return truncate(self.emitter.builder, lowering.values[op.smem], I32, "smem")
+
+    def large(
+        self, lowering: FunctionLowering, kernel: ops.Function, op: ops.Launch
+    ) -> Large | None:
+        """What a launch says whose blocks may have more shared memory than they have unasked."""
+        if op.smem is None:
+            return None
+        _, static = shared.offsets(kernel)
+        size = lowering.values[op.smem]
+        if isinstance(size, ir.Constant) and size.constant + static <= SHARED_BY_DEFAULT:
+            return None
+        assert self.device is not None
+        return Large(self.device, static)
+
+    def packed(
+        self, lowering: FunctionLowering, kernel: ops.Function, arguments: Sequence[ops.Value]
+    ) -> list[ir.Value]:
+        """The addresses of a launch's parameters, filled."""
+        given = dict(zip(kernel.params, arguments, strict=True))
+        return [self.stored(lowering, parameter, given) for parameter in kernel_parameters(kernel)]
+
+    def stored(
+        self,
+        lowering: FunctionLowering,
+        parameter: KernelParameter,
+        given: Mapping[ops.Value, ops.Value],
+    ) -> ir.Value:
+        """The address of one parameter, filled."""
+        e = self.emitter
+        match parameter:
+            case TensorParameter(value, layout=layout):
+                place = e.alloca(layout, name=value.hint)
+                e.store_field(place, layout, "data", lowering.values[given[value]])
+                for number in parameter.numbers():
+                    e.store_field(place, layout, number.path, self.size(lowering, number.dim))
+                return place
+            case ScalarParameter(value, type=kind):
+                scalar = lowering.values[given[value]]
+                stored = e.builder.zext(scalar, kind) if scalar.type == I1 else scalar
+            case SymbolParameter(symbol, type=kind):
+                stored = self.size(lowering, symbol)
+            case MapParameter(value):
+                where = f"in a launch of {self.program.name}"
+                maps = encoded_map(self.launcher, lowering, given[value], parameter, where)
+                place, encoded, faults = maps
+                self.require_faults(encoded, faults)
+                return place
+        place = e.alloca(kind, name="parameter")
+        e.store(stored, place)
+        return place
+
+    def size(self, lowering: FunctionLowering, dim: Dim) -> ir.Value:
+        """A size with the type that it has in a parameter."""
+        wide, kind = lowering.dim(dim), number_type(dim)
+        return wide if kind == I64 else truncate(self.emitter.builder, wide, kind, "size")

@@ -1,0 +1,208 @@
+"""Threads that work together on a GPU: shared memory, barriers, shuffles, votes, matches, fences.
+
+Each op is one of NVVM's intrinsics.  All that a kernel uses begin with its own name: one module
+has many kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from llvmlite import ir
+
+from ferrule.compiler.cuda import archs
+from ferrule.language.codegen.cuda import arch_ops, atomics
+from ferrule.language.codegen.errors import CodegenError
+from ferrule.language.codegen.facts.uniform import Divergent, Uniform
+from ferrule.language.codegen.functions.lowering import FunctionLowering, ThreadOp
+from ferrule.language.codegen.values.scalars import dtype_of, memory_type
+from ferrule.language.ir import ops
+from ferrule.language.ir.walk import all_ops
+from ferrule.runtime.llvm.layouts import F32, F64, I1, I8, I32, I64, VOID
+
+_SINCE: Final = 70
+_SHARED: Final = 3
+"""The address space of shared memory."""
+_POINTER: Final = ir.PointerType(addrspace=_SHARED)
+_SCOPES: Final[dict[ops.FenceScope, str | None]] = {
+    "block": "block",
+    "device": "device",
+    "system": None,
+}
+
+
+def require_cooperation(kernel: ops.Function, arch: str) -> None:
+    """Raises CodegenError for a kernel whose threads work together on a GPU that is too old.
+
+    Before sm_70 warps run in lockstep, without masks, and LLVM finds no instruction for most ops,
+    which would end the process.
+    """
+    arch_ops.require_architecture(kernel, arch)
+    if archs.capability(arch) >= _SINCE:
+        return
+    for op in all_ops(kernel.body):
+        if isinstance(op, ops.Cooperation | ops.CooperationEffect):
+            raise CodegenError(
+                f"{kernel.name}: threads work together on GPUs from sm_{_SINCE} on, but the "
+                f"architecture is {arch}"
+            )
+
+
+@dataclass(slots=True)
+class DeviceThreads:
+    """Lowers the ops of one kernel, whose entry has this name.
+
+    `aligned`: whether the threads of a warp reach each barrier at one place, which is then a little
+    faster.  Where they might not, each warp arrives when all its threads have, from wherever.
+    """
+
+    name: str
+    aligned: bool
+    count: int = 0
+    dynamic: ir.GlobalVariable | None = None
+
+    @classmethod
+    def of(cls, kernel: ops.Function, name: str) -> DeviceThreads:
+        """Those of a kernel whose entry has this name."""
+        try:
+            Uniform.of(kernel)
+        except Divergent:
+            return cls(name, aligned=False)
+        return cls(name, aligned=True)
+
+    def lower(self, lowering: FunctionLowering, op: ThreadOp) -> None:
+        """Emits an op; its result, if it has one, gets its value."""
+        values = lowering.values
+        match op:
+            case ops.Shared(result):
+                values[result] = self.shared(lowering, result)
+            case ops.DynamicShared(result, offset):
+                values[result] = self.dynamic_shared(lowering, offset)
+            case ops.Barrier():
+                self.barrier(lowering, op)
+            case ops.WarpBarrier(mask):
+                _call(lowering, "bar.warp.sync", VOID, [values[mask]])
+            case ops.Fence(scope):
+                lowering.b.fence("acq_rel", _SCOPES[scope])
+            case ops.Shuffle(result):
+                values[result] = _shuffle(lowering, op)
+            case ops.Vote(result, name, predicate, mask):
+                kind, given = I32 if name == "ballot" else I1, [values[mask], values[predicate]]
+                values[result] = _call(lowering, f"vote.{name}.sync", kind, given)
+            case ops.Match(result):
+                values[result] = _match(lowering, op)
+            case ops.Mma() | ops.LoadMatrix() | ops.AsyncCopy() | ops.Control():
+                arch_ops.lower(lowering, op)
+            case ops.MBarrier() | ops.MBarrierWait() | ops.BulkCopy():
+                arch_ops.lower(lowering, op)
+            case ops.TensorCopy() | ops.BulkStore() | ops.StoreMatrix() | ops.BarrierArrive():
+                if isinstance(op, ops.BarrierArrive):
+                    self.arrive(lowering, op)
+                else:
+                    arch_ops.lower(lowering, op)
+            case ops.PeerStore():
+                arch_ops.lower(lowering, op)
+            case ops.Atomic(result):
+                values[result] = atomics.atomic(lowering, op)
+            case ops.PeerLoad(result):
+                values[result] = arch_ops.peer_load(lowering, op)
+            case ops.MBarrierTry(result):
+                values[result] = arch_ops.try_wait(lowering, op)
+
+    def shared(self, lowering: FunctionLowering, result: ops.Value) -> ir.Value:
+        """The static memory of an op.
+
+        It is visible outside of the module, although nobody looks: of what is internal LLVM takes
+        for granted that no barrier changes it.
+        """
+        type_ = result.tensor
+        count = 1
+        for size, stride in zip(type_.shape, type_.strides, strict=True):
+            assert isinstance(size, int) and isinstance(stride, int)
+            count += (size - 1) * stride
+        kind = ir.ArrayType(memory_type(type_.dtype), count)
+        memory = self.memory(lowering, kind, f"{self.name}_shared_{self.count}", type_.align)
+        memory.initializer = ir.Constant(kind, ir.Undefined)
+        self.count += 1
+        return memory
+
+    def dynamic_shared(self, lowering: FunctionLowering, offset: int) -> ir.Value:
+        """The dynamic memory from a byte on."""
+        if self.dynamic is None:
+            kind, name = ir.ArrayType(I8, 0), f"{self.name}_dynamic"
+            self.dynamic = self.memory(lowering, kind, name, ops.MAX_SHARED_ALIGN)
+            self.dynamic.linkage = "external"
+        return lowering.b.gep(self.dynamic, [ir.Constant(I64, offset)], source_etype=I8)
+
+    def memory(
+        self, lowering: FunctionLowering, kind: ir.Type, name: str, align: int
+    ) -> ir.GlobalVariable:
+        variable = ir.GlobalVariable(lowering.emitter.module, kind, name, addrspace=_SHARED)
+        variable.align = align
+        variable.type = _POINTER
+        return variable
+
+    def barrier(self, lowering: FunctionLowering, op: ops.Barrier) -> None:
+        values, form = (
+            lowering.values,
+            "barrier.cta.sync.aligned" if self.aligned else "barrier.cta.sync",
+        )
+        number = ir.Constant(I32, 0) if op.id is None else values[op.id]
+        if op.count is None:
+            _call(lowering, f"{form}.all", VOID, [number])
+        else:
+            _call(lowering, f"{form}.count", VOID, [number, values[op.count]])
+
+    def arrive(self, lowering: FunctionLowering, op: ops.BarrierArrive) -> None:
+        form = "barrier.cta.arrive.aligned" if self.aligned else "barrier.cta.arrive"
+        numbers = [lowering.values[value] for value in (op.id, op.count)]
+        arch_ops.call(lowering, f"{form}.count", VOID, numbers)
+
+
+def _call(
+    lowering: FunctionLowering, name: str, result: ir.Type, given: Sequence[ir.Value]
+) -> ir.Value:
+    e = lowering.emitter
+    kind = ir.FunctionType(result, [value.type for value in given])
+    return e.call(e.symbol(f"llvm.nvvm.{name}", kind), list(given))
+
+
+def _shuffle(lowering: FunctionLowering, op: ops.Shuffle) -> ir.Value:
+    """A shuffle of the value's words, of 32 bits each."""
+    values = lowering.values
+    mask, lane, clamp = (values[each] for each in (op.mask, op.lane, op.clamp))
+
+    def one(word: ir.Value) -> ir.Value:
+        return _call(lowering, f"shfl.sync.{op.op}.i32", I32, [mask, word, lane, clamp])
+
+    b, value = lowering.b, values[op.value]
+    kind = value.type
+    if kind == F32:
+        return b.bitcast(one(b.bitcast(value, I32)), F32)
+    if kind == F64 or kind == I64:
+        return b.bitcast(_of_halves(b, [one(w) for w in _halves(b, b.bitcast(value, I64))]), kind)
+    if kind == I32:
+        return one(value)
+    return b.trunc(one(b.zext(value, I32)), kind)
+
+
+def _halves(b: ir.IRBuilder, value: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """The lower and the upper word."""
+    return b.trunc(value, I32), b.trunc(b.lshr(value, ir.Constant(I64, 32)), I32)
+
+
+def _of_halves(b: ir.IRBuilder, words: Sequence[ir.Value]) -> ir.Value:
+    low, high = (b.zext(word, I64) for word in words)
+    return b.or_(low, b.shl(high, ir.Constant(I64, 32)))
+
+
+def _match(lowering: FunctionLowering, op: ops.Match) -> ir.Value:
+    b, value = lowering.b, lowering.values[op.value]
+    bits = 64 if dtype_of(op.value).bits == 64 else 32
+    given = [lowering.values[op.mask], b.bitcast(value, ir.IntType(bits))]
+    if op.op == "any":
+        return _call(lowering, f"match.any.sync.i{bits}", I32, given)
+    both = ir.LiteralStructType([I32, I1])
+    return b.extract_value(_call(lowering, f"match.all.sync.i{bits}p", both, given), 0)

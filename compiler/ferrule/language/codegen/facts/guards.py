@@ -1,0 +1,140 @@
+"""What the thread loops of a kernel can know before they run: guards, counters, fused blocks.
+
+A kernel begins with a guard, `if i < n`, that only the last block needs.  A loop over threads with
+the guard inside is slow (masked stores); the same loop over only those threads for which the guard
+holds is as fast as a plain loop.  So `plan` looks for comparisons that a range of threads decides:
+
+* the *spine* of a kernel is its body as long as it is ops without effect; if then an `if` with one
+  empty side ends it, the spine goes on in the other side.  A thread for which a condition on the
+  spine fails does nothing at all;
+* on the spine, a value is *affine* in a coordinate if it is that coordinate plus something that
+  does not depend on it (in wrapping arithmetic);
+* a `Bound` is a comparison of a value that is affine in a coordinate with one that does not depend
+  on it, which every thread that gets to an effect has passed.  The loop over the coordinate can
+  run over only those threads, and the comparison is constant in it;
+* that is right only where the affine value does not wrap.  `points` are the values that must not:
+  the loop is run in pieces, and a piece ends where one of them wraps (there is one piece, but for
+  kernels near the ends of their integers).  Indices are points too, since a counter that does not
+  wrap is what LLVM can vectorise.
+
+If block_idx and thread_idx are only used as `block_idx * block_dim + thread_idx`, the two loops of
+that axis become one over this sum (`fused`).  Loops over z and y are outside that over x, so a
+bound of y must not depend on the thread's x.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ferrule.language.codegen.facts.launched import AXIS_COUNT
+from ferrule.language.codegen.facts.spine import Bound, Spine
+from ferrule.language.ir import ops
+from ferrule.language.ir.walk import all_ops, operands_of, regions_of
+from ferrule.specs import Int32
+
+
+@dataclass(frozen=True, slots=True)
+class AxisPlan:
+    """How to loop over the threads of one axis.
+
+    `fused` are the values that equal block_idx * block_dim + thread_idx; if there is any, the loop
+    is over that.  `counter` are those that equal what the loop is over: these or thread_idx.
+    `needed` are the ops that give `points` and the limits of `bounds`, in order.
+    """
+
+    axis: int
+    fused: tuple[ops.Value, ...] = ()
+    counter: tuple[ops.Value, ...] = ()
+    bounds: tuple[Bound, ...] = ()
+    points: tuple[ops.Value, ...] = ()
+    needed: tuple[ops.SimpleOp, ...] = ()
+
+
+def plan(
+    kernel: ops.Function, blocks: Sequence[int | None], *, fuse: bool = True
+) -> tuple[AxisPlan, ...]:
+    """The plans for x, y and z.  `blocks` are the sizes of a block, where every launch agrees.
+
+    `fuse`: whether the loops over blocks and over threads may be one.
+    """
+    axes = range(AXIS_COUNT)
+    fused = tuple(_fused(kernel, axis, blocks[axis]) if fuse else () for axis in axes)
+    spine = Spine(kernel, fused)
+    return tuple(_plan_axis(spine, kernel, axis, fused[axis]) for axis in range(AXIS_COUNT))
+
+
+def _plan_axis(
+    spine: Spine, kernel: ops.Function, axis: int, fused: tuple[ops.Value, ...]
+) -> AxisPlan:
+    bounds = tuple(b for test, holds in spine.tests for b in spine.bound(test, holds, axis))
+    points = dict.fromkeys((*fused, *(bound.value for bound in bounds)))
+    if axis == 0:
+        points.update(dict.fromkeys(spine.affine_indices(kernel, axis)))
+    needed = spine.slice((*points, *(bound.limit for bound in bounds)), fused)
+    for op in needed:
+        if isinstance(op, ops.Cast) and spine.coefficients[op.operand][axis] == 1:
+            points[op.operand] = None
+    counter = fused or tuple(spine.threads(axis))
+    return AxisPlan(axis, fused, counter, bounds, tuple(points), needed)
+
+
+# ---- fused blocks ----
+
+
+def _fused(kernel: ops.Function, axis: int, block: int | None) -> tuple[ops.Value, ...]:
+    """The values block_idx * block_dim + thread_idx, if the coordinates have no other use."""
+    uses = _uses(kernel)
+    sizes, blocks, threads = _coordinates(kernel, axis, block)
+    products = _only(uses, blocks, "mul", sizes)
+    sums = None if products is None else _only(uses, products, "add", threads)
+    others = None if sums is None else _only(uses, threads, "add", products or ())
+    return () if others is None or sums is None or set(others) != set(sums) else tuple(sums)
+
+
+def _coordinates(
+    kernel: ops.Function, axis: int, block: int | None
+) -> tuple[list[ops.Value], list[ops.Value], list[ops.Value]]:
+    """The values of a kernel that are block_dim, block_idx and thread_idx of this axis."""
+    found: dict[str, list[ops.Value]] = defaultdict(list)
+    for op in all_ops(kernel.body):
+        match op:
+            case ops.Special(result, register, at) if at == axis:
+                found[register].append(result)
+            case ops.Constant(result, value) if result.type is Int32 and value == block:
+                found["block_dim"].append(result)
+    return found["block_dim"], found["block_idx"], found["thread_idx"]
+
+
+def _only(
+    uses: dict[ops.Value, list[ops.Op | None]],
+    values: Iterable[ops.Value],
+    name: ops.BinaryOp,
+    others: Iterable[ops.Value],
+) -> list[ops.Value] | None:
+    """The results of `value name other`, if nothing else is made of the values."""
+    results: dict[ops.Value, None] = {}
+    partners = set(others)
+    for value in values:
+        for use in uses[value]:
+            match use:
+                case ops.Binary(result, op, lhs, rhs) if op == name and (
+                    (rhs if lhs is value else lhs) in partners
+                ):
+                    results[result] = None
+                case _:
+                    return None
+    return list(results)
+
+
+def _uses(kernel: ops.Function) -> dict[ops.Value, list[ops.Op | None]]:
+    """What reads each value; None stands for a yield."""
+    uses: dict[ops.Value, list[ops.Op | None]] = defaultdict(list)
+    for op in all_ops(kernel.body):
+        for value in operands_of(op):
+            uses[value].append(op)
+        for region in regions_of(op):
+            for value in region.yields:
+                uses[value].append(None)
+    return uses

@@ -1,0 +1,75 @@
+"""What is known of the sizes of a kernel's launches before they run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ferrule.language.codegen.facts.intervals import Interval, interval
+from ferrule.language.ir import ops
+from ferrule.language.ir.walk import all_ops
+from ferrule.specs import Int64
+from ferrule.specs.expr import INT64_MAX
+
+AXIS_COUNT: Final = len(ops.AXES)
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """What is known of all launches of a kernel: the intervals of their sizes, for x, y, z.
+
+    `max_threads` is the largest block that one may have, `min_blocks` how many blocks an SM is to
+    have room for, 0 where they do not say.
+    """
+
+    grid: tuple[Interval, ...] = ((0, INT64_MAX),) * AXIS_COUNT
+    block: tuple[Interval, ...] = ((0, INT64_MAX),) * AXIS_COUNT
+    max_threads: tuple[int, ...] = (0, 0, 0)
+    min_blocks: int = 0
+
+    @property
+    def blocks(self) -> tuple[int | None, ...]:
+        """The sizes of a block that are one constant."""
+        return tuple(low if low == high else None for low, high in self.block)
+
+
+def launched(program: ops.Program) -> dict[str, Launched]:
+    """What the launches of each kernel have in common."""
+    known: dict[ops.Value, Interval] = {}
+    found: dict[str, list[ops.Launch]] = {}
+    for op in all_ops(program.host.body):
+        match op:
+            case ops.Constant(result, int(value)):
+                known[result] = (value, value)
+            case ops.Size(result, dim):
+                known[result] = interval(dim)
+            case ops.Launch(kernel):
+                found.setdefault(kernel, []).append(op)
+    return {
+        kernel: Launched(
+            _hull(known, [launch.grid for launch in launches]),
+            _hull(known, [launch.block for launch in launches]),
+            _largest([launch.options.max_threads for launch in launches]),
+            min(launch.options.min_blocks for launch in launches),
+        )
+        for kernel, launches in found.items()
+    }
+
+
+def _largest(launches: Sequence[tuple[int, int, int]]) -> tuple[int, ...]:
+    """The largest block that a launch says, for each axis; 0 where one says none."""
+    if not all(any(sizes) for sizes in launches):
+        return (0, 0, 0)
+    return tuple(max(max(sizes), 1) for sizes in zip(*launches, strict=True))
+
+
+def _hull(
+    known: Mapping[ops.Value, Interval], launches: Sequence[tuple[ops.Value, ...]]
+) -> tuple[Interval, ...]:
+    """For each axis, the interval that all launches lie in."""
+    axes = []
+    for sizes in zip(*launches, strict=True):
+        lows, highs = zip(*(known.get(size, Int64.range) for size in sizes), strict=True)
+        axes.append((min(lows), max(highs)))
+    return tuple(axes)

@@ -1,0 +1,232 @@
+"""What a thread of a kernel computes before its first effect, and what that has of its coordinates.
+
+`guards` says what a spine, a bound and an affine value are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from ferrule.language.codegen.facts.launched import AXIS_COUNT
+from ferrule.language.ir import ops
+from ferrule.language.ir.walk import all_ops, operands_of
+from ferrule.specs import DType, Int32, Int64
+
+Side = Literal["below", "from"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """`value < limit + slack` ("below") or `value >= limit + slack` ("from"), if `holds`."""
+
+    value: ops.Value
+    limit: ops.Value
+    side: Side
+    slack: int
+    result: ops.Value
+    holds: bool
+
+
+Coefficients = tuple["int | None", ...]
+"""For each axis: 0 if a value does not depend on the coordinate, 1 if it is affine, else None."""
+
+_UNIFORM: Final[Coefficients] = (0,) * AXIS_COUNT
+
+
+@dataclass(slots=True)
+class Spine:
+    """The ops of a kernel that a thread runs before its first effect, and the tests on the way."""
+
+    kernel: ops.Function
+    fused: tuple[tuple[ops.Value, ...], ...]
+    order: list[ops.SimpleOp] = field(default_factory=list)
+    tests: list[tuple[ops.Compare, bool]] = field(default_factory=list)
+    coefficients: dict[ops.Value, Coefficients] = field(default_factory=dict)
+    ones: set[ops.Value] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        for param in self.kernel.params:
+            if isinstance(param.type, DType):
+                self.coefficients[param] = _UNIFORM
+        for axis, values in enumerate(self.fused):
+            self.coefficients.update(dict.fromkeys(values, _basis(axis)))
+        region: ops.Region | None = self.kernel.body
+        while region is not None:
+            region = self.follow(region)
+
+    def follow(self, region: ops.Region) -> ops.Region | None:
+        """Takes the pure ops at the start of a region; gives the region where the spine goes on."""
+        for op in region.ops:
+            match op:
+                case ops.If(results, condition, then, otherwise) if op is region.ops[-1]:
+                    if results or bool(then.ops) == bool(otherwise.ops):
+                        return None
+                    self.tests += self.conjuncts(condition, holds=bool(then.ops))
+                    return then if then.ops else otherwise
+                case ops.For(body=body):
+                    self.take_steady(body)
+                    return None
+                case ops.If() | ops.While() | ops.Parallel():
+                    return None
+                case ops.Store(tensor) if tensor.tensor.is_own:
+                    pass
+                case ops.Store() | ops.Check() | ops.Print() | ops.Launch() | ops.Return():
+                    return None
+                case ops.Barrier() | ops.WarpBarrier() | ops.Fence() | ops.Atomic():
+                    return None
+                case ops.Mma() | ops.LoadMatrix() | ops.AsyncCopy() | ops.Control():
+                    return None
+                case ops.MBarrier() | ops.MBarrierWait() | ops.BulkCopy():
+                    return None
+                case ops.TensorCopy() | ops.BulkStore() | ops.StoreMatrix() | ops.BarrierArrive():
+                    return None
+                case ops.PeerStore():
+                    return None
+                case ops.Shuffle() | ops.Vote() | ops.Match() | ops.MBarrierTry() | ops.PeerLoad():
+                    return None
+                case _:
+                    self.take(op)
+        return None
+
+    def take_steady(self, body: ops.Region) -> None:
+        """Takes what a loop computes again in each iteration though it does not depend on it."""
+        for op in body.ops:
+            match op:
+                case ops.Constant() | ops.Binary() | ops.Cast():
+                    self.take(op)
+                case ops.Size(fault=None) | ops.Special():
+                    self.take(op)
+
+    def take(self, op: ops.SimpleOp) -> None:
+        """Adds an op, and finds out what its result depends on."""
+        self.order.append(op)
+        if isinstance(op, ops.Constant) and op.value == 1:
+            self.ones.add(op.result)
+        if op.result in self.coefficients:
+            return
+        match op:
+            case ops.Binary(result, "mul", lhs, rhs) if not self.ones.isdisjoint((lhs, rhs)):
+                other = self.coefficients.get(rhs if lhs in self.ones else lhs)
+                if other is not None:
+                    self.coefficients[result] = other
+                return
+        operands = [self.coefficients.get(operand) for operand in operands_of(op)]
+        if isinstance(op, ops.Load) or None in operands:
+            return
+        known = [operand for operand in operands if operand is not None]
+        self.coefficients[op.result] = tuple(
+            coefficient(op, axis, [operand[axis] for operand in known])
+            for axis in range(AXIS_COUNT)
+        )
+
+    def conjuncts(self, condition: ops.Value, *, holds: bool) -> Iterator[tuple[ops.Compare, bool]]:
+        """The comparisons that must all come out as said for the condition to be `holds`."""
+        makers = {op.result: op for op in self.order}
+        todo = [(condition, holds)]
+        while todo:
+            value, wanted = todo.pop()
+            match makers.get(value):
+                case ops.Binary(_, "and", lhs, rhs) if wanted:
+                    todo += [(rhs, True), (lhs, True)]
+                case ops.Binary(_, "or", lhs, rhs) if not wanted:
+                    todo += [(rhs, False), (lhs, False)]
+                case ops.Unary(_, "not", operand):
+                    todo.append((operand, not wanted))
+                case ops.Compare() as test:
+                    yield test, wanted
+
+    def bound(self, test: ops.Compare, holds: bool, axis: int) -> Iterator[Bound]:
+        """The bound that a comparison is for this axis, if it is one."""
+        ways = ((test.lhs, test.rhs, test.op), (test.rhs, test.lhs, _MIRRORED[test.op]))
+        for value, limit, op in ways:
+            sides = _SIDES.get((op, holds))
+            if sides and self.affine(value, axis) and self.coefficient(limit, axis) == 0:
+                if self.coefficient(limit, *range(axis)) == 0:
+                    yield Bound(value, limit, *sides, test.result, holds)
+
+    def affine(self, value: ops.Value, axis: int) -> bool:
+        """Whether a signed integer is affine in the axis and steady along the axes inside it."""
+        known = value.type is Int32 or value.type is Int64
+        return (
+            known
+            and self.coefficient(value, axis) == 1
+            and self.coefficient(value, *range(axis)) == 0
+        )
+
+    def coefficient(self, value: ops.Value, *axes: int) -> int | None:
+        """The coefficient that a value has for all of these axes (0 for no axis), else None."""
+        known = self.coefficients.get(value)
+        if known is None:
+            return None
+        found = {known[axis] for axis in axes} or {0}
+        return found.pop() if len(found) == 1 else None
+
+    def threads(self, axis: int) -> Iterator[ops.Value]:
+        """The values that are thread_idx of this axis."""
+        for op in self.order:
+            match op:
+                case ops.Special(result, "thread_idx", at) if at == axis:
+                    yield result
+
+    def affine_indices(self, kernel: ops.Function, axis: int) -> Iterator[ops.Value]:
+        """The values that index a tensor and are affine in the axis."""
+        for op in all_ops(kernel.body):
+            match op:
+                case (
+                    ops.Load(indices=indices)
+                    | ops.Store(indices=indices)
+                    | ops.View(indices=indices)
+                ):
+                    yield from (index for index in indices if self.affine(index, axis))
+
+    def slice(
+        self, wanted: Iterable[ops.Value], given: Sequence[ops.Value]
+    ) -> tuple[ops.SimpleOp, ...]:
+        """The ops that the wanted values are made of, in order; `given` are there already."""
+        needed, found = set(wanted), []
+        for op in reversed(self.order):
+            if op.result in needed and op.result not in given:
+                found.append(op)
+                needed.update(operands_of(op))
+        return tuple(reversed(found))
+
+
+_MIRRORED: Final[dict[ops.CompareOp, ops.CompareOp]] = {
+    "eq": "eq",
+    "ne": "ne",
+    "lt": "gt",
+    "le": "ge",
+    "gt": "lt",
+    "ge": "le",
+}
+_SIDES: Final[dict[tuple[ops.CompareOp, bool], tuple[Side, int]]] = {
+    ("lt", True): ("below", 0),
+    ("le", True): ("below", 1),
+    ("gt", True): ("from", 1),
+    ("ge", True): ("from", 0),
+    ("lt", False): ("from", 0),
+    ("le", False): ("from", 1),
+    ("gt", False): ("below", 1),
+    ("ge", False): ("below", 0),
+}
+
+
+def _basis(axis: int) -> Coefficients:
+    return tuple(int(axis == other) for other in range(AXIS_COUNT))
+
+
+def coefficient(op: ops.SimpleOp, axis: int, operands: list[int | None]) -> int | None:
+    """How a result depends on a coordinate, when its operands do so."""
+    match op, operands:
+        case ops.Special(_, "thread_idx", at), _:
+            return int(at == axis)
+        case ops.Binary(_, "add", _, _), [0, 1] | [1, 0]:
+            return 1
+        case ops.Binary(_, "sub", _, _), [1, 0]:
+            return 1
+        case ops.Cast(result, operand), [1] if operand.type is Int32 and result.type is Int64:
+            return 1
+        case _:
+            return None if any(operand != 0 for operand in operands) else 0

@@ -1,0 +1,61 @@
+"""Ops whose value depends on their operands alone."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from ferrule.language.codegen.functions import memory
+from ferrule.language.codegen.functions.lowering import FunctionLowering
+from ferrule.language.codegen.values import arithmetic, casts, fused
+from ferrule.language.codegen.values.scalars import constant, dtype_of
+from ferrule.language.ir import ops
+from ferrule.language.ir.walk import operands_of
+
+
+def computed(
+    lowering: FunctionLowering,
+    op: ops.Constant
+    | ops.Unary
+    | ops.Binary
+    | ops.Fma
+    | ops.Compare
+    | ops.Cast
+    | ops.Bitcast
+    | ops.Select
+    | ops.Load,
+    inlined: fused.Inline,
+) -> ir.Value:
+    """The value of an op that depends on its operands alone."""
+    dtype = dtype_of(op.result)
+    e, values, maths = lowering.emitter, lowering.values, lowering.maths
+    match op:
+        case ops.Constant(_, value):
+            return constant(dtype, value)
+        case ops.Unary() | ops.Binary() if maths is not None and maths.keeps(op):
+            given = [values[operand] for operand in operands_of(op)]
+            return maths.emit(e, op, dtype, given)
+        case ops.Unary(_, name, operand):
+            return arithmetic.unary(e, name, dtype, values[operand])
+        case ops.Binary(_, name, lhs, rhs):
+            return arithmetic.binary(e, name, dtype, values[lhs], values[rhs])
+        case ops.Fma(_, x, y, z):
+            operands = [values[operand] for operand in (x, y, z)]
+            return fused.fma(e, dtype, operands, inlined)
+        case ops.Compare(_, name, lhs, rhs):
+            return arithmetic.compare(e, name, dtype_of(lhs), values[lhs], values[rhs])
+        case ops.Cast(result, operand):
+            return _cast(lowering, result, operand)
+        case ops.Bitcast(_, operand):
+            return casts.bitcast(e, dtype_of(operand), dtype, values[operand])
+        case ops.Select(_, condition, on_true, on_false):
+            return lowering.b.select(values[condition], values[on_true], values[on_false])
+        case ops.Load(_, tensor, indices):
+            return memory.load(lowering, tensor, indices)
+
+
+def _cast(lowering: FunctionLowering, result: ops.Value, operand: ops.Value) -> ir.Value:
+    """A cast; one that widens an integer takes the 64 bits that are known."""
+    source, target = dtype_of(operand), dtype_of(result)
+    if operand in lowering.wide and target.is_integer and target.bits == 64:
+        return lowering.wide[operand]
+    return casts.cast(lowering.emitter, source, target, lowering.values[operand])

@@ -1,0 +1,191 @@
+"""Branches and loops: blocks, and phis for what they give and carry.
+
+What is in their regions others emit: each takes `emit`, which gives the work of a region.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from llvmlite import ir
+
+from ferrule.language.codegen.functions import hints, loops
+from ferrule.language.codegen.functions.lowering import FunctionLowering
+from ferrule.language.codegen.values.scalars import dtype_of, value_type
+from ferrule.language.ir import ops
+from ferrule.language.ir.walk import Work
+from ferrule.runtime.llvm.layouts import I64, PTR
+from ferrule.specs import DType
+
+EmitRegion: TypeAlias = Callable[[FunctionLowering, ops.Region], Work]
+"""Emits the ops of a region; nested regions are yielded."""
+
+
+def if_(lowering: FunctionLowering, op: ops.If, emit: EmitRegion) -> Work:
+    """A branch, and a phi for each result; no branch where a guard is known to hold."""
+    known = lowering.values[op.condition]
+    if isinstance(known, ir.Constant):
+        taken = op.then if known.constant else op.otherwise
+        yield emit(lowering, taken)
+        _pass_on(lowering, taken.yields, op.results)
+        return
+    then, end = lowering.emitter.block("then"), lowering.emitter.block("endif")
+    has_else = bool(op.otherwise.ops) or bool(op.results)
+    otherwise = lowering.emitter.block("else") if has_else else end
+    lowering.emitter.cond_branch(lowering.values[op.condition], then, otherwise)
+    incoming = []
+    for block, region in ((then, op.then), (otherwise, op.otherwise)):
+        if block is end:
+            continue
+        lowering.emitter.at(block)
+        yield emit(lowering, region)
+        incoming.append((lowering.b.block, region.yields))
+        lowering.emitter.branch(end)
+    lowering.emitter.at(end)
+    _merge(lowering, op.results, incoming)
+
+
+def _merge(
+    lowering: FunctionLowering,
+    results: Sequence[ops.Value],
+    incoming: Sequence[tuple[ir.Block, Sequence[ops.Value]]],
+) -> None:
+    """A phi for each result, of what each way brings; of a tensor that is owned two."""
+    for position, result in enumerate(results):
+        phi = lowering.b.phi(_type_of(result), name=result.hint)
+        for block, values in incoming:
+            phi.add_incoming(lowering.values[values[position]], block)
+        lowering.values[result] = phi
+    for position, result in enumerate(results):
+        if result in lowering.owned:
+            phi = lowering.b.phi(PTR, name=f"{result.hint}.object")
+            for block, values in incoming:
+                phi.add_incoming(_object_of(lowering, values[position]), block)
+            lowering.objects[result] = phi
+
+
+def _object_of(lowering: FunctionLowering, tensor: ops.Value) -> ir.Value:
+    """The object of a tensor that the function owns; null of one that nobody reads."""
+    return lowering.objects.get(tensor, lowering.emitter.null())
+
+
+def _pass_on(
+    lowering: FunctionLowering, values: Sequence[ops.Value], results: Sequence[ops.Value]
+) -> None:
+    """Gives results the values that they are."""
+    for value, result in zip(values, results, strict=True):
+        lowering.values[result] = lowering.values[value]
+        if value in lowering.objects:
+            lowering.objects[result] = lowering.objects[value]
+
+
+def for_(lowering: FunctionLowering, op: ops.For, emit: EmitRegion) -> Work:
+    """A counted loop."""
+    b, dtype = lowering.b, dtype_of(op.index)
+    bounds = (lowering.as_i64(value) for value in (op.start, op.stop, op.step))
+    limits = loops.python_range(b, dtype, *bounds)
+    size = None if lowering.watch is None else lowering.watch.round(op)
+    if size is None:
+        yield _counted(lowering, op, limits, op.initial, emit)
+        _pass_on(lowering, op.carried, op.results)
+    else:
+        yield _rounds(lowering, op, limits, size, emit)
+
+
+def _rounds(
+    lowering: FunctionLowering, op: ops.For, limits: loops.Range, size: int, emit: EmitRegion
+) -> Work:
+    """A counted loop as a loop over rounds of `size` iterations, with a look after each."""
+    b, watch = lowering.b, lowering.watch
+    assert watch is not None
+    head, body, end = (lowering.emitter.block(f"round.{part}") for part in ("head", "body", "end"))
+    before = b.block
+    lowering.emitter.branch(head)
+    lowering.emitter.at(head)
+    counter = b.phi(I64, name="round")
+    counter.add_incoming(limits.first, before)
+    _merge(lowering, op.results, [(before, op.initial)])
+    lowering.emitter.cond_branch(limits.more(b, counter), body, end)
+    lowering.emitter.at(body)
+    piece = limits.piece(b, counter, size)
+    yield _counted(lowering, op, piece, op.results, emit)
+    watch.look(lowering)
+    counter.add_incoming(piece.end, b.block)
+    _close_loop(lowering, op.results, op.carried, head, end)
+
+
+def _counted(
+    lowering: FunctionLowering,
+    op: ops.For,
+    limits: loops.Range,
+    initial: Sequence[ops.Value],
+    emit: EmitRegion,
+) -> Work:
+    """A loop with these iterations; behind it, what it carries has its last values."""
+    b = lowering.b
+    head, body, end = (lowering.emitter.block(f"for.{part}") for part in ("head", "body", "end"))
+    before = b.block
+    lowering.emitter.branch(head)
+    lowering.emitter.at(head)
+    counter = b.phi(I64, name=op.index.hint)
+    counter.add_incoming(limits.first, before)
+    _merge(lowering, op.carried, [(before, initial)])
+    lowering.emitter.cond_branch(limits.more(b, counter), body, end)
+    lowering.emitter.at(body)
+    lowering.define_integer(op.index, limits.index(b, counter))
+    lowering.multiples.note_index(op)
+    yield emit(lowering, op.body)
+    counter.add_incoming(limits.next(b, counter), b.block)
+    wishes = hints.possible(op, _iterations(lowering, op), alone=lowering.host_op is not None)
+    _close_loop(lowering, op.carried, op.body.yields, head, end, wishes)
+
+
+def _iterations(lowering: FunctionLowering, op: ops.For) -> int | None:
+    """How often a loop runs, where that is a constant."""
+    bounds = [lowering.values[value] for value in (op.start, op.stop, op.step)]
+    if not all(isinstance(bound, ir.Constant) for bound in bounds):
+        return None
+    start, stop, step = (bound.constant for bound in bounds)
+    return len(range(start, stop, step)) if step else 0
+
+
+def while_(lowering: FunctionLowering, op: ops.While, emit: EmitRegion) -> Work:
+    """A loop with a test before each iteration."""
+    head, body, end = (lowering.emitter.block(f"while.{part}") for part in ("head", "body", "end"))
+    before = lowering.b.block
+    lowering.emitter.branch(head)
+    lowering.emitter.at(head)
+    _merge(lowering, op.carried, [(before, op.initial)])
+    yield emit(lowering, op.test)
+    lowering.emitter.cond_branch(lowering.values[op.test.yields[0]], body, end)
+    lowering.emitter.at(body)
+    yield emit(lowering, op.body)
+    if lowering.watch is not None:
+        lowering.watch.count(lowering, op)
+    _close_loop(lowering, op.carried, op.body.yields, head, end)
+    _pass_on(lowering, op.carried, op.results)
+
+
+def _close_loop(
+    lowering: FunctionLowering,
+    carried: Sequence[ops.Value],
+    yields: Sequence[ops.Value],
+    head: ir.Block,
+    end: ir.Block,
+    wishes: ops.LoopHints | None = None,
+) -> None:
+    """The way back to the head with the next values, then on behind the loop."""
+    for value, following in zip(carried, yields, strict=True):
+        lowering.values[value].add_incoming(lowering.values[following], lowering.b.block)
+        if value in lowering.owned:
+            lowering.objects[value].add_incoming(_object_of(lowering, following), lowering.b.block)
+    latch = lowering.b.branch(head)
+    if wishes is not None:
+        hints.mark_wishes(lowering.emitter, latch, wishes)
+    lowering.emitter.at(end)
+
+
+def _type_of(value: ops.Value) -> ir.Type:
+    """The LLVM type of a value: tensors and handles are addresses."""
+    return value_type(value.type) if isinstance(value.type, DType) else PTR

@@ -1,0 +1,150 @@
+"""Every op of the IR as LLVM instructions: which code emits which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from llvmlite import ir
+
+from ferrule.language.codegen.errors import CodegenError
+from ferrule.language.codegen.functions import control, fragments, memory
+from ferrule.language.codegen.functions.computing import computed
+from ferrule.language.codegen.functions.lowering import FunctionLowering, HostOp, ThreadOp
+from ferrule.language.ir import ops
+from ferrule.language.ir.types import HandleType
+from ferrule.language.ir.walk import Work, drive
+from ferrule.runtime.llvm.layouts import I1, I8, I32, I64
+from ferrule.specs import Boolean
+
+
+def emit_region(lowering: FunctionLowering, region: ops.Region) -> Work:
+    """Emits the ops of a region; nested regions are yielded."""
+    for op in region.ops:
+        work = _op(lowering, op)
+        if work is not None:
+            yield work
+
+
+def _op(lowering: FunctionLowering, op: ops.Op) -> Work | None:
+    """Emits one op, or gives back the work of one that has regions."""
+    if lowering.lines is not None:
+        lowering.lines.at(op)
+    match op:
+        case ops.If():
+            return control.if_(lowering, op, emit_region)
+        case ops.For():
+            return control.for_(lowering, op, emit_region)
+        case ops.While():
+            return control.while_(lowering, op, emit_region)
+        case ops.Parallel() | ops.Launch() | ops.Alloc() | ops.Call() | ops.CallDevice():
+            return _hosted(lowering, op)
+        case ops.CallBody() | ops.Receive() | ops.Received():
+            return _hosted(lowering, op)
+        case ops.Item() | ops.Field() | ops.Peek() | ops.IsInstance():
+            return _hosted(lowering, op)
+        case ops.Store(tensor, indices, value):
+            memory.store(lowering, tensor, indices, value)
+        case ops.Return(values):
+            _return(lowering, values)
+        case ops.Print(format_, values):
+            _print(lowering, format_, values)
+        case ops.Check(condition, fault, values):
+            stored = tuple(lowering.as_i64(value) for value in values)
+            lowering.check(lowering.values[condition], fault, stored)
+        case ops.Barrier() | ops.WarpBarrier() | ops.Fence():
+            _together(lowering, op)
+        case ops.Mma() | ops.LoadMatrix() | ops.AsyncCopy() | ops.Control():
+            _together(lowering, op)
+        case ops.MBarrier() | ops.MBarrierWait() | ops.BulkCopy():
+            _together(lowering, op)
+        case ops.TensorCopy() | ops.BulkStore() | ops.StoreMatrix() | ops.BarrierArrive():
+            _together(lowering, op)
+        case ops.PeerStore():
+            _together(lowering, op)
+        case _:
+            emit_simple(lowering, op)
+    return None
+
+
+def _hosted(lowering: FunctionLowering, op: HostOp) -> Work | None:
+    """Emits an op that only a host function has, as the target does it."""
+    assert lowering.host_op is not None, "only a host function has these"
+    return lowering.host_op(lowering, op)
+
+
+def _together(lowering: FunctionLowering, op: ThreadOp) -> None:
+    """Emits an op by which threads work together."""
+    if lowering.thread_op is None:
+        name = type(op).__name__
+        raise CodegenError(f"{name}: threads do not work together on this target yet")
+    lowering.thread_op(lowering, op)
+
+
+def emit_simple(lowering: FunctionLowering, op: ops.SimpleOp) -> None:
+    """Emits an op with one result, unless its value is known already."""
+    result = op.result
+    lowering.multiples.note(op)
+    if result in lowering.values:
+        return
+    match op:
+        case ops.Size(_, dim, fault):
+            checked = fault is not None
+            wide = lowering.checked_size(op) if checked else lowering.dim(dim)
+            lowering.define_integer(result, wide)
+        case ops.Special(_, register, axis):
+            lowering.define_integer(result, lowering.coordinates[register, axis])
+        case ops.View(_, tensor, indices):
+            lowering.values[result] = memory.start(lowering, tensor, indices)
+        case ops.Alloc() | ops.Call() | ops.CallDevice():
+            raise TypeError("only a host function makes tensors and calls")
+        case ops.CallBody() | ops.Receive() | ops.Received():
+            raise TypeError("only a host function calls and receives")
+        case ops.Item() | ops.Field() | ops.Peek() | ops.IsInstance():
+            raise TypeError("only a host function reads containers and objects")
+        case ops.Text(_, data):
+            lowering.values[result] = lowering.emitter.bytes_constant(data)
+        case ops.Address(_, operand):
+            handle = lowering.objects.get(operand, lowering.values[operand])
+            lowering.values[result] = lowering.b.ptrtoint(handle, I64)
+        case ops.Fragment():
+            lowering.values[result] = fragments.room(lowering.emitter, result)
+        case ops.Constant() if isinstance(result.type, HandleType):
+            lowering.values[result] = lowering.emitter.null()
+        case ops.Shared() | ops.DynamicShared() | ops.Atomic():
+            _together(lowering, op)
+        case ops.Shuffle() | ops.Vote() | ops.Match() | ops.MBarrierTry() | ops.PeerLoad():
+            _together(lowering, op)
+        case _:
+            lowering.values[result] = computed(lowering, op, partial(_inlined, lowering))
+
+
+def _print(lowering: FunctionLowering, format_: str, values: Sequence[ops.Value]) -> None:
+    """One call of the C library, which writes at once and in order."""
+    e = lowering.emitter
+    shown = [lowering.values[value] for value in values]
+    if lowering.output is not None:
+        lowering.output.print_(e, format_, shown)
+        return
+    bools = any(value.type is Boolean for value in values)
+    texts = (e.cstring("True"), e.cstring("False")) if bools else ()
+    shown = [lowering.b.select(v, *texts) if v.type == I1 else v for v in shown]
+    e.call("dprintf", [ir.Constant(I32, 1), e.cstring(format_), *shown])
+
+
+def _return(lowering: FunctionLowering, values: Sequence[ops.Value]) -> None:
+    """Leaves the parts of the result in their slots."""
+    assert lowering.results is not None, "the program has no result"
+    for position, value in enumerate(values):
+        part = lowering.values[value]
+        stored = lowering.b.zext(part, I8) if part.type == I1 else part
+        lowering.emitter.store(stored, lowering.emitter.index(lowering.results, I64, position))
+
+
+def _inlined(
+    lowering: FunctionLowering, region: ops.Region, values: dict[ops.Value, ir.Value]
+) -> ir.Value:
+    """The value that a region of simple ops yields, of these values."""
+    other = FunctionLowering(lowering.emitter, lowering.faults, values=values)
+    drive(emit_region(other, region))
+    return other.values[region.yields[0]]

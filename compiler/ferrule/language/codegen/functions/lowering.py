@@ -1,0 +1,218 @@
+"""The body of one function of a program on its way to LLVM: what the code of its ops needs.
+
+`FunctionLowering` holds the LLVM value of each IR value, the symbols, the coordinates of the
+running thread, and what the target brings along.  Some integers are also known in 64 bits
+(`wide`): loop counters and what a kernel's thread loop proved not to wrap.  Addresses use those,
+so that LLVM sees a plain counter.
+
+Sizes that need no check are computed once, in the entry block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from llvmlite import ir
+
+from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Fault
+from ferrule.compiler.sizes import Sizes
+from ferrule.language.codegen.errors import CodegenError
+from ferrule.language.codegen.facts.alignment import Multiples
+from ferrule.language.codegen.functions import hints
+from ferrule.language.codegen.values import casts
+from ferrule.language.codegen.values.scalars import dtype_of, value_type
+from ferrule.language.ir import ops
+from ferrule.language.ir.walk import Work
+from ferrule.runtime.llvm.emitter import LIKELY, Emitter
+from ferrule.runtime.llvm.layouts import I1, I32, I64
+from ferrule.specs import Dim, DType, Int32, Sym, symbols_of
+
+Coordinates = dict[tuple[ops.Register, int], ir.Value]
+"""The i64 value of each register of a kernel's thread."""
+
+HostOp = ops.Parallel | ops.Launch | ops.Alloc | ops.CallDevice | ops.Outgoing | ops.ObjectOp
+HostOps = Callable[["FunctionLowering", HostOp], "Work | None"]
+"""Lowers the ops that only a host function has."""
+
+
+class Watch(Protocol):
+    """Emits what looks after the loops of a function while they run."""
+
+    def round(self, loop: ops.For) -> int | None:
+        """After how many iterations it looks; None for never."""
+
+    def look(self, lowering: FunctionLowering) -> None:
+        """Emits a look, between two rounds."""
+
+    def count(self, lowering: FunctionLowering, loop: ops.While) -> None:
+        """Emits what is to be done at the end of an iteration."""
+
+
+class Lines(Protocol):
+    """Emits where the code of a function comes from."""
+
+    def at(self, op: ops.Op) -> None:
+        """What follows is code of this op."""
+
+
+class Output(Protocol):
+    """Emits what a function does of its own accord where it prints and where it fails."""
+
+    def print_(self, emitter: Emitter, format_: str, values: Sequence[ir.Value]) -> None:
+        """Prints with a format of `ops.Print`."""
+
+    def check(
+        self, emitter: Emitter, ok: ir.Value, fault: Fault, values: Sequence[ir.Value]
+    ) -> None:
+        """Ends the work if `ok` is false."""
+
+
+class Maths(Protocol):
+    """Functions of numbers that a target has."""
+
+    def keeps(self, op: ops.Unary | ops.Binary) -> bool:
+        """Whether it has the function of an op."""
+
+    def emit(
+        self, emitter: Emitter, op: ops.Unary | ops.Binary, dtype: DType, given: Sequence[ir.Value]
+    ) -> ir.Value:
+        """The value of such an op."""
+
+
+ThreadOp = ops.Cooperation | ops.CooperationEffect
+ThreadOps = Callable[["FunctionLowering", ThreadOp], None]
+"""Lowers the ops by which threads work together, and gives their results their values."""
+
+
+@dataclass(slots=True)
+class Faults:
+    """The faults of a program, numbered from 1 in the order of the code."""
+
+    known: dict[Fault, int] = field(default_factory=dict)
+
+    def number(self, fault: Fault) -> int:
+        return self.known.setdefault(fault, len(self.known) + 1)
+
+
+@dataclass(slots=True)
+class FunctionLowering:
+    """The state of one function under construction."""
+
+    emitter: Emitter
+    faults: Faults
+    symbols: Mapping[Sym, ir.Value] = field(default_factory=dict)
+    host_op: HostOps | None = None
+    watch: Watch | None = None
+    thread_op: ThreadOps | None = None
+    leave: Callable[[ir.Value], None] | None = None
+    """How the function ends with a status, where it has more to do than to return it."""
+    fault_values: ir.Value | None = None
+    coordinates: Coordinates = field(default_factory=dict)
+    values: dict[ops.Value, ir.Value] = field(default_factory=dict)
+    wide: dict[ops.Value, ir.Value] = field(default_factory=dict)
+    group: hints.Group | None = None
+    """Of the loads and stores, where they run in parallel."""
+    multiples: Multiples = field(default_factory=Multiples)
+    objects: dict[ops.Value, ir.Value] = field(default_factory=dict)
+    """The handles of tensors that the function has made."""
+    owned: frozenset[ops.Value] = frozenset()
+    """Tensors with a handle, those that branches choose and loops carry among them."""
+    made: dict[Dim, ir.Value] = field(default_factory=dict)
+    """Where the values of the symbols are that get them in the function."""
+    results: ir.Value | None = None
+    """Where the parts of the result go."""
+    maths: Maths | None = None
+    """The functions that the target has, on a GPU."""
+    unwritten: Set[ops.Value] = frozenset()
+    """The tensors in whose memory nobody writes while the function runs."""
+    lines: Lines | None = None
+    """The lines of the source, for a GPU."""
+    tensor_maps: dict[tuple[ops.Value, ops.Boxes], ir.Value] = field(default_factory=dict)
+    """Where the maps of tensors are, on a GPU."""
+    output: Output | None = None
+    """How a kernel on a GPU prints and fails."""
+    _sizes: Sizes | None = None
+
+    @property
+    def b(self) -> ir.IRBuilder:
+        """llvmlite's builder at the insertion point."""
+        return self.emitter.builder
+
+    # ---- values ----
+
+    def define_integer(self, value: ops.Value, wide: ir.Value, *, fits: bool = True) -> None:
+        """Gives an integer its value, known in 64 bits; `fits`: it is in the range of its dtype."""
+        kind = value_type(dtype_of(value))
+        narrow = wide if kind == I64 else casts.truncate(self.b, wide, kind, value.hint)
+        self.values[value] = narrow
+        if fits:
+            self.wide[value] = wide
+
+    def as_i64(self, value: ops.Value) -> ir.Value:
+        """An integer or bool in 64 bits."""
+        if value in self.wide:
+            return self.wide[value]
+        return casts.widen_integer(self.b, dtype_of(value), self.values[value], I64)
+
+    def dim(self, dim: Dim) -> ir.Value:
+        """The i64 value of a size that needs no check, computed in the entry block."""
+        if isinstance(dim, int):
+            return ir.Constant(I64, dim)
+        if self.made and not self.made.keys().isdisjoint(symbols_of(dim)):
+            return self.new_sizes().lower(dim).value
+        if self._sizes is None:
+            self._sizes = self.new_sizes()
+        with self.b.goto_entry_block():
+            return self._sizes.lower(dim).value
+
+    def new_sizes(self) -> Sizes:
+        """A lowering of sizes that has emitted none yet."""
+        ranges = {symbol: Int32.range for symbol in self.symbols if symbol.width == 32}
+        return Sizes(self.emitter, self.symbols, ranges)
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """What is defined inside is forgotten after it."""
+        values, wide, coordinates = dict(self.values), dict(self.wide), dict(self.coordinates)
+        yield
+        self.values, self.wide, self.coordinates = values, wide, coordinates
+
+    # ---- faults ----
+
+    def check(self, ok: ir.Value, fault: Fault, values: Sequence[ir.Value]) -> None:
+        """Ends the function with the fault's number if `ok` is false."""
+        if isinstance(ok, ir.Constant) and ok.constant:
+            return
+        if self.output is not None:
+            self.output.check(self.emitter, ok, fault, values)
+            return
+        if self.fault_values is None:
+            raise CodegenError("a check in a kernel is not supported on this target")
+        passed, failed = self.emitter.block("passed"), self.emitter.block("failed")
+        self.emitter.cond_branch(ok, passed, failed, LIKELY)
+        self.emitter.at(failed)
+        for position, value in enumerate(values[:MAX_FAULT_VALUES]):
+            slot = self.emitter.index(self.fault_values, I64, position)
+            self.emitter.store(value, slot)
+        self.end(ir.Constant(I32, self.faults.number(fault)))
+        self.emitter.at(passed)
+
+    def end(self, status: ir.Value) -> None:
+        """Ends the function with this status."""
+        (self.leave or self.emitter.ret)(status)
+
+    def checked_size(self, op: ops.Size) -> ir.Value:
+        """A size of which every step is checked; its fault's values are those of its symbols."""
+        assert op.fault is not None
+        dtype = dtype_of(op.result)
+        size = self.new_sizes().lower(op.dim)
+        ok = ir.Constant(I1, 1) if size.undefined is None else self.b.not_(size.undefined)
+        if dtype.bits < 64:
+            back = self.b.sext(self.b.trunc(size.value, value_type(dtype)), I64)
+            ok = self.b.and_(ok, self.b.icmp_signed("==", back, size.value))
+        symbols = dict.fromkeys(symbols_of(op.dim))
+        self.check(ok, op.fault, tuple(self.symbols[symbol] for symbol in symbols))
+        return size.value

@@ -1,0 +1,83 @@
+"""Elements of tensors: where they are, and what reads and writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from llvmlite import ir
+
+from ferrule.compiler import halves
+from ferrule.language.codegen.functions import hints
+from ferrule.language.codegen.functions.lowering import FunctionLowering
+from ferrule.language.codegen.values.scalars import memory_type
+from ferrule.language.ir import ops
+from ferrule.runtime.llvm.layouts import I1, I8
+from ferrule.specs import Boolean, Dim, TFloat32
+
+
+def load(lowering: FunctionLowering, tensor: ops.Value, indices: Sequence[ops.Value]) -> ir.Value:
+    """An element of a tensor."""
+    place, align, kind = element(lowering, tensor, indices)
+    loaded = lowering.b.load(place, name="load", align=align, typ=kind)
+    _mark(lowering, loaded, tensor)
+    if tensor in lowering.unwritten:
+        loaded.set_metadata("invariant.load", lowering.emitter.module.add_metadata([]))
+    if tensor.tensor.dtype is Boolean:
+        return lowering.b.icmp_unsigned("!=", loaded, ir.Constant(I8, 0))
+    if tensor.tensor.dtype is TFloat32:
+        return halves.narrow(lowering.emitter, TFloat32, loaded)
+    return loaded
+
+
+def store(
+    lowering: FunctionLowering, tensor: ops.Value, indices: Sequence[ops.Value], value: ops.Value
+) -> None:
+    """Writes an element of a tensor."""
+    place, align, kind = element(lowering, tensor, indices)
+    stored = lowering.values[value]
+    if stored.type == I1:
+        stored = lowering.b.zext(stored, kind)
+    _mark(lowering, lowering.b.store(stored, place, align=align), tensor)
+
+
+def _mark(lowering: FunctionLowering, access: ir.Instruction, tensor: ops.Value) -> None:
+    """Says that a load or store runs in parallel, if it does.
+
+    Threads that run one after the other have their own tensors at one address.
+    """
+    if lowering.group is not None and not tensor.tensor.is_own:
+        hints.mark_access(access, lowering.group)
+
+
+def element(
+    lowering: FunctionLowering, tensor: ops.Value, indices: Sequence[ops.Value]
+) -> tuple[ir.Value, int, ir.Type]:
+    """The address of an element, what it is aligned to, and its type in memory."""
+    type_ = tensor.tensor
+    kind = memory_type(type_.dtype)
+    place = _address(lowering, tensor, indices, kind)
+    return place, lowering.multiples.address(tensor, indices), kind
+
+
+def start(lowering: FunctionLowering, tensor: ops.Value, indices: Sequence[ops.Value]) -> ir.Value:
+    """Where a view begins; its elements may be of any dtype."""
+    if not indices:
+        return lowering.values[tensor]
+    return _address(lowering, tensor, indices, ir.ArrayType(I8, tensor.tensor.dtype.itemsize))
+
+
+def _address(
+    lowering: FunctionLowering, tensor: ops.Value, indices: Sequence[ops.Value], kind: ir.Type
+) -> ir.Value:
+    """The address of an element; `kind` is as large as one."""
+    offset: ir.Value | None = None
+    for index, stride in zip(indices, tensor.tensor.strides, strict=True):
+        step = lowering.as_i64(index) if stride == 1 else _scaled(lowering, index, stride)
+        offset = step if offset is None else lowering.b.add(offset, step)
+    data = lowering.values[tensor]
+    return data if offset is None else lowering.b.gep(data, [offset], source_etype=kind)
+
+
+def _scaled(lowering: FunctionLowering, index: ops.Value, stride: Dim) -> ir.Value:
+    """An index times the stride of its dim."""
+    return lowering.b.mul(lowering.as_i64(index), lowering.dim(stride))

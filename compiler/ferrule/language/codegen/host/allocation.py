@@ -1,0 +1,272 @@
+"""What a host function owns: its table, new tensors, and what the function returns of them.
+
+A body that owns something has two functions.  `ferrule_body` holds a table with a place for each
+object and value that it makes or that comes back to it, calls `inner`, which does the work, and
+releases what is in the table, whatever came of it.
+What `inner` returns of objects the caller gets a reference of its own to, once all went well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, TypeGuard
+
+from llvmlite import ir
+
+from ferrule.compiler.support.allocation import ALLOCATE, KEEP, LET_GO, failures
+from ferrule.compiler.support.values import RELEASE
+from ferrule.language.codegen.functions.lowering import FunctionLowering
+from ferrule.language.codegen.host.failing import end_if_failed
+from ferrule.language.ir import ops
+from ferrule.language.ir.types import HandleType, TensorType, result_types
+from ferrule.language.ir.walk import all_ops, merged_by
+from ferrule.runtime.abi import DeviceType
+from ferrule.runtime.llvm.emitter import Emitter
+from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I8, I32, I64, PTR, TENSOR_OBJECT, VOID
+from ferrule.specs import Param, params
+
+_ALLOCATE: Final = ir.FunctionType(I32, [PTR, PTR, PTR])
+_KEEP: Final = ir.FunctionType(VOID, [PTR, I64])
+_LET_GO: Final = ir.FunctionType(VOID, [PTR, I64])
+RESULTS: Final = HandleType("results")
+"""What a `CallBody` gives: the parts as a body leaves them."""
+_ANY_WORDS: Final = 2
+_PLAIN: Final = (
+    params.Scalar,
+    params.String,
+    params.Bytes,
+    params.DataType,
+    params.Device,
+    params.AnyValue,
+)
+
+
+def tensor_count(program: ops.Program) -> int:
+    """How many places for objects a body of this program needs."""
+    return sum(map(_objects_of, all_ops(program.host.body)))
+
+
+def _objects_of(op: ops.Op) -> int:
+    match op:
+        case ops.Alloc():
+            return 1
+        case ops.CallBody(callee=callee):
+            return len(object_slots(callee.result))
+    return 0
+
+
+def value_count(program: ops.Program) -> int:
+    """How many places for values of tvm-ffi that came back a body of this program needs."""
+    found = 0
+    for op in all_ops(program.host.body):
+        match op:
+            case ops.Call(wanted="any") | ops.Item() | ops.Field():
+                found += 1
+            case ops.CallBody(callee=callee):
+                found += callee.keeps
+    return found
+
+
+def owned_tensors(program: ops.Program) -> frozenset[ops.Value]:
+    """The tensors of a host function whose objects are known there: those that it makes, that came
+    back to it, and those among these that branches choose and loops carry."""
+    owned = {
+        op.result for op in all_ops(program.host.body) if isinstance(op, ops.Alloc) or _is_owner(op)
+    }
+    flows = [flow for op in all_ops(program.host.body) for flow in merged_by(op)]
+    before = -1
+    while len(owned) != before:
+        before = len(owned)
+        owned |= {to for of, to in flows if of in owned and isinstance(to.type, TensorType)}
+    return frozenset(owned)
+
+
+def _is_owner(op: ops.Op) -> TypeGuard[ops.Received | ops.Peek]:
+    """Whether this is a tensor in what came back, whose object is known."""
+    if isinstance(op, ops.Peek):
+        return op.part == "tensor"
+    if not (isinstance(op, ops.Received) and isinstance(op.result.type, TensorType)):
+        return False
+    return op.owner is not None or op.parts.type == RESULTS
+
+
+def keeps(program: ops.Program) -> int:
+    """How many values the caller of a body keeps: parts of the result may lie in them."""
+    return value_count(program) if _lies_in_values(program.result) else 0
+
+
+def _lies_in_values(result: Param | None) -> bool:
+    if isinstance(result, params.Tuple):
+        return any(map(_lies_in_values, result.items))
+    return isinstance(result, params.String | params.Bytes | params.AnyValue)
+
+
+def needs_frame(program: ops.Program) -> bool:
+    """Whether a body of this program needs `frame` around it."""
+    owns = tensor_count(program) + value_count(program)
+    return owns > 0 or bool(object_slots(program.result))
+
+
+def object_slots(result: Param | None, first: int = 0) -> list[int]:
+    """The slots of a result that hold handles."""
+    match result:
+        case None | params.NoneValue() | params.Shape() | params.Pointer():
+            return []
+        case params.Tuple(items=items):
+            found = []
+            for item in items:
+                found += object_slots(item, first)
+                first += len(result_types(item))
+            return found
+        case _ if isinstance(result, _PLAIN):
+            return []
+    return [first]
+
+
+def declare_inner(e: Emitter, types: Sequence[ir.Type], names: Sequence[str]) -> ir.Function:
+    """The function that does the work, without its code: what `frame` calls."""
+    return e.declare(
+        "inner",
+        I32,
+        [PTR, *types],
+        names=["tensors", *names],
+        linkage="internal",
+        attributes=("nounwind",),
+    )
+
+
+def frame(
+    program: ops.Program, e: Emitter, inner: ir.Function, arguments: Sequence[ir.Value]
+) -> None:
+    """The code of `ferrule_body`; `inner` takes the table before these arguments."""
+    count, values = max(1, tensor_count(program)), value_count(program)
+    kept = keeps(program)
+    table = e.alloca(I64, count + (0 if kept else _ANY_WORDS * values), name="tensors")
+    for position in range(count):
+        e.store(e.null(), e.index(table, PTR, position))
+    anys = arguments[2] if kept else e.index(table, I64, count)
+    for position in range(0 if kept else values):
+        _set_none(e, e.index(anys, ANY, position))
+    status = e.call(inner, [table, *arguments], "status")
+    _keep_objects(program, e, status, arguments)
+    if kept:
+        with e.if_then(e.icmp("ne", status, ir.Constant(I32, 0)), likely=False):
+            _release(e, anys, values)
+    elif values:
+        e.call(e.symbol(RELEASE, _LET_GO), [anys, e.const_i64(values)])
+    if tensor_count(program):
+        e.call(e.symbol(LET_GO, _LET_GO), [table, e.const_i64(count)])
+    e.ret(status)
+
+
+def _keep_objects(
+    program: ops.Program, e: Emitter, status: ir.Value, arguments: Sequence[ir.Value]
+) -> None:
+    """The objects of the result get references of the caller's, if all went well."""
+    objects = object_slots(program.result)
+    if objects:
+        with e.if_then(e.icmp("eq", status, ir.Constant(I32, 0)), likely=True):
+            for slot in objects:
+                e.call(e.symbol(KEEP, _KEEP), [arguments[1], e.const_i64(slot)])
+
+
+def _set_none(e: Emitter, value: ir.Value) -> None:
+    for name in ("head", "v_int64"):
+        e.store_field(value, ANY, name, e.const_i64(0))
+
+
+def _release(e: Emitter, values: ir.Value, count: int) -> None:
+    """Release values; they are None then."""
+    e.call(e.symbol(RELEASE, _LET_GO), [values, e.const_i64(count)])
+    for position in range(count):
+        _set_none(e, e.index(values, ANY, position))
+
+
+@dataclass(slots=True)
+class Places:
+    """The places of a host function for what it owns, handed out one after the other.
+
+    A place is used again each time that its op runs: what was there is released before.
+    """
+
+    objects: ir.Value
+    values: ir.Value
+    _objects: int = 0
+    _values: int = 0
+
+    def take_objects(self, e: Emitter, count: int = 1) -> ir.Value:
+        """The next places for handles of objects, as they are."""
+        first, self._objects = self._objects, self._objects + count
+        return e.index(self.objects, PTR, first)
+
+    def clear_objects(self, e: Emitter, places: ir.Value, count: int) -> None:
+        """Let go of the handles in these places."""
+        e.call(e.symbol(LET_GO, _LET_GO), [places, e.const_i64(count)])
+        for position in range(count):
+            e.store(e.null(), e.index(places, PTR, position))
+
+    def take_values(self, e: Emitter, count: int = 1) -> ir.Value:
+        """The next places for values of tvm-ffi, which hold None now."""
+        first, self._values = self._values, self._values + count
+        places = e.index(self.values, ANY, first)
+        _release(e, places, count)
+        return places
+
+
+def places_of(program: ops.Program, e: Emitter, arguments: Sequence[ir.Value]) -> Places:
+    """The places that `frame` has handed over in these arguments of a function."""
+    table = arguments[0]
+    if keeps(program):
+        return Places(table, arguments[3])
+    return Places(table, e.index(table, I64, max(1, tensor_count(program))))
+
+
+@dataclass(slots=True)
+class Allocator:
+    """Emits the `Alloc`s of one host function, each with the next place of the table."""
+
+    places: Places
+    device: DeviceType
+    index: ir.Value
+
+    def allocate(self, lowering: FunctionLowering, op: ops.Alloc) -> None:
+        """A tensor, whose address and object become known; the symbols that it makes too."""
+        e = lowering.emitter
+        for dim, size in zip(op.result.tensor.shape, op.sizes, strict=True):
+            if dim in lowering.made:
+                e.store(lowering.values[size], lowering.made[dim])
+        place = self.places.take_objects(e)
+        arguments = [self._prototype(lowering, op), place, lowering.fault_values]
+        status = e.call(e.symbol(ALLOCATE, _ALLOCATE), arguments, "status")
+        self._check(lowering, status, op)
+        handle = e.load(place, PTR, name=op.result.hint)
+        lowering.objects[op.result] = handle
+        data = e.load_field(handle, TENSOR_OBJECT, "dl.data")
+        offset = e.load_field(handle, TENSOR_OBJECT, "dl.byte_offset")
+        lowering.values[op.result] = e.index(data, I8, offset)
+
+    def _prototype(self, lowering: FunctionLowering, op: ops.Alloc) -> ir.Value:
+        """The DLTensor that says what is wanted."""
+        e, type_ = lowering.emitter, op.result.tensor
+        shape = e.alloca(I64, max(1, len(op.sizes)), name="shape")
+        for axis, size in enumerate(op.sizes):
+            e.store(lowering.values[size], e.index(shape, I64, axis))
+        prototype = e.alloca(DLTENSOR, name="prototype")
+        for name, value in (
+            ("data", e.null()),
+            ("device_type", e.const_i32(self.device)),
+            ("device_id", self.index),
+            ("ndim", e.const_i32(len(op.sizes))),
+            ("dtype", e.const_i32(type_.dtype.dlpack)),
+            ("shape", shape),
+            ("strides", e.null()),
+            ("byte_offset", e.const_i64(0)),
+        ):
+            e.store_field(prototype, DLTENSOR, name, value)
+        return prototype
+
+    def _check(self, lowering: FunctionLowering, status: ir.Value, op: ops.Alloc) -> None:
+        """End the function with the allocation's failure."""
+        faults = failures(self.device.name.lower(), op.location)
+        end_if_failed(lowering, status, faults, "allocated")

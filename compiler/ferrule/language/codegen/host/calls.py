@@ -1,0 +1,335 @@
+"""Calls of functions of tvm-ffi by a host function: arguments, the call, what comes back.
+
+The arguments are an array of TVMFFIAny on the stack.  Those that are made for the call alone,
+strings and tensors of the caller, are in a table beside it, which is released behind the call,
+whatever came of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from llvmlite import ir
+
+from ferrule.compiler.artefacts import Fault
+from ferrule.compiler.support.allocation import LET_GO
+from ferrule.compiler.support.calling import (
+    FIND,
+    FIND_IMPORTED,
+    INVOKE,
+    PASS_OBJECT,
+    PASS_TENSOR,
+    PASS_TEXT,
+    TAKE,
+    TYPES,
+    Status,
+    Wanted,
+    failures,
+)
+from ferrule.language.codegen.functions.lowering import FunctionLowering
+from ferrule.language.codegen.host import objects, receiving
+from ferrule.language.codegen.host.allocation import Places
+from ferrule.language.codegen.host.failing import end_if_failed
+from ferrule.language.codegen.host.linking import wrapper_part
+from ferrule.language.ir import ops
+from ferrule.language.ir.call_rules import CALL_OPERANDS
+from ferrule.language.ir.walk import all_ops
+from ferrule.runtime.abi import LIBRARY_CONTEXT, DeviceType, TypeIndex
+from ferrule.runtime.llvm.emitter import LIKELY, Emitter
+from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I1, I32, I64, PTR, VOID
+
+_PACKED: Final = ir.FunctionType(I32, [PTR, PTR, I32, PTR])
+_LET_GO: Final = ir.FunctionType(VOID, [PTR, I64])
+_MADE: Final = ("text", "bytes", "tensor")
+_PLAIN: Final[dict[ops.ArgumentKind, TypeIndex]] = {
+    "none": TypeIndex.NONE,
+    "bool": TypeIndex.BOOL,
+    "int": TypeIndex.INT,
+    "float": TypeIndex.FLOAT,
+    "dtype": TypeIndex.DATA_TYPE,
+    "device": TypeIndex.DEVICE,
+    "pointer": TypeIndex.OPAQUE_PTR,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Argument:
+    """One argument: its kind, its values, and where it goes."""
+
+    kind: ops.ArgumentKind
+    values: tuple[ops.Value, ...]
+    item: ir.Value
+    owned: ir.Value | None
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What calls of a host function know: where tensors of parameters are, and the places for what
+    comes back, None where nothing does."""
+
+    device: DeviceType
+    index: ir.Value
+    places: Places | None = None
+
+
+def emit_call(
+    lowering: FunctionLowering, op: ops.Outgoing | ops.ObjectOp, around: Surroundings
+) -> None:
+    """One of the ops that call and receive, or that read containers and objects."""
+    match op:
+        case ops.Call():
+            _Call(lowering, op, around).emit()
+        case ops.CallBody():
+            receiving.emit_call_body(lowering, op, around.index, around.places)
+        case ops.Receive():
+            receiving.emit_receive(lowering, op)
+        case ops.Received():
+            receiving.emit_received(lowering, op)
+        case _:
+            objects.emit_object_op(lowering, op, around.places)
+
+
+@dataclass(slots=True)
+class _Call:
+    """One call under construction."""
+
+    lowering: FunctionLowering
+    op: ops.Call
+    around: Surroundings
+
+    @property
+    def e(self) -> Emitter:
+        return self.lowering.emitter
+
+    def emit(self) -> None:
+        e, op = self.e, self.op
+        count = len(op.kinds)
+        made = sum(map(self._makes, op.kinds))
+        items = e.alloca(ANY, max(1, count), name="items")
+        owned = e.alloca(PTR, max(1, made), name="owned")
+        for position in range(made):
+            e.store(e.null(), e.index(owned, PTR, position))
+        place, result = e.alloca(I32, name="status"), self._result()
+        behind = e.block("behind")
+        for argument in self._arguments(items, owned):
+            self._pass(argument, place, behind)
+        e.store(self._invoke([items, e.const_i32(count), result], place, behind), place)
+        e.branch(behind)
+        e.at(behind)
+        if made:
+            e.call(e.symbol(LET_GO, _LET_GO), [owned, e.const_i64(made)])
+        self._check(e.load(place, I32))
+        self._take(result)
+
+    def _makes(self, kind: ops.ArgumentKind) -> bool:
+        """Whether an argument is made for the call alone; a direct one lends its tensors as they
+        are."""
+        return kind in _MADE and not (kind == "tensor" and self._is_direct())
+
+    def _is_direct(self) -> bool:
+        return isinstance(self.op.callee, ops.Extern | ops.Linked)
+
+    def _result(self) -> ir.Value:
+        """Where what comes back goes: None so far."""
+        e = self.e
+        if self.op.wanted == "any":
+            assert self.around.places is not None, "a host function without places for values"
+            return self.around.places.take_values(e)
+        result = e.alloca(ANY, name="result")
+        for name in ("head", "v_int64"):
+            e.store_field(result, ANY, name, e.const_i64(0))
+        return result
+
+    def _invoke(self, arguments: list[ir.Value], place: ir.Value, behind: ir.Block) -> ir.Value:
+        """The call itself; its status."""
+        e = self.e
+        match self.op.callee:
+            case ops.Extern(link=link):
+                symbol = link.symbol
+            case ops.Linked() as callee:
+                symbol = wrapper_part(callee).symbol
+            case ops.Setter() as setter:
+                return objects.set_field(e, setter, arguments[0])
+            case ops.Keep():
+                return objects.keep(e, arguments[0], arguments[2])
+            case ops.DTypeText():
+                return objects.dtype_text(e, arguments[0], arguments[2])
+            case _:
+                return self._support(INVOKE, [self._callee(place, behind), *arguments])
+        status = e.call(e.symbol(symbol, _PACKED), [e.null(), *arguments], "failed")
+        failed = e.icmp("ne", status, e.const_i32(0))
+        return e.select(failed, e.const_i32(Status.RAISED), e.const_i32(Status.DONE))
+
+    def _take(self, result: ir.Value) -> None:
+        """What came back becomes the value of the op."""
+        e, op = self.e, self.op
+        if op.wanted == "any":
+            self.lowering.values[op.result] = result
+            return
+        out = e.alloca(I64, name="number")
+        e.store(e.const_i64(0), out)
+        wanted = e.const_i32(Wanted[op.wanted.upper()])
+        self._check(self._support(TAKE, [result, wanted, out, self.lowering.fault_values]))
+        kind = ir.DoubleType() if op.wanted == "float" else I64
+        self.lowering.values[op.result] = e.load(out, kind, name=op.result.hint)
+
+    def _arguments(self, items: ir.Value, owned: ir.Value) -> Iterator[_Argument]:
+        values, made = iter(self.op.arguments), 0
+        for position, kind in enumerate(self.op.kinds):
+            given = tuple(next(values) for _ in CALL_OPERANDS[kind])
+            item = self.e.index(items, ANY, position)
+            place = self.e.index(owned, PTR, made) if self._makes(kind) else None
+            made += self._makes(kind)
+            yield _Argument(kind, given, item, place)
+
+    def _support(self, name: str, arguments: list[ir.Value]) -> ir.Value:
+        return self.e.call(self.e.symbol(name, TYPES[name]), arguments, "status")
+
+    def _callee(self, place: ir.Value, behind: ir.Block) -> ir.Value:
+        """The handle of the function; that of a name is kept in a variable of the object."""
+        e, callee = self.e, self.op.callee
+        if isinstance(callee, ops.Method):
+            found = e.alloca(PTR, name="method")
+            self._go_on(objects.find_method(e, callee, found), place, behind)
+            return e.load(found, PTR)
+        if isinstance(callee, ops.Value):
+            return self.lowering.values[callee]
+        assert isinstance(callee, str | ops.Imported)
+        called = callee if isinstance(callee, str) else callee.name
+        name = f"ferrule.known.{called}"
+        known = e.builder.module.globals.get(name)
+        if known is None:
+            known = ir.GlobalVariable(e.builder.module, PTR, name)
+            known.linkage, known.initializer = "internal", ir.Constant(PTR, None)
+        found = e.alloca(PTR, name="callee")
+        arguments = [known, e.cstring(called), found]
+        if isinstance(callee, ops.Imported):
+            self._go_on(self._support(FIND_IMPORTED, [self._context(), *arguments]), place, behind)
+        else:
+            self._go_on(self._support(FIND, arguments), place, behind)
+        return e.load(found, PTR)
+
+    def _context(self) -> ir.Value:
+        """Where tvm-ffi puts the module of the library: a variable that its objects share."""
+        module = self.e.builder.module
+        context = module.globals.get(LIBRARY_CONTEXT)
+        if context is None:
+            context = ir.GlobalVariable(module, PTR, LIBRARY_CONTEXT)
+            context.linkage, context.initializer = "weak", ir.Constant(PTR, None)
+        return context
+
+    def _go_on(self, status: ir.Value, place: ir.Value, behind: ir.Block) -> None:
+        """Past a step that went well; else behind the call."""
+        e, passed = self.e, self.e.block("passed")
+        e.store(status, place)
+        e.cond_branch(e.icmp("eq", status, e.const_i32(0)), passed, behind, LIKELY)
+        e.at(passed)
+
+    def _pass(self, argument: _Argument, place: ir.Value, behind: ir.Block) -> None:
+        e, item, owned = self.e, argument.item, argument.owned
+        values = [self.lowering.values[value] for value in argument.values]
+        match argument.kind:
+            case "text" | "bytes":
+                is_text = ir.Constant(I1, argument.kind == "text")
+                status = self._support(PASS_TEXT, [*values, is_text, item, owned])
+            case "tensor" if argument.values[0] in self.lowering.objects:
+                handle = self.lowering.objects[argument.values[0]]
+                status = self._support(PASS_OBJECT, [handle, item])
+            case "tensor" if self._is_direct():
+                prototype = self._prototype(argument.values[0])
+                e.store_field(item, ANY, "head", e.const_i64(TypeIndex.DLTENSOR_PTR))
+                e.store_field(item, ANY, "v_ptr", prototype)
+                return
+            case "tensor":
+                prototype = self._prototype(argument.values[0])
+                status = self._support(PASS_TENSOR, [prototype, item, owned])
+            case "object":
+                status = self._support(PASS_OBJECT, [*values, item])
+            case "any":
+                for name in ("head", "v_int64"):
+                    e.store_field(item, ANY, name, e.load_field(values[0], ANY, name))
+                return
+            case kind:
+                self._plain(item, kind, values)
+                return
+        self._go_on(status, place, behind)
+
+    def _plain(self, item: ir.Value, kind: ops.ArgumentKind, values: list[ir.Value]) -> None:
+        e = self.e
+        e.store_field(item, ANY, "head", e.const_i64(_PLAIN[kind]))
+        if not values:
+            e.store_field(item, ANY, "v_int64", e.const_i64(0))
+            return
+        value = values[0]
+        if value.type in (I1, I32):
+            value = e.builder.zext(value, I64)
+        name = {"float": "v_float64", "pointer": "v_ptr"}.get(kind, "v_int64")
+        e.store_field(item, ANY, name, value)
+
+    def _prototype(self, tensor: ops.Value) -> ir.Value:
+        """The DLTensor of a tensor that came with the call, or of a part of any."""
+        e, type_ = self.e, tensor.tensor
+        rank = len(type_.shape)
+        arrays = []
+        for name, dims in (("shape", type_.shape), ("strides", type_.strides)):
+            array = e.alloca(I64, max(1, rank), name=name)
+            for axis, dim in enumerate(dims):
+                e.store(self.lowering.dim(dim), e.index(array, I64, axis))
+            arrays.append(array)
+        prototype = e.alloca(DLTENSOR, name="prototype")
+        for name, value in (
+            ("data", self.lowering.values[tensor]),
+            ("device_type", e.const_i32(self.around.device)),
+            ("device_id", self.around.index),
+            ("ndim", e.const_i32(rank)),
+            ("dtype", e.const_i32(type_.dtype.dlpack)),
+            ("shape", arrays[0]),
+            ("strides", arrays[1]),
+            ("byte_offset", e.const_i64(0)),
+        ):
+            e.store_field(prototype, DLTENSOR, name, value)
+        return prototype
+
+    def _failures(self) -> tuple[Fault, ...]:
+        """The faults behind the statuses 1, 2, …; a call of a member takes any value back."""
+        op = self.op
+        match op.callee:
+            case ops.Method() | ops.Setter() as member:
+                return objects.member_failures(member, op.location)
+        return failures(shown(op.callee), op.wanted, op.location)
+
+    def _check(self, status: ir.Value) -> None:
+        """End the function with the failure of the call."""
+        end_if_failed(self.lowering, status, self._failures(), "called")
+
+
+def shown(callee: ops.Callee) -> str:
+    """What messages call a function."""
+    match callee:
+        case str() | ops.Method() | ops.Setter():
+            return f"`{callee}`"
+        case ops.Value(hint=hint):
+            return f"the function {hint}"
+        case ops.Keep():
+            return "a value that is kept"
+        case ops.DTypeText():
+            return "the name of a dtype"
+    return f"`{callee.name}`"
+
+
+def needs_device(program: ops.Program) -> bool:
+    """Whether a program makes tensors, hands them to others, or calls a body that must know where
+    they are."""
+    for op in all_ops(program.host.body):
+        match op:
+            case ops.Alloc() | ops.CallDevice():
+                return True
+            case ops.CallBody(callee=ops.Linked(takes_device=True)):
+                return True
+            case ops.Call(callee=ops.Linked(takes_device=True)):
+                return True
+            case ops.Call(kinds=kinds) if "tensor" in kinds:
+                return True
+    return False

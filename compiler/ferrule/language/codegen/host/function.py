@@ -1,0 +1,140 @@
+"""The host function of a program, for every target: a `Body` around what the target does.
+
+Its ops run on the CPU.  What a target does with a `Launch` and a `Parallel` it brings along.
+Nothing in a body refers to a symbol outside, now or after any optimisation for any CPU, except
+memcpy, memset and what the target's launches need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from llvmlite import ir
+
+from ferrule.compiler.artefacts import Body
+from ferrule.compiler.cuda.code import DeviceCode
+from ferrule.language.codegen.functions import hints
+from ferrule.language.codegen.functions.dispatch import emit_region
+from ferrule.language.codegen.functions.lowering import Faults, FunctionLowering, HostOps, Watch
+from ferrule.language.codegen.host.allocation import keeps, owned_tensors
+from ferrule.language.codegen.host.linking import device_code_of, links_of, parts_of
+from ferrule.language.codegen.values.scalars import memory_type, value_type
+from ferrule.language.ir import ops
+from ferrule.language.ir.types import HandleType, TensorType, Type
+from ferrule.language.ir.walk import drive
+from ferrule.runtime.llvm.emitter import Emitter
+from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR
+from ferrule.specs import Boolean, Dim, Sym
+
+SYMBOL: Final = "ferrule_body"
+
+
+def host_types(program: ops.Program) -> tuple[list[ir.Type], list[str]]:
+    """Types and names of what a body receives: `values`, parameters, symbols (see `Body`)."""
+    params, symbols = program.host.params, program.given
+    results = [] if program.result is None else ["results"]
+    results += ["keeps"] if keeps(program) else []
+    types = [PTR] * (1 + len(results))
+    types += [parameter_type(p.type, memory=True) for p in params]
+    types += [I32 if symbol.width == 32 else I64 for symbol in symbols]
+    return types, ["values", *results, *(p.hint for p in params), *symbols.values()]
+
+
+def emit_host(
+    program: ops.Program,
+    emitter: Emitter,
+    faults: Faults,
+    arguments: Sequence[ir.Value],
+    host_op: HostOps,
+    watch: Callable[[ops.Function, FunctionLowering], Watch | None] | None = None,
+) -> None:
+    """The code of the host function, to the `ret`, at the beginning of a function with these
+    arguments.  `watch` begins what looks after its loops."""
+    hints.prefer_wide_vectors(emitter.current)
+    rest = iter(arguments)
+    lowering = FunctionLowering(emitter, faults, host_op=host_op)
+    lowering.watch = None if watch is None else watch(program.host, lowering)
+    lowering.owned = owned_tensors(program)
+    lowering.fault_values = next(rest)
+    lowering.results = None if program.result is None else next(rest)
+    if keeps(program):
+        next(rest)  # `places_of` knows of it
+    for param in program.host.params:
+        lowering.values[param] = _received(emitter, param.type, next(rest))
+    given = {symbol: _widened(emitter, next(rest)) for symbol in program.given}
+    lowering.made = {symbol: _place(emitter, program.symbols[symbol]) for symbol in program.made}
+    lowering.symbols = _Symbols(emitter, given, lowering.made) if lowering.made else given
+    drive(emit_region(lowering, program.host.body))
+    emitter.ret(ir.Constant(I32, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class _Symbols(Mapping[Sym, ir.Value]):
+    """The values of symbols: those that the caller gave, and those in memory, read where needed."""
+
+    emitter: Emitter
+    given: Mapping[Sym, ir.Value]
+    made: Mapping[Dim, ir.Value]
+
+    def __getitem__(self, symbol: Sym) -> ir.Value:
+        if symbol in self.made:
+            return self.emitter.load(self.made[symbol], I64)
+        return self.given[symbol]
+
+    def __iter__(self) -> Iterator[Sym]:
+        yield from self.given
+        yield from (symbol for symbol in self.made if isinstance(symbol, Sym))
+
+    def __len__(self) -> int:
+        return len(self.given) + len(self.made)
+
+
+def _place(emitter: Emitter, name: str) -> ir.Value:
+    """Memory for the value of a symbol; it is 0 where nothing has given it one."""
+    place = emitter.alloca(I64, name=name)
+    emitter.store(emitter.const_i64(0), place)
+    return place
+
+
+def _received(emitter: Emitter, type_: Type, argument: ir.Value) -> ir.Value:
+    """A parameter as a value: a bool comes as a byte."""
+    if type_ is not Boolean:
+        return argument
+    return emitter.builder.icmp_unsigned("!=", argument, ir.Constant(I8, 0))
+
+
+def _widened(emitter: Emitter, symbol: ir.Value) -> ir.Value:
+    """A symbol's value in 64 bits."""
+    return symbol if symbol.type == I64 else emitter.builder.sext(symbol, I64)
+
+
+def parameter_type(type_: Type, *, memory: bool = False) -> ir.Type:
+    """The LLVM type of a parameter: that of C code, or that of a value."""
+    if isinstance(type_, (TensorType, HandleType)):
+        return PTR
+    return memory_type(type_) if memory else value_type(type_)
+
+
+def finished(
+    program: ops.Program,
+    emitter: Emitter,
+    faults: Faults,
+    device_code: DeviceCode | None = None,
+    *,
+    takes_device: bool = False,
+) -> Body:
+    """The body that an emitter holds; LLVM verifies it before anything is done with it."""
+    return Body(
+        emitter.text(),
+        SYMBOL,
+        tuple(program.given),
+        tuple(faults.known),
+        program.relations,
+        device_code=device_code_of(program, device_code),
+        takes_device=takes_device,
+        parts=parts_of(program),
+        links=links_of(program),
+        keeps=keeps(program),
+    )

@@ -1,0 +1,74 @@
+"""The verifier's rules for tensors and elements; their text is in the docstring of `verifier`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ferrule.language.ir import ops
+from ferrule.language.ir.arithmetic_rules import INTEGERS
+from ferrule.language.ir.checker import Checker
+from ferrule.language.ir.types import HandleType, TensorType
+from ferrule.specs import Int64, compact_strides
+
+
+def simple(checker: Checker, op: ops.Load | ops.View | ops.Fragment | ops.Alloc) -> None:
+    """Checks an op with one result."""
+    match op:
+        case ops.Load(result, tensor, indices):
+            element(checker, tensor, indices, result)
+        case ops.View():
+            _view(checker, op)
+        case ops.Fragment(result):
+            _fragment(checker, result)
+        case ops.Alloc():
+            _alloc(checker, op)
+
+
+def element(
+    checker: Checker, tensor: ops.Value, indices: Sequence[ops.Value], element: ops.Value
+) -> None:
+    """Checks an element that an op reads or writes."""
+    _place(checker, tensor, indices)
+    checker.types([element], [tensor.tensor.dtype], "elements")
+
+
+def _place(checker: Checker, tensor: ops.Value, indices: Sequence[ops.Value]) -> None:
+    checker.require(isinstance(tensor.type, TensorType), "only a tensor has elements")
+    rank = len(tensor.tensor.shape)
+    checker.require(len(indices) == rank, "there must be one index for each dim")
+    for index in indices:
+        checker.scalar(index, INTEGERS, "an index")
+
+
+def _view(checker: Checker, op: ops.View) -> None:
+    checker.require(isinstance(op.result.type, TensorType), "a view is a tensor")
+    if op.indices:
+        _place(checker, op.tensor, op.indices)
+        same = op.result.tensor.dtype is op.tensor.tensor.dtype
+        checker.require(same, "a view that begins elsewhere keeps the dtype")
+    else:
+        known = isinstance(op.tensor.type, (TensorType, HandleType))
+        checker.require(known, "a view is of a tensor or a pointer")
+    source, result = op.tensor.type, op.result.tensor
+    own, shared = False, False
+    if isinstance(source, TensorType):
+        own, shared = source.is_own, source.is_shared
+    same = (result.is_own, result.is_shared) == (own, shared)
+    checker.require(same, "a view is where its tensor is")
+
+
+def _fragment(checker: Checker, result: ops.Value) -> None:
+    type_ = result.type
+    checker.require(isinstance(type_, TensorType) and type_.is_own, "a fragment is in registers")
+    dims = (*result.tensor.shape, *result.tensor.strides)
+    constant = all(isinstance(dim, int) and dim >= 0 for dim in dims)
+    checker.require(constant, "a fragment has constant sizes and strides, none negative")
+
+
+def _alloc(checker: Checker, op: ops.Alloc) -> None:
+    checker.on_host("an Alloc")
+    checker.require(isinstance(op.result.type, TensorType), "an Alloc is a tensor")
+    type_ = op.result.tensor
+    row_major = compact_strides(type_.shape, tuple(reversed(range(len(type_.shape)))))
+    checker.require(type_.strides == row_major, "an Alloc is compact and row-major")
+    checker.types(op.sizes, [Int64] * len(type_.shape), "the sizes of an Alloc")
