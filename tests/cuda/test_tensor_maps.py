@@ -156,7 +156,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "six dims": ({"box": (8,) * 6}, "a tensor map has from 1 to 5 dims, but got 6"),
     "few dims": (
         {"box": (8, 8), "interleave": Interleave.B16},
-        "a tensor map has from 3 to 5 dims, but got 2",
+        "a tensor map with an interleave has from 3 to 5 dims, but got 2",
     ),
     "large box": (
         {"box": (64, 257)},

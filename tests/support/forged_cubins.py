@@ -20,7 +20,11 @@ _INFO = 0x70000000
 
 @dataclass(frozen=True, slots=True)
 class ForgedKernel:
-    """A kernel with the bytes of its parameters, each at a multiple of its size up to 8."""
+    """A kernel with the bytes of its parameters, each at a multiple of its size up to 8.
+
+    `points_to` is what each says of the target of a pointer: logarithm of its alignment, and the
+    state space.  `long` is the form of parameters of more than 4 KB.
+    """
 
     name: str
     sizes: Sequence[int] = ()
@@ -28,6 +32,8 @@ class ForgedKernel:
     most: tuple[int, int, int] | None = None
     cluster: tuple[int, int, int] | None = None
     shared: int = 0
+    points_to: tuple[int, int] = (0, 0)
+    long: bool = False
 
 
 @dataclass(slots=True)
@@ -98,7 +104,11 @@ def _facts(kernel: ForgedKernel) -> bytes:
     for ordinal, size in enumerate(kernel.sizes):
         align = min(8, size & -size)
         end = -(-end // align) * align
-        found += _entry(0x17, struct.pack("<IHHI", 0, ordinal, end, size << 18 | 0x1F000))
+        log, space = kernel.points_to
+        short = size << 18 | 0x1F000 | space << 8 | log
+        word = space << 24 | log << 16 | size if kernel.long else short
+        code = 0x45 if kernel.long else 0x17
+        found += _entry(code, struct.pack("<IHHI", 0, ordinal, end, word))
         end += size
     for code, dims in ((0x10, kernel.block), (0x05, kernel.most), (0x3D, kernel.cluster)):
         if dims is not None:

@@ -1,8 +1,9 @@
 /* Reads cubins: the names of the entries and the sizes of their parameters.
  *
  * A cubin is an ELF64 file.  Each entry has a section `.nv.info.<name>` of records: a format, an
- * attribute and a size or value; KPARAM_INFO says ordinal and size of a parameter.  It trusts what
- * it reads: a test's cubin is whole.
+ * attribute and a size or value; KPARAM_INFO and, where there are more than 4 KB of parameters,
+ * LONG_KPARAM_INFO say ordinal and size of a parameter.  It trusts what it reads: a test's cubin is
+ * whole.
  */
 #include "fake.h"
 
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WITH_DATA = 4, KPARAM_INFO = 0x17 };
+enum { WITH_DATA = 4, KPARAM_INFO = 0x17, LONG_KPARAM_INFO = 0x45 };
 
 static const char prefix[] = ".nv.info.", shared[] = ".nv.shared.";
 
@@ -22,11 +23,11 @@ static void read_records(struct kernel *kernel, const unsigned char *at, const u
         uint32_t flags;
         if (at[0] == WITH_DATA)
             memcpy(&size, at + 2, sizeof size);
-        if (at[0] == WITH_DATA && at[1] == KPARAM_INFO) {
+        if (at[0] == WITH_DATA && (at[1] == KPARAM_INFO || at[1] == LONG_KPARAM_INFO)) {
             memcpy(&ordinal, at + 8, sizeof ordinal);
             memcpy(&flags, at + 12, sizeof flags);
             if (ordinal < MAX_PARAMETERS)
-                kernel->sizes[ordinal] = flags >> 18;
+                kernel->sizes[ordinal] = at[1] == KPARAM_INFO ? flags >> 18 : flags & 0xffff;
             if (ordinal < MAX_PARAMETERS && kernel->num_parameters <= ordinal)
                 kernel->num_parameters = ordinal + 1;
         }

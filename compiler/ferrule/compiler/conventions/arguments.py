@@ -77,6 +77,9 @@ class InMemory(Protocol):
         ...
 
 
+_VALUES: Final = (Data, Cast, Null, Sym, Compound, *_PARAMS)
+"""What is handed over as values: asked first, for it takes less time than to ask for `InMemory`."""
+
 Argument: TypeAlias = "Data | Dim | Param | Cast | Null | InMemory"
 
 
@@ -118,6 +121,8 @@ class Struct:
     def __init__(self, fields: Sequence[Argument], align: int = 1) -> None:
         object.__setattr__(self, "fields", listed(fields, "the fields of a Struct"))
         object.__setattr__(self, "least_align", align)
+        if not isinstance(align, int):
+            raise TypeError(f"Struct: align must be an int, but got {align!r}")
         if align < 1 or align & (align - 1):
             raise ValueError(f"Struct: align must be a power of two, but got {align}")
         for position, field in enumerate(self.fields):
@@ -150,10 +155,16 @@ class Struct:
             end = offset + size
 
     def store(self, call: Call, place: ir.Value, what: str) -> None:
-        """See `InMemory`."""
-        for position, (field, offset) in enumerate(zip(self.fields, self.offsets, strict=True)):
+        """See `InMemory`; what fills it up is zeros, and not what was on the stack."""
+        end = 0
+        for position, (field, (offset, size)) in enumerate(
+            zip(self.fields, self._placed(), strict=True)
+        ):
+            _fill(call, place, end, offset)
             at = call.emitter.index(place, I8, offset)
             store(call, field, at, f"field #{position} of {what}")
+            end = offset + size
+        _fill(call, place, end, self.size)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -189,14 +200,23 @@ class TensorStructs(tuple[TensorStruct, ...]):
 
 def check_argument(argument: object, what: str) -> None:
     """Raises TypeError for what no convention can hand over; `what` names it there."""
-    kinds = (Data, Cast, Null, *_PARAMS)
-    if not (is_dim(argument) or isinstance(argument, kinds) or isinstance(argument, InMemory)):
+    if not (is_dim(argument) or isinstance(argument, _VALUES) or isinstance(argument, InMemory)):
         raise TypeError(
             f"{what} must be a parameter, the .data of a tensor, a size, a cast(...), NULL, a "
-            f"Struct or a TensorMap, but got {shown(argument)}"
+            f"Struct or a TensorMap, but got {shown(argument)}{_advice(argument)}"
         )
     if isinstance(argument, int) and not INT64_MIN <= argument <= INT64_MAX:
         raise ValueError(f"{what} does not fit 64 bits: {argument}")
+
+
+def _advice(argument: object) -> str:
+    """What to write for what is nearly an argument."""
+    if isinstance(argument, float):
+        return f': write cast({argument!r}, "float32"), or another dtype'
+    if isinstance(argument, TensorStructs):
+        return ": write a star before it, *TensorStructs(…)"
+    is_list = isinstance(argument, (tuple, list)) and argument
+    return ": where its items are meant, write a star before it" if is_list else ""
 
 
 def types(argument: Argument) -> list[ir.Type]:
@@ -238,7 +258,7 @@ def values(call: Call, argument: Argument, what: str) -> list[ir.Value]:
 
 def parameters(argument: Argument) -> list[tuple[int, int]]:
     """The sizes and alignments, in bytes, of the values that an argument becomes in memory."""
-    if isinstance(argument, InMemory):
+    if not isinstance(argument, _VALUES) and isinstance(argument, InMemory):
         return [(argument.size, argument.align)]
     return [(size_of(kind), align_of(kind)) for kind in types(argument)]
 
@@ -266,6 +286,13 @@ def in_memory(call: Call, argument: Argument, what: str) -> list[ir.Value]:
         e.store(value, place)
         places.append(place)
     return places
+
+
+def _fill(call: Call, place: ir.Value, start: int, stop: int) -> None:
+    """Write zeros to the bytes of a struct in which no field is."""
+    if start < stop:
+        zeros = ir.Constant(ir.ArrayType(I8, stop - start), None)
+        call.emitter.store(zeros, call.emitter.index(place, I8, start))
 
 
 def _fitted(field: Argument) -> tuple[int, int]:

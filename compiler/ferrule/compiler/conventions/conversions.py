@@ -38,7 +38,12 @@ def type_of(dtype: DType) -> ir.Type:
 
 
 def converted(call: Call, source: Dim | float | Scalar, wanted: DType, what: str) -> ir.Value:
-    """A number as a dtype, with its type of `TYPES`; `what` names it in the errors of a call."""
+    """A number as a dtype, with its type of `TYPES`; `what` names it in the errors of a call.
+
+    A constant is one that fits.
+    """
+    if isinstance(source, int) and wanted.kind != "float":
+        return ir.Constant(type_of(wanted), source)
     if isinstance(source, float):
         return _narrowed(call, ir.Constant(F64, source), wanted)
     if isinstance(source, Scalar) and source.dtype.kind == "float":

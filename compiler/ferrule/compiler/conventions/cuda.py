@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Final, Literal
+from typing import Literal
 
 from llvmlite import ir
 
@@ -17,16 +17,23 @@ from ferrule.compiler.conventions.arguments import (
     in_memory,
     listed,
     parameters,
-    shown,
 )
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.launch_attributes import (
+    PRIORITIES,
+    checked_carveout,
     checked_event,
+    checked_flag,
     checked_flags,
+    checked_priority,
     event_of,
+    require_event,
     scheduling,
 )
+from ferrule.compiler.conventions.launch_sizes import AXES, Sizes, check_product, three
+from ferrule.compiler.conventions.reach import check_reach
 from ferrule.compiler.cuda.attributes import Asked
+from ferrule.compiler.cuda.binaries import all_parameters_of
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.cuda.driver import SHARED_BY_DEFAULT, ClusterScheduling
 from ferrule.compiler.cuda.faults import failures
@@ -37,20 +44,19 @@ from ferrule.compiler.cuda.limits import (
     GRID_LIMITS,
     MAX_THREADS,
     SMEM_LIMIT,
+    another_size,
     beyond,
     no_whole_clusters,
     too_many_blocks,
     too_many_threads,
 )
+from ferrule.compiler.cuda.naming import check_name, find_kernel
+from ferrule.compiler.cuda.parameters import KernelParameters
 from ferrule.runtime.llvm.layouts import I32
 from ferrule.specs import Condition, Dim, Param
 from ferrule.specs.conditions import checked_condition
 from ferrule.specs.expr import is_dim
 from ferrule.specs.params import EnvStream, Stream
-
-_AXES: Final = "xyz"
-
-Sizes = tuple[Dim, Dim, Dim]
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -59,9 +65,10 @@ class CudaLaunch:
 
         CudaLaunch(code, "add", [sig["x"].data, sig["y"].data, n], grid=ceil_div(n, 256), block=256)
 
-    `params` are arguments as `arguments` lists them; what they take is compared with what the
-    kernel takes when the function is built.  `grid`, `block` and `cluster` are one to three sizes,
-    `smem` the dynamic shared memory of a block in bytes.  `stream` is a parameter that is one; by
+    `kernel` is a name as `DeviceCode.parameters` takes it.  `params` are arguments as `arguments`
+    lists them; what they take is compared with what the kernel takes when the function is built.
+    `grid`, `block` and `cluster` are one to three sizes, `smem` the dynamic shared memory of a
+    block in bytes.  `stream` is a parameter that is one; by
     default it is the caller's current stream.  `cooperative`: all blocks run at the same time;
     `use_pdl`: it may begin before the kernel before it on the stream has ended (programmatic
     dependent launch); `priority`: as of streams, the lower the sooner; `preferred_smem_carveout`:
@@ -124,22 +131,23 @@ class CudaLaunch:
                 f"CudaLaunch: code must be a DeviceCode, such as DeviceCode.from_cubin(data), "
                 f"but got {type(code).__name__}"
             )
+        kernel = check_name(kernel, "CudaLaunch: kernel")
+        kernel = find_kernel(kernel, code.kernels) or kernel
         for position, param in enumerate(listed(params, f"CudaLaunch: the params of {kernel}")):
             check_argument(param, f"CudaLaunch: parameter #{position} of {kernel}")
         if stream is not None and not isinstance(stream, (Stream, EnvStream)):
             raise TypeError(f"CudaLaunch: stream must be a stream parameter, but got {stream!r}")
-        for name, value in (("smem", smem), ("priority", priority)):
-            if value is not None and not is_dim(value):
-                raise TypeError(f"CudaLaunch: {name} must be a size, but got {value!r}")
+        if not is_dim(smem):
+            raise TypeError(f"CudaLaunch: smem must be a size, but got {smem!r}")
         if isinstance(smem, int) and not 0 <= smem <= SMEM_LIMIT:
             raise ValueError(f"CudaLaunch: smem must be in [0, {SMEM_LIMIT}], but got {smem}")
         put(self, "code", code)
         put(self, "kernel", kernel)
         put(self, "params", tuple(params))
-        put(self, "grid", _three("grid", grid, [(0, limit) for limit in GRID_LIMITS]))
-        put(self, "block", _three("block", block, [(1, limit) for limit in BLOCK_LIMITS]))
+        put(self, "grid", three("grid", grid, [(0, limit) for limit in GRID_LIMITS]))
+        put(self, "block", three("block", block, [(1, limit) for limit in BLOCK_LIMITS]))
         put(self, "smem", smem)
-        clusters = None if cluster is None else _three("cluster", cluster, [(1, CLUSTER_LIMIT)] * 3)
+        clusters = None if cluster is None else three("cluster", cluster, [(1, CLUSTER_LIMIT)] * 3)
         put(self, "cluster", clusters)
         put(self, "cluster_scheduling", scheduling(cluster_scheduling))
         for name, event, flags in (
@@ -148,16 +156,23 @@ class CudaLaunch:
         ):
             put(self, name, checked_event(name, event))
             put(self, f"{name}_flags", checked_flags(f"{name}_flags", flags))
-        starts = bool(programmatic_event_trigger_at_block_start)
-        put(self, "programmatic_event_trigger_at_block_start", starts)
+        require_event(
+            "launch_completion_event", launch_completion_event, launch_completion_event_flags
+        )
+        starts = programmatic_event_trigger_at_block_start
+        require_event("programmatic_event", programmatic_event, programmatic_event_flags, starts)
         put(self, "stream", stream)
-        put(self, "cooperative", bool(cooperative))
-        put(self, "use_pdl", bool(use_pdl))
-        put(self, "priority", priority)
-        put(self, "preferred_smem_carveout", preferred_smem_carveout)
+        for name, flag in (
+            ("cooperative", cooperative),
+            ("use_pdl", use_pdl),
+            ("programmatic_event_trigger_at_block_start", starts),
+        ):
+            put(self, name, checked_flag(name, flag))
+        put(self, "priority", checked_priority(priority))
+        put(self, "preferred_smem_carveout", checked_carveout(preferred_smem_carveout))
         put(self, "when", None if when is None else checked_condition(when))
-        _check_product("a block", "threads", self.block, MAX_THREADS)
-        _check_product("a cluster", "blocks", self.cluster or (1, 1, 1), CLUSTER_LIMIT)
+        check_product("a block", "threads", self.block, MAX_THREADS)
+        check_product("a cluster", "blocks", self.cluster or (1, 1, 1), CLUSTER_LIMIT)
 
     def codes(self) -> tuple[DeviceCode, ...]:
         """See `CallingConvention`."""
@@ -169,13 +184,17 @@ class CudaLaunch:
 
     def emit(self, call: Call) -> None:
         """See `CallingConvention`."""
-        self.code.check_launch(self.kernel, self.packed(call), self.block, self.cluster)
+        for argument in self.params:
+            check_reach(self.kernel, argument)
+        sizes = (self.block, self.cluster, self.smem, self.grid)
+        self.code.check_launch(self.kernel, self.packed(call), *sizes)
         grid = self._sizes(call, "grid", self.grid, [(0, limit) for limit in GRID_LIMITS])
         block = self._sizes(call, "block", self.block, [(1, limit) for limit in BLOCK_LIMITS])
-        message = too_many_threads(self.kernel)
-        self._require_product(call, message, MAX_THREADS, self.block, block)
+        kernel, *others = all_parameters_of(self.code, self.kernel)
+        static = max(each.static_shared for each in (kernel, *others))
+        self._require_block(call, kernel, block)
         smem = self._smem(call)
-        asked = self._asked(call, grid)
+        asked = self._asked(call, kernel, grid)
         stream = None if self.stream is None else call.leaves(self.stream)[0]
         with call.entered(self.code, stream):
             launcher, device = call.launcher(self.code)
@@ -188,7 +207,7 @@ class CudaLaunch:
                 launcher.current_stream(device) if stream is None else stream,
                 places,
                 call.values,
-                self._large(device),
+                self._large(device, static),
                 asked,
             )
             call.require(status, failures(f"in the launch of {self.kernel}", None))
@@ -210,7 +229,7 @@ class CudaLaunch:
         self, call: Call, what: str, sizes: Sizes, limits: Sequence[tuple[int, int]]
     ) -> list[ir.Value]:
         """Three i64, each within its limits."""
-        rows = zip(_AXES, sizes, limits, strict=True)
+        rows = zip(AXES, sizes, limits, strict=True)
         return [self._size(call, f"{what} {axis}", size, each) for axis, size, each in rows]
 
     def _size(self, call: Call, name: str, size: Dim, limits: tuple[int, int]) -> ir.Value:
@@ -223,6 +242,20 @@ class CudaLaunch:
         above = e.icmp("sgt", value, e.const_i64(largest))
         call.refuse(e.binary("or", below, above), fault, [value])
         return value
+
+    def _require_block(
+        self, call: Call, kernel: KernelParameters, block: Sequence[ir.Value]
+    ) -> None:
+        """A block that the kernel was compiled for."""
+        most = min(MAX_THREADS, prod(kernel.max_block or (MAX_THREADS,)))
+        message = too_many_threads(self.kernel, most)
+        self._require_product(call, message, most, self.block, block)
+        wanted = kernel.required_block or ()
+        for axis, given, size, each in zip(AXES, self.block, block, wanted, strict=False):
+            if not isinstance(given, int):
+                fault = Fault("LaunchError", another_size(self.kernel, f"block {axis}", each))
+                other = call.emitter.icmp("ne", size, call.emitter.const_i64(each))
+                call.refuse(other, fault, [size])
 
     def _require_product(
         self, call: Call, message: str, most: int, dims: Sizes, sizes: Sequence[ir.Value]
@@ -241,13 +274,12 @@ class CudaLaunch:
         value = self._size(call, "smem", self.smem, (0, SMEM_LIMIT))
         return call.emitter.builder.trunc(value, I32)
 
-    def _large(self, device: ir.Value) -> Large | None:
-        static = self.code.static_smem(self.kernel)
+    def _large(self, device: ir.Value, static: int) -> Large | None:
         if isinstance(self.smem, int) and self.smem + static <= SHARED_BY_DEFAULT:
             return None
         return Large(device, static)
 
-    def _asked(self, call: Call, grid: Sequence[ir.Value]) -> Asked:
+    def _asked(self, call: Call, kernel: KernelParameters, grid: Sequence[ir.Value]) -> Asked:
         e, cluster, priority = call.emitter, None, None
         if self.cluster is not None:
             limits = [(1, CLUSTER_LIMIT)] * 3
@@ -257,11 +289,12 @@ class CudaLaunch:
             self._require_whole(call, grid, sizes)
             x, y, z = (_narrow(call, size) for size in sizes)
             cluster = (x, y, z)
-        compiled = self.code.parameters(self.kernel).cluster or (1, 1, 1)
+        compiled = kernel.cluster or (1, 1, 1)
         if self.cluster is None:
             self._require_whole(call, grid, [e.const_i64(size) for size in compiled])
         if self.priority is not None:
-            priority = e.builder.trunc(call.size(self.priority, "the priority"), I32)
+            wide = self._size(call, "priority", self.priority, PRIORITIES)
+            priority = _narrow(call, wide)
         return Asked(
             cluster=cluster,
             cooperative=self.cooperative,
@@ -286,7 +319,7 @@ class CudaLaunch:
     ) -> None:
         """A grid of whole clusters."""
         e = call.emitter
-        for axis, blocks, size in zip(_AXES, grid, cluster, strict=True):
+        for axis, blocks, size in zip(AXES, grid, cluster, strict=True):
             if isinstance(size, ir.Constant) and size.constant == 1:
                 continue
             message = no_whole_clusters(self.kernel, axis)
@@ -295,29 +328,8 @@ class CudaLaunch:
             call.refuse(partial, Fault("LaunchError", message), [size, blocks])
 
 
-def _three(name: str, sizes: Dim | Sequence[Dim], limits: Sequence[tuple[int, int]]) -> Sizes:
-    given = tuple(sizes) if isinstance(sizes, (tuple, list)) else (sizes,)
-    if not 1 <= len(given) <= 3:
-        raise ValueError(f"CudaLaunch: {name} takes 1 to 3 sizes, but got {len(given)}")
-    for axis, size, (smallest, largest) in zip(_AXES, given, limits, strict=False):
-        if not is_dim(size):
-            raise TypeError(f"CudaLaunch: {name} {axis} must be a size, but got {shown(size)}")
-        if isinstance(size, int) and not smallest <= size <= largest:
-            raise ValueError(
-                f"CudaLaunch: {name} {axis} must be in [{smallest}, {largest}], but got {size}"
-            )
-    x, y, z = [*given, 1, 1][:3]
-    return x, y, z
-
-
-def _check_product(what: str, items: str, sizes: Sizes, most: int) -> None:
-    known = prod(size for size in sizes if isinstance(size, int))
-    if known > most:
-        raise ValueError(f"CudaLaunch: {what} has at most {most} {items}, but {sizes} has {known}")
-
-
 def _narrow(call: Call, size: ir.Value) -> ir.Value:
-    """A size that fits, i32; a constant stays one."""
+    """A number that fits, i32; a constant stays one."""
     if isinstance(size, ir.Constant):
         return ir.Constant(I32, size.constant)
     return call.emitter.builder.trunc(size, I32)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any, Final
+
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.cuda.attributes import Event
 from ferrule.compiler.cuda.driver import ClusterScheduling
-from ferrule.specs import Param
+from ferrule.specs import Dim, Param
+from ferrule.specs.expr import is_dim
 from ferrule.specs.params import Pointer
 
 
@@ -18,6 +21,48 @@ def scheduling(given: str | None) -> ClusterScheduling | None:
             f"but got {given!r}"
         )
     return None if given is None else words[given]
+
+
+PRIORITIES: Final = (-(1 << 31), (1 << 31) - 1)
+"""Those that an int of C has."""
+
+
+def checked_flag(name: str, given: object) -> bool:
+    """Raises TypeError for what is neither True nor False."""
+    if isinstance(given, bool):
+        return given
+    raise TypeError(f"CudaLaunch: {name} must be True or False, but got {given!r}")
+
+
+def checked_carveout(given: Any) -> int | None:
+    """A part of an SM's memory in percent; -1 is what the driver takes by default."""
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, int):
+        raise TypeError(f"CudaLaunch: preferred_smem_carveout must be an int, but got {given!r}")
+    if not -1 <= given <= 100:
+        raise ValueError(
+            f"CudaLaunch: preferred_smem_carveout must be in [0, 100], in percent, or -1 for what "
+            f"the driver takes, but got {given}"
+        )
+    return given
+
+
+def checked_priority(given: Dim | None) -> Dim | None:
+    """A size that an int of C has, as far as it is constant."""
+    if given is None:
+        return None
+    if not is_dim(given):
+        raise TypeError(f"CudaLaunch: priority must be a size, but got {given!r}")
+    if isinstance(given, int) and not PRIORITIES[0] <= given <= PRIORITIES[1]:
+        raise ValueError(f"CudaLaunch: priority must fit 32 bits, but got {given}")
+    return given
+
+
+def require_event(name: str, event: Param | None, *wants: object) -> None:
+    """Raises ValueError for what is said of an event where there is none."""
+    if event is None and any(wants):
+        raise ValueError(f"CudaLaunch: without a {name}, what is said of it would be ignored")
 
 
 def checked_event(name: str, event: Param | None) -> Param | None:

@@ -47,6 +47,10 @@ class Sequence:
         for tensor in self.temporaries:
             if not isinstance(tensor, Tensor):
                 raise TypeError(f"Sequence: a temporary is a Tensor, but got {tensor!r}")
+        names = [tensor.name for tensor in self.temporaries]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise ValueError(f"Sequence: there are two temporaries {twice[0]!r}: name them apart")
 
     def codes(self) -> tuple[DeviceCode, ...]:
         """See `CallingConvention`."""
@@ -65,8 +69,11 @@ class Sequence:
     def emit(self, call: Call) -> None:
         """See `CallingConvention`."""
         for tensor in self.temporaries:
-            if any(tensor is param for param in call.signature.params):
-                raise ValueError(f"Sequence: the temporary {tensor.name!r} is a parameter, too")
+            if any(tensor.name == param.name for param in call.signature.params):
+                raise ValueError(
+                    f"Sequence: the temporary {tensor.name!r} is a parameter, too: give it a name "
+                    f"of its own"
+                )
             call.allocate(tensor)
         codes = {id(code): code for step in self.steps for code in step.codes()}
         with ExitStack() as opened:

@@ -11,8 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from ferrule.compiler.conventions.arguments import listed, shown
 from ferrule.compiler.cuda.tensormaps import ALIGN, BYTES, encoding_faults
 from ferrule.compiler.cuda.tilings import (
+    MAX_BOX,
+    MAX_ELEMENT_STRIDE,
     MAX_SIZE,
     STRIDE_LIMIT,
     DataType,
@@ -78,13 +81,23 @@ class TensorMap:
         dtype: DType | str | None = None,
     ) -> None:
         if not isinstance(tensor, Tensor):
-            raise TypeError(f"TensorMap: expected a tensor of the signature, but got {tensor!r}")
+            raise TypeError(
+                f"TensorMap: expected a tensor of the signature, such as sig['x'], but got "
+                f"{shown(tensor)}"
+            )
         put, name = object.__setattr__, tensor.name
         if (shape is None) != (strides is None):
             raise ValueError(f"TensorMap of {name}: shape and strides go together")
         sizes = _dims(name, "shape", tensor.shape if shape is None else shape)
         steps = _dims(name, "strides", tensor.strides if strides is None else strides)
-        _require_rank(name, sizes, strides=steps, box=box, element_strides=element_strides)
+        rank = len(sizes)
+        if not rank:
+            raise ValueError(f"TensorMap of {name}: a tensor without dims has no map")
+        _require_rank(name, rank, strides=len(steps))
+        box = _numbers(name, "box", box, rank, MAX_BOX)
+        if element_strides:
+            limit = MAX_ELEMENT_STRIDE
+            element_strides = _numbers(name, "element_strides", element_strides, rank, limit)
         try:
             order = innermost_first(steps)
             tiling = Tiling(
@@ -141,20 +154,31 @@ class TensorMap:
 
 
 def _dims(name: str, what: str, dims: Sequence[Dim]) -> tuple[Dim, ...]:
-    for dim in dims:
+    for dim in listed(dims, f"TensorMap of {name}: {what}"):
         if not is_dim(dim):
-            raise TypeError(f"TensorMap of {name}: {what} must be sizes, but got {dim!r}")
+            raise TypeError(f"TensorMap of {name}: {what} must be sizes, but got {shown(dim)}")
     return tuple(dims)
 
 
-def _require_rank(
-    name: str, sizes: tuple[Dim, ...], **lists: Sequence[Dim] | Sequence[int] | None
-) -> None:
-    for what, given in lists.items():
-        if given is not None and len(given) != len(sizes):
+def _require_rank(name: str, rank: int, **counts: int) -> None:
+    for what, count in counts.items():
+        if count != rank:
             raise ValueError(
-                f"TensorMap of {name}: wanted {len(sizes)} of {what}, but got {len(given)}"
+                f"TensorMap of {name}: wanted {rank} of {what}, one for each dim, but got {count}"
             )
+
+
+def _numbers(name: str, what: str, given: Sequence[int], rank: int, most: int) -> tuple[int, ...]:
+    """As many constants as there are dims, each from 1 to a limit."""
+    numbers = listed(given, f"TensorMap of {name}: {what}")
+    _require_rank(name, rank, **{what: len(numbers)})
+    for dim, number in enumerate(numbers):
+        where = f"TensorMap of {name}: {what}[{dim}]"
+        if not isinstance(number, int) or isinstance(number, bool):
+            raise TypeError(f"{where} must be a constant, an int, but got {shown(number)}")
+        if not 1 <= number <= most:
+            raise ValueError(f"{where} must be in [1, {most}], but got {number}")
+    return numbers
 
 
 def _data_type(tensor: Tensor, dtype: DType | str | None) -> DataType:

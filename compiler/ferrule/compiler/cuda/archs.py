@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import llvmlite.binding as llvm
 
@@ -22,6 +22,12 @@ TRIPLE: Final = "nvptx64-nvidia-cuda"
 
 SMALL_PARAMETERS: Final = 4096
 """Bytes of parameters that a kernel may have on every architecture and in every version of PTX."""
+
+NO_GPU: Final = "this machine has no GPU to take it from"
+"""What an error says where nobody names an architecture."""
+
+_Arch = TypeVar("_Arch")
+_Named = TypeVar("_Named")
 
 _LLVM_20: Final = (
     *("sm_50", "sm_52", "sm_53", "sm_60", "sm_61", "sm_62", "sm_70", "sm_72", "sm_75", "sm_80"),
@@ -92,24 +98,40 @@ def choose_archs(
 
     Raises CompileError for one that LLVM makes no PTX for, and where there is none to choose.
     """
+    lacking = Diagnostic(
+        f"the target cuda needs an architecture: {NO_GPU}",
+        expected="--gpu-arch with one of " + ", ".join(known_archs()),
+        hint='pass options="--target cuda --gpu-arch sm_90a", or set FERRULE_GPU_ARCH',
+    )
+    return choose("--gpu-arch", named, _listed, environ, gpus, lacking)
+
+
+def choose(
+    what: str,
+    named: _Named | None,
+    read: Callable[[str, _Named | str], tuple[_Arch, ...]],
+    environ: Mapping[str, str],
+    gpus: Callable[[], Sequence[tuple[int, int]]],
+    lacking: Diagnostic,
+) -> tuple[_Arch, ...]:
+    """The architectures that are named; else those of `FERRULE_GPU_ARCH`; else that of the first
+    GPU; else a CompileError, which is `lacking`.
+
+    `read` makes architectures of what names them, behind words for where that stands: `what`, or
+    the environment's variable.
+    """
     if named is not None:
-        return _listed(named, "--gpu-arch")
+        return read(what, named)
     variable = environ.get("FERRULE_GPU_ARCH")
     if variable:
-        return _listed(variable, "the environment variable FERRULE_GPU_ARCH")
+        return read("the environment variable FERRULE_GPU_ARCH", variable)
     found = gpus()
     if not found:
-        raise CompileError(
-            Diagnostic(
-                "the target cuda needs an architecture: this machine has no GPU to take it from",
-                expected="--gpu-arch with one of " + ", ".join(known_archs()),
-                hint='pass options="--target cuda --gpu-arch sm_90a", or set FERRULE_GPU_ARCH',
-            )
-        )
-    return (arch_of(*found[0]),)
+        raise CompileError(lacking)
+    return read("the architecture of the first GPU", arch_of(*found[0]))
 
 
-def _listed(text: str, where: str) -> tuple[str, ...]:
+def _listed(where: str, text: str) -> tuple[str, ...]:
     """The architectures of a list, each once."""
     if "," not in text:
         return (check_arch(text, where),)

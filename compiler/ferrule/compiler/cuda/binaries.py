@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -16,7 +16,8 @@ from typing import Final, TypeAlias
 
 from ferrule.compiler.cuda.code import DeviceCode, KernelImage
 from ferrule.compiler.cuda.cubins import read_cubin
-from ferrule.compiler.cuda.parameters import KernelParameters, unknown_kernel
+from ferrule.compiler.cuda.naming import check_name, find_kernel, unknown_kernel
+from ferrule.compiler.cuda.parameters import KernelParameters
 from ferrule.compiler.cuda.ptxtext import as_text, read_ptx
 
 Binary: TypeAlias = "bytes | bytearray | memoryview | str | os.PathLike[str]"
@@ -71,12 +72,9 @@ def parameters_of(code: DeviceCode, kernel: str) -> KernelParameters:
 
 def all_parameters_of(code: DeviceCode, kernel: str) -> list[KernelParameters]:
     """What a kernel takes as each image says."""
-    found = [
-        each
-        for image in code.images
-        for each in image_kernels(image)
-        if each.kernel == kernel and kernel in code.kernels
-    ]
+    name = find_kernel(check_name(kernel, "kernel"), code.kernels)
+    every = (each for image in code.images for each in image_kernels(image))
+    found = [each for each in every if each.kernel == name]
     if not found:
         raise unknown_kernel(kernel, code.kernels)
     return found
@@ -102,8 +100,22 @@ def _content(data: Binary) -> tuple[bytes, str]:
         case str() if "\n" in data or not data.strip():
             return data.encode(), "the text"
         case str() | os.PathLike():
-            return Path(data).read_bytes(), os.fspath(data)
+            return _read(data), os.fspath(data)
     raise TypeError(f"wanted the bytes or the path of a binary, but got {data!r}")
+
+
+def _read(path: str | os.PathLike[str]) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError as error:
+        if not isinstance(path, str) or Path(path).suffix in (".cubin", ".ptx"):
+            raise
+        raise FileNotFoundError(
+            error.errno,
+            "There is no such file, and text of one line is no PTX: it has several, .version and "
+            ".target among them",
+            path,
+        ) from None
 
 
 def _read_cubin(data: Binary, arch: str | None) -> _Read:
@@ -111,7 +123,7 @@ def _read_cubin(data: Binary, arch: str | None) -> _Read:
     try:
         cubin = read_cubin(content)
     except ValueError as error:
-        raise type(error)(f"{what} cannot be read: {error}") from None
+        raise type(error)(f"{what} cannot be read: {error}{_advice(content)}") from None
     if arch is not None and _number(arch) != _number(cubin.arch):
         raise ValueError(f"{what} is a cubin for {cubin.arch}, but arch={arch!r}")
     chosen = arch or cubin.arch
@@ -124,11 +136,20 @@ def _read_text(data: Binary, arch: str | None) -> _Read:
         text = as_text(content)
         ptx = read_ptx(text)
     except ValueError as error:
-        raise type(error)(f"{what} cannot be read: {error}") from None
+        raise type(error)(f"{what} cannot be read: {error}{_advice(content)}") from None
     if arch is not None and _number(arch) < _number(ptx.arch):
         raise ValueError(f"{what} is PTX for {ptx.arch} and newer, but arch={arch!r}")
     chosen = arch or ptx.arch
     return _Read(KernelImage(chosen, (text,)), f"{what} for {chosen}", ptx.kernels)
+
+
+def _advice(content: bytes) -> str:
+    """What to do with bytes that are something else of CUDA."""
+    if b"__global__" in content and b"\0" not in content:
+        return "; CUDA C++ is for fe.frontends.cuda.compile"
+    if b".nv_fatbin" in content:
+        return "; there are kernels in it: cuobjdump -xelf all takes the cubins out, -xptx all PTX"
+    return ""
 
 
 def _read_any(data: Binary) -> _Read:
@@ -137,10 +158,13 @@ def _read_any(data: Binary) -> _Read:
     return _read_text(data, None) if is_text else _read_cubin(data, None)
 
 
-def _number(arch: str) -> int:
-    found = _ARCH.fullmatch(arch)
+def _number(arch: object) -> int:
+    found = _ARCH.fullmatch(arch) if isinstance(arch, str) else None
     if found is None:
-        raise ValueError(f"wanted an architecture such as 'sm_90a', but got {arch!r}")
+        kind = ValueError if isinstance(arch, str) else TypeError
+        meant = re.fullmatch(r"(?:sm|compute)?[_-]?(\d+[af]?)", str(arch))
+        hint = f"; did you mean 'sm_{meant[1]}'?" if meant else ""
+        raise kind(f"wanted an architecture such as 'sm_90a', but got arch={arch!r}{hint}")
     return int(found[1])
 
 
@@ -162,13 +186,13 @@ def _joined(read: Sequence[_Read], kernels: Sequence[str] | None) -> DeviceCode:
 
 def _chosen(read: Sequence[_Read], kernels: Sequence[str] | None) -> tuple[str, ...]:
     """The names of the kernels to use: all, unless some are asked for."""
-    there = {kernel.kernel for each in read for kernel in each.kernels}
     if isinstance(kernels, str):
         kernels = [kernels]
-    for name in kernels or ():
-        if name not in there:
-            raise unknown_kernel(name, sorted(there))
-    names = tuple(dict.fromkeys(kernels or (k.kernel for k in read[0].kernels)))
+    if not isinstance(kernels, Iterable | None):
+        raise TypeError(f"kernels must be a list of names, but got {kernels!r}")
+    there = list(dict.fromkeys(kernel.kernel for each in read for kernel in each.kernels))
+    asked = [] if kernels is None else [_named(each, there) for each in kernels]
+    names = tuple(dict.fromkeys(asked or (k.kernel for k in read[0].kernels)))
     if not names:
         raise ValueError(
             f"{read[0].what} has no kernel: a kernel is a __global__ function, in PTX a .entry"
@@ -177,6 +201,14 @@ def _chosen(read: Sequence[_Read], kernels: Sequence[str] | None) -> tuple[str, 
         for each in read[1:]:
             _check_names(read[0], each)
     return names
+
+
+def _named(kernel: object, there: Sequence[str]) -> str:
+    name = check_name(kernel, "each of kernels")
+    found = find_kernel(name, there)
+    if found is None:
+        raise unknown_kernel(name, sorted(there))
+    return found
 
 
 def _check_names(first: _Read, other: _Read) -> None:

@@ -61,10 +61,10 @@ class DeviceCode:
     ) -> DeviceCode:
         """The kernels of a cubin, or of several for different architectures: bytes or paths.
 
-        `kernels` are the names of those to use, all by default.  A cubin says its architecture
-        itself; `arch` is for one that has lost the letter behind it.  ValueError for what is no
-        cubin, is damaged, or where the images' kernels differ; CompileError for a kernel that is
-        not there.
+        `kernels` are the names of those to use, as `parameters` takes them, all by default.  A
+        cubin says its architecture itself; `arch` is for one that has lost the letter behind it.
+        ValueError for what is no cubin, is damaged, or where the images' kernels differ;
+        CompileError for a kernel that is not there.
         """
         from ferrule.compiler.cuda.binaries import code_from_cubin
 
@@ -96,7 +96,11 @@ class DeviceCode:
         return code_from_images(images, kernels)
 
     def parameters(self, kernel: str) -> KernelParameters:
-        """What a kernel takes, as the first image says.  CompileError where it is not there."""
+        """What a kernel takes, as the first image says.
+
+        `kernel` is its name there, or in a source of C++: `ns::add`, `scale<float, 4>`.
+        CompileError where it is not there.
+        """
         from ferrule.compiler.cuda.binaries import parameters_of
 
         return parameters_of(self, kernel)
@@ -107,18 +111,20 @@ class DeviceCode:
         packed: Sequence[tuple[int, str]],
         block: Sequence[Dim] | None = None,
         cluster: Sequence[Dim] | None = None,
+        smem: Dim = 0,
+        grid: Sequence[Dim] | None = None,
     ) -> None:
         """CompileError where a launch does not give what the kernel takes: for each parameter its
-        bytes and what it is, and of block and cluster what is constant."""
-        from ferrule.compiler.cuda.parameters import check_launch, check_parameters
-
-        check_launch(check_parameters(self, kernel, packed), block, cluster)
-
-    def static_smem(self, kernel: str) -> int:
-        """The static shared memory of a kernel in bytes, the most that an image says."""
+        bytes and what it is.  Of the sizes what is constant must be what every image allows, on the
+        architecture that it is for."""
         from ferrule.compiler.cuda.binaries import all_parameters_of
+        from ferrule.compiler.cuda.fitting import check_launch
+        from ferrule.compiler.cuda.parameters import check_packed
 
-        return max(each.static_shared for each in all_parameters_of(self, kernel))
+        images = all_parameters_of(self, kernel)
+        check_packed(images[0], packed)
+        for image in images:
+            check_launch(image, block, cluster, smem, grid)
 
 
 def joined_code(codes: Sequence[DeviceCode]) -> DeviceCode | None:

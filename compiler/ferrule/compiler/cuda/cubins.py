@@ -1,7 +1,8 @@
 """Reads cubins, NVIDIA's ELF files of machine code: architecture, kernels, their parameters.
 
-There is no public description.  What stands here was found by comparing what ptxas 12.9 and 13.0
-and NVRTC 13.5 make of kernels that differ in one thing, for architectures from sm_75 to sm_121:
+There is no public description.  What stands here was found by comparing what ptxas 12.9, 13.0 and
+13.4 and NVRTC 13.5 make of kernels that differ in one thing, for architectures from sm_75 to
+sm_121:
 
 * e_machine is 190.  The number of the architecture is the low byte of e_flags where EI_OSABI is 51
   (ABI version 7, CUDA 12), the second byte where it is 65 (version 8, CUDA 13, and 12 for sm_100
@@ -10,6 +11,11 @@ and NVRTC 13.5 make of kernels that differ in one thing, for architectures from 
 * A kernel is a function's symbol with 0x10 in st_other.
 * Sections of type 0x70000000 with sh_info hold what is known of the function whose code is in that
   section: entries of a format, a code and a 16-bit value, which for format 4 is a length.
+* A parameter is an index, the ordinal, the offset and a word.  Of that, the low byte is the
+  logarithm of what a pointer's target is aligned to, the four bits above its state space (1 local,
+  2 shared, 4 global and constant, 5 any), and the upper 14 bits the size.  Where parameters take
+  more than 4 KB, and in cubins of tileiras, the size is the low half, and the other two are a byte
+  each above it.
 * Shared memory is a section of type NOBITS with sh_info.  Where the symbol `.nv.reservedSmem` is
   referred to (sm_90 and newer), it has the 1024 bytes that CUDA keeps for itself.
 
@@ -63,8 +69,10 @@ class Info(IntEnum):
 
 _DIMS: Final = struct.Struct("<III")
 _PARAMETER: Final = struct.Struct("<IHHI")
-"""An index, the ordinal, the offset, and the size: its upper 14 bits, all of a long parameter's."""
+"""An index, the ordinal, the offset, and the word with the size."""
 _SIZE_SHIFT: Final = 18
+_LONG_SIZE: Final = 0xFFFF
+"""Of a long parameter's word; above it is what the parameter points to."""
 _REGISTERS: Final = struct.Struct("<II")
 
 
@@ -232,9 +240,10 @@ def _described(
     for code, value in facts:
         match code:
             case Info.PARAMETER | Info.LONG_PARAMETER:
-                _, ordinal, offset, size = _unpack(_PARAMETER, value)
-                wide = size if code == Info.LONG_PARAMETER else size >> _SIZE_SHIFT
-                parameters[ordinal] = KernelParameter(offset, wide)
+                _, ordinal, offset, word = _unpack(_PARAMETER, value)
+                long = code == Info.LONG_PARAMETER
+                size = word & _LONG_SIZE if long else word >> _SIZE_SHIFT
+                parameters[ordinal] = KernelParameter(offset, size)
             case Info.MAX_BLOCK | Info.REQUIRED_BLOCK | Info.CLUSTER:
                 x, y, z = _unpack(_DIMS, value)
                 dims[code] = x, y, z

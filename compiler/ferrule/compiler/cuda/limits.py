@@ -3,7 +3,7 @@
 From the CUDA C++ Programming Guide, technical specifications for compute capability 5.0 and later:
 1024 threads a block, at most 64 of them along z; a grid of at most 2**31 - 1 by 65535 by 65535
 blocks; 227 KiB of shared memory, static and dynamic together, as GPUs of compute capability 9.0 and
-10.0 have it: others have less, and what they have is known at the call.  A cluster has 8 blocks at
+10.0 have it: others have less, see `shared_limit`.  A cluster has 8 blocks at
 most on every GPU that has clusters, and 16 on some, as an H100, for kernels that are allowed to
 have them (NVIDIA Hopper Tuning Guide, "Thread Block Clusters").
 
@@ -12,6 +12,7 @@ The functions give the texts of faults, with a place for each value.
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Final
 
 from ferrule.compiler.artefacts import literal
@@ -23,11 +24,37 @@ SMEM_LIMIT: Final = 227 << 10
 CLUSTER_LIMIT: Final = 16
 PORTABLE_CLUSTER: Final = 8
 """The blocks of a cluster that every kernel may have."""
+CLUSTER_ARCH: Final = 90
+"""Ten times the compute capability of the first GPUs with clusters."""
+REGISTERS: Final = 1 << 16
+"""The registers of an SM, and so of a block: no GPU since compute capability 5.0 has more."""
+_KIB: Final = MappingProxyType(
+    {
+        48: (50, 52, 53, 60, 61, 62),
+        64: (75,),
+        96: (70, 72),
+        99: (86, 89, 120, 121),
+        163: (80, 87),
+        227: (90, 100, 101, 103, 110),
+    }
+)
+_SHARED: Final = MappingProxyType({each: kib << 10 for kib, of in _KIB.items() for each in of})
+
+
+def shared_limit(capability: int) -> int | None:
+    """The bytes of shared memory that a block may have, static and dynamic together, by ten times
+    the compute capability; None where it is not known."""
+    return _SHARED.get(capability)
 
 
 def beyond(kernel: str, name: str, limits: tuple[int, int]) -> str:
     """A size is not within its limits: the size."""
     return f"{_head(kernel)}expected {name} to be in [{limits[0]}, {limits[1]}], but got {{}}"
+
+
+def another_size(kernel: str, name: str, wanted: int) -> str:
+    """A size is not the only one that a kernel can have: the size."""
+    return f"{_head(kernel)}expected {name} to be {wanted}, which it was compiled for, but got {{}}"
 
 
 def too_many_threads(kernel: str, most: int = MAX_THREADS) -> str:

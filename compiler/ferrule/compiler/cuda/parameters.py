@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 
 if TYPE_CHECKING:
     from ferrule.compiler.cuda.code import DeviceCode
-    from ferrule.specs import Dim
 
 Dims: TypeAlias = "tuple[int, int, int]"
 
@@ -73,18 +71,6 @@ class KernelParameters:
         return f"kernel {self.kernel} of {self.arch}"
 
 
-def unknown_kernel(name: str, known: Sequence[str]) -> CompileError:
-    """The error for a kernel that a binary does not have."""
-    near = [each for each in known if name and name in each]
-    return CompileError(
-        Diagnostic(
-            f"there is no kernel {name!r} in the device code",
-            expected=", ".join(known) or "the device code has no kernel at all",
-            hint=f"did you mean {near[0]}?" if len(near) == 1 else None,
-        )
-    )
-
-
 def check_parameters(
     code: DeviceCode, kernel: str, packed: Sequence[tuple[int, str]]
 ) -> KernelParameters:
@@ -94,11 +80,12 @@ def check_parameters(
     there, with those that are.
     """
     found = code.parameters(kernel)
-    _check_packed(found, packed)
+    check_packed(found, packed)
     return found
 
 
-def _check_packed(kernel: KernelParameters, packed: Sequence[tuple[int, str]]) -> None:
+def check_packed(kernel: KernelParameters, packed: Sequence[tuple[int, str]]) -> None:
+    """CompileError where a kernel does not take these: the bytes of each, and what it is."""
     given = [size for size, _ in packed]
     if given == list(kernel.sizes):
         return
@@ -109,53 +96,6 @@ def _check_packed(kernel: KernelParameters, packed: Sequence[tuple[int, str]]) -
             notes=(*_differences(kernel.sizes, packed), _listed(packed)),
         )
     )
-
-
-def check_launch(
-    kernel: KernelParameters, block: Sequence[Dim] | None, cluster: Sequence[Dim] | None
-) -> None:
-    """CompileError where the kernel cannot be launched so, as far as the sizes are constant."""
-    if block is not None:
-        _check_block(kernel, block)
-    if cluster is not None and kernel.cluster is not None and _differ(cluster, kernel.cluster):
-        raise CompileError(
-            Diagnostic(
-                f"{kernel} was compiled for clusters of {_dims(kernel.cluster)} blocks, but the "
-                f"launch asks for {_dims(cluster)}",
-                hint=f"write cluster={kernel.cluster}, or leave it away",
-            )
-        )
-
-
-def _check_block(kernel: KernelParameters, block: Sequence[Dim]) -> None:
-    wanted, most = kernel.required_block, kernel.max_block
-    if wanted is not None and _differ(block, wanted):
-        raise CompileError(
-            Diagnostic(
-                f"{kernel} was compiled for blocks of {_dims(wanted)} threads (reqntid), but the "
-                f"launch has blocks of {_dims(block)}",
-                hint=f"write block={wanted}",
-            )
-        )
-    threads = prod(size for size in block if isinstance(size, int))
-    if most is not None and threads > prod(most):
-        raise CompileError(
-            Diagnostic(
-                f"{kernel} was compiled for blocks of {prod(most)} threads at most (maxntid), but "
-                f"the launch has blocks of {_dims(block)}, {threads} threads",
-                hint="launch smaller blocks, or compile the kernel for larger ones",
-            )
-        )
-
-
-def _differ(sizes: Sequence[Dim], wanted: Dims) -> bool:
-    return any(
-        isinstance(size, int) and size != each for size, each in zip(sizes, wanted, strict=True)
-    )
-
-
-def _dims(dims: Sequence[Dim]) -> str:
-    return f"({', '.join(map(str, dims))})"
 
 
 def _counted(sizes: Sequence[int]) -> str:

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from math import prod
 from typing import Final
 
+from ferrule.compiler.cuda.cubins import FATBIN
 from ferrule.compiler.cuda.parameters import Dims, KernelParameter, KernelParameters
 from ferrule.runtime.elf import ObjectFileError, check_magic
 
 _SKIPPED: Final = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _VERSION: Final = re.compile(r"^\s*\.version\s+(\d+)\.(\d+)", re.MULTILINE)
+_ADDRESS_SIZE: Final = re.compile(r"^\s*\.address_size\s+(\d+)", re.MULTILINE)
 _TARGET: Final = re.compile(r"^\s*\.target\s+(sm_\d+[af]?)\b", re.MULTILINE)
 _NAME: Final = r"[A-Za-z_$%][\w$]*"
 _ENTRY: Final = re.compile(
@@ -51,6 +53,12 @@ def read_ptx(text: str) -> Ptx:
     version, target = _VERSION.search(text), _TARGET.search(text)
     if version is None or target is None:
         raise ObjectFileError(f"wanted PTX text, with .version and .target, got {_what(text)}")
+    addresses = _ADDRESS_SIZE.search(text)
+    if addresses is not None and addresses[1] != "64":
+        raise ObjectFileError(
+            f"wanted PTX with addresses of 64 bits, got .address_size {addresses[1]}: compile it "
+            "with -m64"
+        )
     plain = re.sub(r'"(?:\\.|[^"\\\n])*"', '""', text)
     if plain.count("{") != plain.count("}"):
         raise ObjectFileError(
@@ -79,9 +87,15 @@ def _what(text: str) -> str:
 def as_text(data: bytes) -> str:
     """The text of a file of PTX, without the NUL that may end it.
 
-    ObjectFileError that says what the bytes are where they are no text.
+    ObjectFileError that says what the bytes are where they are no text of ASCII, as PTX is.
     """
+    if data.startswith(FATBIN):
+        raise ObjectFileError(
+            "wanted PTX text, got a fatbin: cuobjdump -xptx all takes the PTX out of it"
+        )
     if b"\0" in data.rstrip(b"\0") or not data.isascii():
+        if data.isascii() or b".version" in data and data[:4] != b"\x7fELF":
+            raise ObjectFileError(f"wanted PTX text, which is ASCII, got {_odd(data)}")
         try:
             check_magic(data)
         except ObjectFileError as error:
@@ -89,6 +103,13 @@ def as_text(data: bytes) -> str:
             raise ObjectFileError(said) from None
         raise ObjectFileError("wanted PTX text, got an ELF file: is it a cubin?")
     return data.rstrip(b"\0").decode("ascii")
+
+
+def _odd(data: bytes) -> str:
+    """The first byte that PTX cannot have, and where it is."""
+    at = next(i for i, byte in enumerate(data) if byte == 0 or byte > 127)
+    line = data[:at].count(b"\n") + 1
+    return f"the byte {data[at]:#04x} in line {line}"
 
 
 def _kernels(text: str, arch: str) -> Iterator[KernelParameters]:

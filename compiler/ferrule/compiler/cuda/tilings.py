@@ -201,7 +201,10 @@ def _check_dims(tiling: Tiling) -> None:
     box, steps = tiling.box, tiling.steps
     least = 1 if tiling.interleave is Interleave.NONE else 3
     if not least <= len(box) <= MAX_RANK:
-        raise ValueError(f"a tensor map has from {least} to {MAX_RANK} dims, but got {len(box)}")
+        which = "" if least == 1 else " with an interleave"
+        raise ValueError(
+            f"a tensor map{which} has from {least} to {MAX_RANK} dims, but got {len(box)}"
+        )
     if not all(1 <= size <= MAX_BOX for size in box):
         raise ValueError(f"each size of a box is from 1 to {MAX_BOX}, but the box is {box}")
     if len(steps) != len(box) or not all(1 <= step <= MAX_ELEMENT_STRIDE for step in steps):

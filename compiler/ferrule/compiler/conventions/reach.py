@@ -1,0 +1,39 @@
+"""Whether a GPU can read the memory whose addresses a launch gives it, as far as specs say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from ferrule.compiler.conventions.arguments import Argument, Struct
+from ferrule.compiler.conventions.tensormaps import TensorMap
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.specs import Data, Tensor
+
+READ_BY_GPUS: Final = (None, "cuda", "cuda_host", "cuda_managed")
+"""The devices of such tensors, as `specs.Tensor` has them."""
+
+
+def check_reach(kernel: str, argument: Argument) -> None:
+    """Raises CompileError for an argument with the address of a tensor that no GPU can read."""
+    for tensor in _tensors(argument):
+        if tensor.device not in READ_BY_GPUS:
+            raise CompileError(
+                Diagnostic(
+                    f"kernel {kernel} gets the address of {tensor.name!r}, whose device is "
+                    f"{tensor.device!r}: no kernel of CUDA can read that",
+                    hint="give it no device, or 'cuda', or 'cuda_host' for pinned memory, or "
+                    "'cuda_managed'",
+                )
+            )
+
+
+def _tensors(argument: Argument) -> Iterator[Tensor]:
+    match argument:
+        case Data(tensor=tensor) | TensorMap(tensor=tensor):
+            yield tensor
+        case Tensor():
+            yield argument
+        case Struct(fields=fields):
+            for field in fields:
+                yield from _tensors(field)
