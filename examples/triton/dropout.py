@@ -5,8 +5,12 @@ python examples/triton/dropout.py
 
 from __future__ import annotations
 
-import triton
-import triton.language as tl
+try:
+    import triton
+    import triton.language as tl
+except ImportError:
+    raise SystemExit("this example needs Triton: pip install 'ferrule[triton]'") from None
+
 from vector_add import triton_target
 
 import ferrule as fe

@@ -8,8 +8,12 @@ scales what it has whenever the maximum grows; scores are in powers of two.
 
 from __future__ import annotations
 
-import triton
-import triton.language as tl
+try:
+    import triton
+    import triton.language as tl
+except ImportError:
+    raise SystemExit("this example needs Triton: pip install 'ferrule[triton]'") from None
+
 from vector_add import triton_target
 
 import ferrule as fe

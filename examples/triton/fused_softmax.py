@@ -7,8 +7,12 @@ The strides that the kernel takes are those of the tensors, so callers pass tens
 
 from __future__ import annotations
 
-import triton
-import triton.language as tl
+try:
+    import triton
+    import triton.language as tl
+except ImportError:
+    raise SystemExit("this example needs Triton: pip install 'ferrule[triton]'") from None
+
 from vector_add import triton_target
 
 import ferrule as fe

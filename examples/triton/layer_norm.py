@@ -8,8 +8,12 @@ gradients of weight and bias over its rows; the second sums over the programs.
 
 from __future__ import annotations
 
-import triton
-import triton.language as tl
+try:
+    import triton
+    import triton.language as tl
+except ImportError:
+    raise SystemExit("this example needs Triton: pip install 'ferrule[triton]'") from None
+
 from vector_add import triton_target
 
 import ferrule as fe

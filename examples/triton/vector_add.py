@@ -7,8 +7,11 @@ Needs Triton to compile, and a GPU with PyTorch to run.
 
 from __future__ import annotations
 
-import triton
-import triton.language as tl
+try:
+    import triton
+    import triton.language as tl
+except ImportError:
+    raise SystemExit("this example needs Triton: pip install 'ferrule[triton]'") from None
 
 import ferrule as fe
 from ferrule.frontends import triton as frontend

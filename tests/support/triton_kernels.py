@@ -135,3 +135,17 @@ def gluon_copy(x, y, n, BLOCK: gl.constexpr):
     layout: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
     at = gl.program_id(0) * BLOCK + gl.arange(0, BLOCK, layout)
     gl.store(y + at, gl.load(x + at, mask=at < n), mask=at < n)
+
+
+@gluon.jit
+def gluon_block(source, out, SIZE: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
+    gl.allocate_shared_memory(source.dtype, source.block_type.shape, source.layout)
+    at = gl.arange(0, SIZE, layout)
+    gl.store(out + at, gl.full([SIZE], 1.0, gl.float16, layout))
+
+
+@triton.jit
+def defaulted(x, step=1, factor=0.5, BLOCK: tl.constexpr = 64):
+    at = tl.arange(0, BLOCK) * step
+    tl.store(x + at, tl.load(x + at) * factor)

@@ -95,9 +95,80 @@ def test_the_best_config_for_each_key_is_measured_once(gpu: FakeCuda, kernels: M
     assert shape_of_launch(gpu, function, 1000) == (4, 64)
 
 
+def test_what_an_autotuner_prunes_is_not_measured(kernels: ModuleType) -> None:
+    """Its functions see the arguments of a launch by Triton; the best guesses are measured."""
+    import triton
+
+    seen, measured = [], []
+
+    def early(configs: list[Any], named: dict[str, Any], **more: Any) -> list[Any]:
+        seen.append((named["n"], more["n"], named["x"], named["y"].shape))
+        return [config for config in configs if config.kwargs["BLOCK"] <= named["n"]]
+
+    def model(x: Any, BLOCK: int, num_warps: int, **more: Any) -> int:
+        return -BLOCK
+
+    asked = {"early_config_prune": early, "perf_model": model, "top_k": 1}
+    known = kernels.tuned.configs
+    kernel = triton.autotune(known, ["n"], prune_configs_by=asked)(kernels.tuned.fn)
+    how: dict[str, Any] = {"signature": {"x": "*fp32[n]", "y": frontend.like("x")}}
+    how |= {"grid": in_blocks, "target": "sm_90a", "timer": lambda call: measured.append(1) or 1}
+    x, large = tensor(600)[0], tensor(2000)[0]
+    chosen = frontend.tune(kernel, {(600,): (x,), (2000,): (large,)}, **how)
+    assert (chosen, len(measured)) == ({(600,): 1, (2000,): 2, None: 1}, 2)
+    assert seen == [(600, 600, x, (600,)), (2000, 2000, large, (2000,))]
+
+
+@pytest.mark.parametrize(
+    ("early", "message"),
+    [
+        (lambda configs, named, **more: [], "early_config_prune leaves no config"),
+        (lambda configs, named, **more: named["z"], "early_config_prune fails: KeyError"),
+        (lambda configs, named, **more: ["best"], "gives a config that the kernel does not have"),
+    ],
+)
+def test_what_prunes_wrongly_is_named(kernels: ModuleType, early: Any, message: str) -> None:
+    import triton
+
+    asked = {"early_config_prune": early}
+    kernel = triton.autotune(kernels.tuned.configs, ["n"], prune_configs_by=asked)(kernels.tuned.fn)
+    calls = {(64,): [tensor(64)[0]] * 2}
+    with pytest.raises(CompileError, match=message):
+        frontend.tune(kernel, calls, signature={**COPY}, grid=in_blocks, target="sm_90a")
+
+
+@pytest.mark.parametrize(
+    ("calls", "message"),
+    [
+        ([1], r"tune needs a call for one key at least, but got \[1\]"),
+        ({(512,): 5}, r"the call for \(512,\) is a tuple of its arguments, but got 5"),
+        ({(512,): ()}, "a call to measure has 0 arguments"),
+    ],
+)
+def test_wrong_calls_to_measure(kernels: ModuleType, calls: Any, message: str) -> None:
+    import triton
+
+    asked = {"early_config_prune": lambda configs, named: configs}
+    kernel = triton.autotune(kernels.tuned.configs, ["n"], prune_configs_by=asked)(kernels.tuned.fn)
+    with pytest.raises(CompileError, match=message):
+        frontend.tune(kernel, calls, signature={**COPY}, grid=in_blocks, target="sm_90a")
+
+
 def test_a_key_that_is_measured_twice_is_refused(kernels: ModuleType) -> None:
     with pytest.raises(CompileError, match=r"has the key \(512,\) twice"):
         frontend.tune(kernels.tuned, {512: (), (512,): ()}, grid=in_blocks, target="sm_90a")
+
+
+def test_what_a_key_names_beside_parameters_is_left_out(gpu: FakeCuda, kernels: ModuleType) -> None:
+    """As Triton does, where it does not refuse such a key."""
+    import triton
+
+    try:
+        kernel = triton.autotune(kernels.tuned.configs, ["version", "n"])(kernels.tuned.fn)
+    except ValueError:
+        pytest.skip("this version of Triton refuses such a key")
+    function = compiled(kernel, config={(512,): 0, None: 2})
+    assert [shape_of_launch(gpu, function, n)[1] for n in (512, 600)] == [64, 256]
 
 
 def test_a_key_that_nothing_was_chosen_for_is_refused(gpu: FakeCuda, kernels: ModuleType) -> None:
@@ -196,6 +267,32 @@ def test_what_a_heuristic_compares_the_call_decides(
 def test_a_heuristic_that_gives_what_a_call_knows_is_refused(kernels: ModuleType) -> None:
     with pytest.raises(CompileError, match="the heuristic of 'BLOCK' gives n .* which only a call"):
         compiled(kernels.undecided, signature={"x": "*fp32[n]"})
+
+
+@pytest.mark.parametrize(
+    ("heuristic", "message"),
+    [
+        (lambda args: 1 << (args["n"] - 1).bit_length(), "n - 1 is known only at the call"),
+        (lambda args: args["x"].data_ptr() % 16, "x.data_ptr is not known while compiling"),
+    ],
+)
+def test_a_heuristic_that_cannot_be_traced_says_what_to_do(
+    kernels: ModuleType, heuristic: Any, message: str
+) -> None:
+    import triton
+
+    kernel = triton.heuristics({"BLOCK": heuristic})(kernels.undecided.fn)
+    with pytest.raises(CompileError, match=f"{message}(.*\n)*.*BLOCK itself can be given"):
+        compiled(kernel, signature={"x": "*fp32[n]"})
+
+
+def test_a_heuristic_sees_dtypes_as_pytorch_has_them(gpu: FakeCuda, kernels: ModuleType) -> None:
+    torch, triton = pytest.importorskip("torch"), pytest.importorskip("triton")
+    heuristic = {"BLOCK": lambda args: 64 if args["x"].dtype == torch.float32 else 32}
+    kernel = triton.heuristics(heuristic)(kernels.chosen.fn)
+    function = compiled(kernel, signature={"x": "*fp32[n]"}, constexprs={"WIDE": True})
+    function(tensor(128)[0])
+    assert gpu.launches()[0].grid == (2, 1, 1)
 
 
 def test_a_recorded_launch_is_frozen(gpu: FakeCuda, kernels: ModuleType) -> None:

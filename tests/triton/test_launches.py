@@ -132,7 +132,7 @@ def test_elements_of_tuples_follow_from_sizes(gpu: FakeCuda, kernels: ModuleType
         target="sm_90a",
     )
     names = [param.name for param in function.signature.params]
-    assert names == ["inputs_0_data", "to_strides_0"]
+    assert names == ["inputs_0_data"]
 
 
 def test_names_of_elements_that_are_taken_are_refused(kernels: ModuleType) -> None:

@@ -59,7 +59,22 @@ WRONG: dict[str, tuple[Any, dict[str, Any], str]] = {
     "specialize": (SCALE, {"specialize": "fast"}, "specialize is 'fast'"),
     "specialize what": (SCALE, {"specialize": [{"x": 1}]}, "specialize says 1 of 'x'"),
     "specialize whom": (SCALE, {"specialize": [{"factor": 16}]}, "specialize says 16 of 'factor'"),
-    "warps": (SCALE, {"num_warps": 3}, "Triton cannot compile scale for sm_90"),
+    "warps": (SCALE, {"num_warps": 3}, "num_warps is 3\n  expected: a power of two"),
+    "warps as text": (SCALE, {"num_warps": "4"}, "num_warps is '4'"),
+    "stages": (SCALE, {"num_stages": "x"}, "num_stages is 'x'\n  expected: an integer"),
+    "pdl": (SCALE, {"launch_pdl": "yes"}, "launch_pdl is 'yes'\n  expected: True or False"),
+    "width of a warp": (SCALE, {"warp_size": 64}, "'warp_size' is neither .*\n.*\n.*32 threads"),
+    "similar option": (SCALE, {"num_wraps": 4}, "did you mean num_warps"),
+    "constexprs": (SCALE, {"constexprs": ["BLOCK"]}, "the constexprs are a list"),
+    "four sizes": (SCALE, {"grid": (1, 2, 3, 4)}, r"the grid is \(1, 2, 3, 4\)"),
+    "number of a target": (SCALE, {"target": 90}, 'the target is 90\n.*\n.*did you mean "sm_90"'),
+    "unknown target": (SCALE, {"target": "sm_999"}, "the target is 'sm_999'"),
+    "wide number": ({**SCALE, "n": 1 << 70}, {}, "the example of 'n' is .* fits no 64 bits"),
+    "wide size": ({**SCALE, "x": f"*fp32[{1 << 70}]"}, {}, "'x' is no tensor that can be"),
+    "failing function": ({**SCALE, "n": lambda sig: sig["z"]}, {}, "is a function that fails: Key"),
+    "doc": (SCALE, {"doc": 5}, "doc is a text, but got 5"),
+    "name of another kind": (SCALE, {"name": 5}, "identifier, but got 5"),
+    "specialize a bool": (SCALE, {"specialize": [{"n": True}]}, "specialize says True of 'n'"),
     "clusters": (SCALE, {"num_ctas": 2, "target": "sm_80"}, "num_ctas > 1 requires NVIDIA SM90"),
     "config": (SCALE, {"config": 0}, "has 0 configs"),
 }
@@ -75,6 +90,27 @@ def test_wrong_arguments(kernels: ModuleType, name: str) -> None:
 def test_what_is_no_kernel(kernels: ModuleType) -> None:
     with pytest.raises(CompileError, match="is no Triton kernel"):
         compiled(print)
+
+
+def test_a_launch_is_no_kernel(kernels: ModuleType) -> None:
+    with pytest.raises(CompileError, match=r"is no Triton kernel(.*\n)*.*without \[grid\]"):
+        compiled(kernels.scale[(1,)])
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "message"),
+    [
+        (lambda: frontend.like(5), TypeError, "like: expected the name"),
+        (lambda: frontend.empty("n", "float32"), TypeError, "empty: expected a tuple of sizes"),
+        (lambda: frontend.zeros((1.5,), "float32"), TypeError, "zeros: expected a tuple of sizes"),
+        (lambda: frontend.empty(("n",), "f32"), ValueError, "'f32' is no dtype"),
+        (lambda: frontend.descriptor("*fp16", 64), TypeError, "descriptor: expected a block_shape"),
+        (lambda: frontend.descriptor("*fp16", (64,), "one"), ValueError, "padding is 'zero' or"),
+    ],
+)
+def test_wrong_examples(make: Any, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        make()
 
 
 def test_too_many_examples(kernels: ModuleType) -> None:

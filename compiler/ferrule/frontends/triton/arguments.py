@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ferrule.frontends.triton.paths import Path
-from ferrule.frontends.triton.tracing import TracedDescriptor, TracedTensor, Unseen, traced
+from ferrule.frontends.triton.traced_tensors import TracedDescriptor, TracedTensor
+from ferrule.frontends.triton.tracing import Unseen, traced
 from ferrule.frontends.triton.tuples import Shape, nest
 from ferrule.specs import Dim, DType, Scalar, Signature, Tensor
 
@@ -23,13 +24,15 @@ Hint = Literal[1, 16]
 @dataclass(frozen=True, slots=True)
 class PointerArgument:
     """The address of a tensor; `made`: the function allocates and returns it, filled with `fill`
-    where that is a number."""
+    where that is a number.  `read_as`: what its elements are to the kernel, if not what they are
+    to callers."""
 
     name: str
     tensor: Tensor
     hint: Hint | None = None
     made: bool = False
     fill: int | None = None
+    read_as: DType | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +61,16 @@ class NumberArgument:
 class DescriptorArgument:
     """A tensor with the block that is copied at once, as a tensor map.
 
-    `padding` is what reads as outside: "zero" or "nan".
+    `padding` is what reads as outside: "zero" or "nan"; `layout` that of the block in shared
+    memory, as Gluon writes it; `rounded`: float32 is rounded to tfloat32 on the way.
     """
 
     name: str
     tensor: Tensor
     block: tuple[int, ...]
     padding: Literal["zero", "nan"] = "zero"
+    layout: str = ""
+    rounded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +133,10 @@ class Arguments:
                     seen[argument.name] = traced(argument.size, path)
                 case ConstantArgument():
                     seen[argument.name] = argument.value
-                case NumberArgument():
+                case NumberArgument(scalar=Scalar()):
                     seen[argument.name] = Unseen(argument.name)
+                case NumberArgument(scalar=number):
+                    seen[argument.name] = number
         return seen | {name: nest(shape, seen.__getitem__) for name, shape in self.tuples.items()}
 
 
@@ -145,11 +153,23 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Descriptor:
-    """An example of a tensor that a kernel takes as a descriptor: see `descriptor`."""
+    """An example of a tensor that a kernel takes as a descriptor: see `descriptor`, and
+    `DescriptorArgument` for the rest."""
 
     example: Any
     block: tuple[int, ...]
     padding: Literal["zero", "nan"]
+    layout: str = ""
+    rounded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reinterpreted:
+    """An example of a tensor whose elements the kernel reads as another dtype of their size, as
+    `triton.reinterpret` makes it."""
+
+    example: Any
+    dtype: DType
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,3 +177,15 @@ class Fixed:
     """An example of a number that every call has: the function has no parameter for it."""
 
     value: int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """The default that a kernel's parameter has: callers may give another number."""
+
+    value: int | float | bool
+
+
+def inner(example: Any) -> Any:
+    """The tensor's own example, of those that say how a kernel takes one."""
+    return example.example if isinstance(example, Descriptor | Reinterpreted) else example

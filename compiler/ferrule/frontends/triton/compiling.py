@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -10,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from ferrule import compiler
 from ferrule.compiler import conventions
 from ferrule.compiler.artefacts import Location
+from ferrule.compiler.cuda.archs import NO_GPU, choose
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.compiler.options import Options
+from ferrule.compiler.options import Options, default_environment
 from ferrule.frontends.triton.arguments import Arguments
 from ferrule.frontends.triton.configs import Version, condition_of, versions_of
 from ferrule.frontends.triton.examples import arguments_of
@@ -53,13 +53,13 @@ def compile(
                       grid=lambda meta: (triton.cdiv(meta["n"], meta["BLOCK"]),))
 
     Every parameter of the kernel has an example: by position, as in a launch, by name in
-    `signature`, `constexprs` or as a keyword.  An example is a tensor, a fake one or a spec; a
-    number, or its dtype; a text in Triton's terms, see `types`; a size over those of the tensors,
-    as an expression, as "x.shape[0]" and "x.strides[1]", or as a function of the signature; `like`,
-    `empty` and `zeros` for tensors that the function allocates and returns; `descriptor` for one
-    that Triton's `TensorDescriptor` is made of; a tuple of these, each element of which is a
-    parameter; None.  A parameter named as a size gets that.  The function takes the tensors and
-    numbers among them, in the kernel's order.
+    `signature`, `constexprs` or as a keyword.  An example is a tensor, a fake one or a spec; the
+    dtype of a number, or a number: by position such as callers give, by name that of every call; a
+    text in Triton's terms, see `types`; a size over those of the tensors, as an expression, as
+    "x.shape[0]" and "x.strides[1]", or as a function of the signature; `like`, `empty` and `zeros`
+    for tensors that the function allocates and returns; `descriptor`, or one of Triton's; a tuple
+    of these, each element of which is a parameter; None.  A parameter named as a size gets that.
+    The function takes the tensors and numbers among them, in the kernel's order.
 
     `grid` is what Triton takes: one to three sizes, or a function of the arguments, see `grids`.
     `target` is an architecture or several, the first GPU's by default.  `specialize` says what is
@@ -72,49 +72,68 @@ def compile(
 
     Raises ImportError without Triton, CompileError for what cannot be compiled.
     """
+    prepared = _prepared(kernel, examples, signature, constexprs, config, more)
+    return _Compilation(*prepared, name, specialize, _archs(target), grid).function(options, doc)
+
+
+def arguments_for(kernel: Any, how: Mapping[str, Any]) -> Arguments:
+    """The arguments that a kernel is compiled with, its first configuration named or not: `how`
+    are what `compile` takes by name."""
+    beside = ("signature", "constexprs", "grid", "target", "name", "specialize", "options", "doc")
+    more = {key: value for key, value in how.items() if key not in beside}
+    given = how.get("signature"), how.get("constexprs")
+    return _Compilation(*_prepared(kernel, (), *given, 0, more)).arguments()
+
+
+def _prepared(
+    kernel: Any,
+    examples: Sequence[Any],
+    signature: Mapping[str, Any] | None,
+    constexprs: Mapping[str, Any] | None,
+    config: Any,
+    more: Mapping[str, Any],
+) -> tuple[Kernel, Job, tuple[Version, ...]]:
+    """The kernel with a parameter for each element of tuples, its examples, its versions."""
     found = kernel_of(kernel)
     versions = versions_of(found, config)
     job = job_of(found, examples, signature, constexprs, more, versions)
     found, given = flattened(found, job.given)
-    job = replace(job, given=given)
-    named = name or found.name
-    archs = _archs(target)
-    return _Compilation(found, job, named, specialize, archs, grid, versions).function(options, doc)
+    return found, replace(job, given=given), versions
 
 
 def _archs(target: str | Sequence[str] | None) -> tuple[int, ...]:
-    if target is not None:
-        return architectures(target)
-    named = os.environ.get("FERRULE_GPU_ARCH")
-    if named:
-        return architectures(named)
-    gpus = cuda_devices()
-    if not gpus:
-        raise CompileError(
-            Diagnostic(
-                "a Triton kernel is compiled for an architecture: this machine has no GPU to take "
-                "it from",
-                expected='target="sm_90a", or several: target=["sm_80", "sm_90a"]',
-            )
-        )
-    return (gpus[0].major * 10 + gpus[0].minor,)
+    lacking = Diagnostic(
+        f"a Triton kernel is compiled for an architecture: {NO_GPU}",
+        expected='target="sm_90a", or several: target=["sm_80", "sm_90a"]',
+    )
+    return choose("target", target, _read, default_environment(), cuda_devices, lacking)
+
+
+def _read(_: str, given: str | Sequence[str]) -> tuple[int, ...]:
+    return architectures(given)
 
 
 @dataclass(frozen=True, slots=True)
 class _Compilation:
     kernel: Kernel
     job: Job
-    name: str
-    specialize: Specialise
-    archs: tuple[int, ...]
-    grid: Any
     versions: tuple[Version, ...]
+    given_name: str | None = None
+    specialize: Specialise = "check"
+    archs: tuple[int, ...] = ()
+    grid: Any = None
     known: list[tuple[Any, tuple[Compiled, ...]]] = field(default_factory=list)
 
+    @property
+    def name(self) -> str:
+        return self.given_name or self.kernel.name
+
     def function(self, options: str | Options | None, doc: str | None) -> Function:
-        if not is_name(self.name):
+        if not isinstance(self.name, str) or not is_name(self.name):
             raise CompileError(f"a function's name is an identifier, but got {self.name!r}")
-        arguments = self._arguments()
+        if doc is not None and not isinstance(doc, str):
+            raise CompileError(f"{self.name}: doc is a text, but got {doc!r}")
+        arguments = self.arguments()
         return compiler.build(
             arguments.signature,
             self._convention(arguments),
@@ -125,7 +144,7 @@ class _Compilation:
             notes=self._notes(),
         )
 
-    def _arguments(self) -> Arguments:
+    def arguments(self) -> Arguments:
         """The arguments of all versions: what one of them is in has no value yet."""
         names = {*self.kernel.heuristics}.union(*(each.constants for each in self.versions))
         unknown = (names & {*self.kernel.names}) - self.job.given.keys()

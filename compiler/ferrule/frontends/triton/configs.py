@@ -89,9 +89,9 @@ def _version(kernel: Kernel, found: Any, key: tuple[int, ...] | None) -> Version
 
 
 def _key(kernel: Kernel, key: Any) -> tuple[int, ...]:
-    values = (key,) if isinstance(key, int) else key
+    values = key if isinstance(key, Sequence) else (key,)
     whole = isinstance(values, Sequence) and len(values) == len(kernel.key)
-    if not kernel.key or not whole or not all(isinstance(value, int) for value in values):
+    if not kernel.key or not whole or not all(type(value) is int for value in values):
         raise CompileError(
             Diagnostic(
                 f"{kernel.name}: {key!r} is no key of its configs",

@@ -8,10 +8,12 @@ from typing import Any, Literal
 
 from ferrule import specs
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.examples import spec_of
 from ferrule.frontends.triton.arguments import (
     Argument,
     Arguments,
     ConstantArgument,
+    Default,
     Descriptor,
     DescriptorArgument,
     Fixed,
@@ -20,9 +22,11 @@ from ferrule.frontends.triton.arguments import (
     NumberArgument,
     Output,
     PointerArgument,
+    Reinterpreted,
 )
+from ferrule.frontends.triton.foreign import own
 from ferrule.frontends.triton.installed import Kernel, KernelParameter
-from ferrule.frontends.triton.tensors import REFERENCE, Tensors, spec_of
+from ferrule.frontends.triton.tensors import REFERENCE, Tensors
 from ferrule.frontends.triton.types import DTYPES, is_float, read_type
 from ferrule.specs import Dim, DType, Numeric, Param, Scalar, Signature, SupportsSpec, Sym, Tensor
 from ferrule.specs.expr import is_dim
@@ -32,22 +36,34 @@ def like(source: str, *, dtype: DType | str | None = None) -> Output:
     """An example of a tensor that the function makes and returns, with the sizes of a parameter.
 
     It is compact, whatever the strides of the parameter; `dtype` is the parameter's by default.
+    Raises TypeError for what is no name, ValueError for a dtype that there is not.
     """
+    if not isinstance(source, str):
+        raise TypeError(f"like: expected the name of a parameter, but got {source!r}")
     return Output(source, None, None if dtype is None else specs.as_dtype(dtype))
 
 
 def empty(shape: tuple[Dim | str, ...], dtype: DType | str) -> Output:
     """An example of a tensor that the function makes and returns.
 
-    Sizes are numbers, expressions over the sizes of parameters, and names of these.
+    Sizes are numbers, expressions over the sizes of parameters, and names of these.  Raises
+    TypeError for others, ValueError for a dtype that there is not.
     """
-    return Output(None, tuple(shape), specs.as_dtype(dtype))
+    return Output(None, _sizes("empty", shape), specs.as_dtype(dtype))
 
 
 def zeros(shape: tuple[Dim | str, ...], dtype: DType | str) -> Output:
     """An example of a tensor that the function makes, fills with 0 before the kernel is launched,
     and returns: for kernels that add to it.  Sizes are those of `empty`."""
-    return Output(None, tuple(shape), specs.as_dtype(dtype), fill=0)
+    return Output(None, _sizes("zeros", shape), specs.as_dtype(dtype), fill=0)
+
+
+def _sizes(what: str, shape: Any) -> tuple[Dim | str, ...]:
+    if isinstance(shape, tuple | list) and all(isinstance(n, str) or is_dim(n) for n in shape):
+        return tuple(shape)
+    raise TypeError(
+        f"{what}: expected a tuple of sizes, numbers or names such as ('m', 64), but got {shape!r}"
+    )
 
 
 def descriptor(
@@ -55,9 +71,18 @@ def descriptor(
 ) -> Descriptor:
     """An example of what `TensorDescriptor.from_tensor(tensor, block_shape, padding)` makes.
 
-    Callers give the tensor; the function encodes the descriptor on each call.
+    Callers give the tensor; the function encodes the descriptor on each call.  Raises TypeError
+    for a block that is none, ValueError for another padding.
     """
-    return Descriptor(example, tuple(block_shape), padding)
+    block = block_shape if isinstance(block_shape, tuple | list) else None
+    if block is None or not all(type(size) is int and size > 0 for size in block):
+        raise TypeError(
+            "descriptor: expected a block_shape of numbers such as (64, 64), "
+            f"but got {block_shape!r}"
+        )
+    if padding not in ("zero", "nan"):
+        raise ValueError(f"descriptor: padding is 'zero' or 'nan', but got {padding!r}")
+    return Descriptor(example, tuple(block), padding)
 
 
 def arguments_of(kernel: Kernel, name: str, given: Mapping[str, Any]) -> Arguments:
@@ -99,7 +124,7 @@ class _Reader:
         if name in given:
             return given[name]
         if parameter.has_default:
-            return parameter.default
+            return _default(parameter)
         if name in self.tensors.symbols and not parameter.is_constexpr:
             return self.tensors.symbols[name]
         kind = "constexprs" if parameter.is_constexpr else "signature"
@@ -145,11 +170,23 @@ class _Reader:
 
     def _tensor_argument(self, name: str, tensor: Tensor, example: Any) -> Argument:
         if isinstance(example, Descriptor):
-            return DescriptorArgument(name, tensor, example.block, example.padding)
+            return DescriptorArgument(
+                name, tensor, example.block, example.padding, example.layout, example.rounded
+            )
         hint: Hint | None = 16 if tensor.align >= 16 else None
+        if isinstance(example, Reinterpreted):
+            return PointerArgument(name, tensor, hint, read_as=self._read_as(name, tensor, example))
         if isinstance(example, Output):
             return PointerArgument(name, tensor, hint, made=True, fill=example.fill)
         return PointerArgument(name, tensor, hint)
+
+    def _read_as(self, name: str, tensor: Tensor, example: Reinterpreted) -> DType:
+        if example.dtype.bits == tensor.dtype.bits:
+            return example.dtype
+        raise CompileError(
+            f"{self.tensors.what(name)} is a tensor of {tensor.dtype.name} that is read as "
+            f"{example.dtype.name}: elements of another size"
+        )
 
     def _text_argument(self, name: str, text: str) -> Argument:
         reference = REFERENCE.fullmatch(text.replace(" ", ""))
@@ -162,7 +199,16 @@ class _Reader:
 
     def _called(self, name: str, example: Callable[[Signature], Any]) -> Dim:
         signature = Signature(self.name, tuple(self.tensors.specs.values()))
-        found = example(signature)
+        try:
+            found = example(signature)
+        except Exception as error:
+            raise CompileError(
+                Diagnostic(
+                    f"{self.tensors.what(name)} is a function that fails: "
+                    f"{type(error).__name__}: {error}",
+                    expected=f"a function of the tensors: {signature}",
+                )
+            ) from error
         if not is_dim(found):
             raise CompileError(
                 f"{self.tensors.what(name)} is a function that gives {found!r}, which is no size"
@@ -188,7 +234,10 @@ class _Reader:
             case Fixed(value=bool() | float() as value):
                 return NumberArgument(name, value)
             case Fixed(value=int() as value):
-                return IntegerArgument(name, value)
+                return IntegerArgument(name, self._fitting(name, value))
+            case Default(value=value):
+                kind = annotated or _kind_of(value)
+                return self._scalar(Scalar(name, kind, value), None)
             case Scalar():
                 return self._scalar(Scalar(name, example.dtype, example.default), None)
             case Numeric():
@@ -205,7 +254,7 @@ class _Reader:
                 own = annotated if annotated and is_float(parameter.type) else specs.Float32
                 return NumberArgument(name, Scalar(name, own))
             case SupportsSpec():
-                spec = spec_of(name, example)
+                spec = spec_of(name, example, rename=True)
                 if isinstance(spec, Scalar):
                     return self._scalar(spec, None)
         raise CompileError(
@@ -220,10 +269,14 @@ class _Reader:
 
     def _integer(self, name: str, value: int, annotated: DType | None) -> Argument:
         """An example of an integer: Triton takes 32 bits where it fits."""
-        wide = specs.Int64 if value < 1 << 63 else specs.Uint64
-        fitting: DType = specs.Int32 if -(1 << 31) <= value < 1 << 31 else wide
+        fitting = _kind_of(self._fitting(name, value))
         hint: Hint | None = 1 if value == 1 else 16 if value % 16 == 0 else None
         return self._scalar(Scalar(name, annotated or fitting), hint)
+
+    def _fitting(self, name: str, value: int) -> int:
+        if -(1 << 63) <= value < 1 << 64:
+            return value
+        raise CompileError(f"{self.tensors.what(name)} is {value}, which fits no 64 bits")
 
     def _scalar(self, scalar: Scalar, hint: Hint | None) -> Argument:
         if scalar.dtype.kind in ("int", "uint"):
@@ -234,6 +287,23 @@ class _Reader:
 def _is_constexpr(example: Any) -> bool:
     """Whether it is one of Triton's wrapped constants."""
     return type(example).__name__ == "constexpr"
+
+
+def _default(parameter: KernelParameter) -> Any:
+    value = own(parameter.default, parameter.name)
+    is_number = isinstance(value, bool | int | float) and not parameter.is_constexpr
+    return Default(value) if is_number else value
+
+
+def _kind_of(value: bool | int | float) -> DType:
+    """The dtype that Triton chooses for a number: 32 bits where it fits."""
+    match value:
+        case bool():
+            return specs.Boolean
+        case float():
+            return specs.Float32
+    wide = specs.Int64 if value < 1 << 63 else specs.Uint64
+    return specs.Int32 if -(1 << 31) <= value < 1 << 31 else wide
 
 
 def _hint(divisibility: int) -> Hint | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import Any
 
 from ferrule.compiler.errors import CompileError, Diagnostic
@@ -63,6 +64,7 @@ def _known(grid: Any) -> Any:
 
 def _size(size: Any, where: str) -> Dim:
     dim = untraced(getattr(size, "value", size) if not is_dim(size) else size)
+    dim = dim if isinstance(dim, bool) or not isinstance(dim, Integral) else int(dim)
     if not is_dim(dim):
         raise CompileError(
             Diagnostic(

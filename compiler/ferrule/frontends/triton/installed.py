@@ -55,12 +55,22 @@ class KernelParameter:
 
 
 @dataclass(frozen=True, slots=True)
+class Pruning:
+    """What an autotuner asks before it measures: a function that leaves out configurations, one
+    that guesses the time of one, and how many of the best guesses are measured."""
+
+    early: Callable[..., Any] | None = None
+    model: Callable[..., Any] | None = None
+    top: int | float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class Kernel:
     """A function of `triton.jit` or `gluon.jit`, and what is wrapped around it.
 
-    `configs` are those of an autotuner, `key` the names of its key, `heuristics` the functions by
-    the name of the parameter whose value they choose, `tuples` the names of the elements of each
-    parameter that is a tuple, in its shape.
+    `configs` are those of an autotuner, `key` the names of its key that are parameters, `pruning`
+    what it asks of them, `heuristics` the functions by the name of the parameter whose value they
+    choose, `tuples` the names of the elements of each parameter that is a tuple, in its shape.
     """
 
     function: Any
@@ -70,6 +80,7 @@ class Kernel:
     key: tuple[str, ...] = ()
     heuristics: Mapping[str, Callable[[Mapping[str, Any]], Any]] = field(default_factory=dict)
     tuples: Mapping[str, Any] = field(default_factory=dict)
+    pruning: Pruning = Pruning()
 
     @property
     def is_gluon(self) -> bool:
@@ -88,11 +99,15 @@ def kernel_of(function: Any) -> Kernel:
     configs: tuple[Any, ...] = ()
     key: tuple[str, ...] = ()
     heuristics: dict[str, Any] = {}
+    pruning = Pruning()
     found = function
     while not isinstance(found, package.runtime.JITFunction):
         match type(found).__name__:
             case "Autotuner":
-                configs, key = tuple(found.configs), tuple(found.keys)
+                configs = tuple(found.configs)
+                key = tuple(name for name in found.keys if name in found.arg_names)
+                early, top = found.early_config_prune, found.configs_top_k
+                pruning = Pruning(early, found.perf_model, top)
             case "Heuristics":
                 heuristics = {**found.values, **heuristics}
             case _:
@@ -102,7 +117,13 @@ def kernel_of(function: Any) -> Kernel:
     if not name.isidentifier():
         raise CompileError(_no_kernel(function))
     parameters = tuple(_parameter(each) for each in found.params)
-    return Kernel(found, name, parameters, configs, key, heuristics)
+    return Kernel(found, name, parameters, configs, key, heuristics, pruning=pruning)
+
+
+_HINTS: Final = {
+    "InterpretedFunction": "TRITON_INTERPRET=1 makes kernels run in Python: unset it",
+    "<lambda>": "give the kernel itself, without [grid], and the grid as grid=",
+}
 
 
 def _no_kernel(function: Any) -> Diagnostic:
@@ -110,9 +131,7 @@ def _no_kernel(function: Any) -> Diagnostic:
         f"{function!r} is no Triton kernel",
         expected="a function decorated with triton.jit or gluon.jit, with or without "
         "triton.autotune and triton.heuristics",
-        hint="TRITON_INTERPRET=1 makes kernels run in Python: unset it"
-        if type(function).__name__ == "InterpretedFunction"
-        else None,
+        hint=_HINTS.get(getattr(function, "__name__", ""), _HINTS.get(type(function).__name__)),
     )
 
 

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends import packages
 from ferrule.frontends.triton.configs import Version
+from ferrule.frontends.triton.foreign import fixed, own
 from ferrule.frontends.triton.installed import Kernel
+
+_LEAST: Final = MappingProxyType(
+    {"num_warps": 1, "num_stages": 0, "num_ctas": 1, "maxnreg": 1, "ptx_version": 1}
+)
+"""The options that are numbers, and the smallest that there can be."""
+
+_POWERS: Final = ("num_warps", "num_ctas")
+
+_NOT_OPTIONS: Final = MappingProxyType(
+    {
+        "arch": 'name architectures as target="sm_90a"',
+        "backend_name": "kernels are compiled for NVIDIA's GPUs alone",
+        "warp_size": "a warp has 32 threads",
+    }
+)
+"""Fields of Triton's options that follow from the target, and what to say of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +57,15 @@ def job_of(
     options = {key: value for key, value in more.items() if key not in kernel.names}
     named = {key: value for key, value in more.items() if key in kernel.names}
     for where, values in (
-        ("by position", dict(zip(kernel.names, examples, strict=False))),
-        ("in `signature`", _signature(kernel, signature)),
-        ("in `constexprs`", as_constants(constexprs or {})),
-        ("as a keyword", named),
+        ("by position", _own(kernel, dict(zip(kernel.names, examples, strict=False)))),
+        ("in `signature`", _by_name(kernel, _signature(kernel, signature))),
+        ("in `constexprs`", as_constants(_constexprs(kernel, constexprs))),
+        ("as a keyword", _by_name(kernel, named)),
     ):
         _merge(kernel, given, values, where)
     for version in versions:
         _merge(kernel, dict(given), version.constants, "by its config")
+        checked_options(kernel, version.options)
     return Job(given, checked_options(kernel, options))
 
 
@@ -61,6 +81,30 @@ def _signature(kernel: Kernel, given: Mapping[str, Any] | None) -> Mapping[str, 
             )
         )
     return {key: each for key, each in given.items() if not _is_word(each)}
+
+
+def _constexprs(kernel: Kernel, given: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    if given is None or isinstance(given, Mapping):
+        return given or {}
+    raise CompileError(
+        Diagnostic(
+            f"{kernel.name}: the constexprs are a {type(given).__name__}",
+            expected='a mapping of constants: {"BLOCK": 1024}',
+        )
+    )
+
+
+def _own(kernel: Kernel, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Examples in our terms; what is compiled in as it is."""
+    constants = {each.name for each in kernel.parameters if each.is_constexpr}
+    return {key: each if key in constants else own(each, key) for key, each in given.items()}
+
+
+def _by_name(kernel: Kernel, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Examples that were given by name: numbers among them are those of every call."""
+    constants = {each.name for each in kernel.parameters if each.is_constexpr}
+    known = _own(kernel, given)
+    return {key: each if key in constants else fixed(each) for key, each in known.items()}
 
 
 def _is_word(example: object) -> bool:
@@ -94,12 +138,40 @@ def checked_options(kernel: Kernel, options: Mapping[str, Any]) -> Mapping[str, 
     """Options of Triton's compiler.  Raises CompileError for what is none."""
     backend = packages.load("triton.backends.nvidia.compiler", "triton")
     known = backend.CUDAOptions.__dataclass_fields__
-    for key in options:
-        if key not in known:
+    for key, value in options.items():
+        if key not in known or key in _NOT_OPTIONS:
+            names = sorted(known.keys() - _NOT_OPTIONS)
             raise CompileError(
                 Diagnostic(
                     f"{key!r} is neither a parameter of {kernel.name} nor an option of Triton",
-                    expected=f"{', '.join(kernel.names)}; or {', '.join(sorted(known))}",
+                    expected=f"{', '.join(kernel.names)}; or {', '.join(names)}",
+                    hint=_NOT_OPTIONS.get(key) or _near(key, (*kernel.names, *names)),
                 )
             )
+        _check_option(kernel, key, value, known[key].default)
     return options
+
+
+def _near(key: str, names: Sequence[str]) -> str | None:
+    found = difflib.get_close_matches(key, names, n=1)
+    return f"did you mean {found[0]}?" if found else None
+
+
+def _check_option(kernel: Kernel, key: str, value: Any, usual: Any) -> None:
+    """Triton itself checks few of them, and takes a text for true."""
+    match usual:
+        case _ if key in _LEAST:
+            least = _LEAST[key]
+            right = type(value) is int and value >= least
+            right |= value is None and usual is None
+            wanted = f"an integer of at least {least}"
+            if key in _POWERS:
+                right, wanted = right and value & (value - 1) == 0, "a power of two"
+        case bool():
+            right, wanted = isinstance(value, bool), "True or False"
+        case str():
+            right, wanted = isinstance(value, str), f"a text such as {usual!r}"
+        case _:
+            return
+    if not right:
+        raise CompileError(Diagnostic(f"{kernel.name}: {key} is {value!r}", expected=wanted))

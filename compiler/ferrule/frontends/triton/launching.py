@@ -206,13 +206,45 @@ def _hidden_count(compiled: Compiled, visible: Sequence[Argument]) -> int:
 
 
 def _visible(specialisation: Specialisation, compiled: Compiled) -> Iterator[Argument]:
-    """What the kernel takes of a call: of a descriptor its map, sizes and strides."""
+    """What the kernel takes of a call: of a descriptor its map, or what it says of the tensor, then
+    sizes and strides."""
     layouts = iter(compiled.facts.descriptors)
+    sizes = compiled.code.parameters(compiled.facts.kernel).sizes
+    count = 0
     for packed in specialisation.packed:
-        if isinstance(packed, DescriptorArgument):
-            yield from _descriptor(packed, next(layouts, None))
+        given: list[Argument]
+        if not isinstance(packed, DescriptorArgument):
+            given = [packed]
+        elif compiled.facts.descriptors:
+            given = list(_descriptor(packed, next(layouts, None)))
         else:
-            yield packed
+            given = list(_taken_apart(packed, sizes[count:]))
+        count += sum(len(parameters(each)) for each in given)
+        yield from given
+
+
+def _taken_apart(argument: DescriptorArgument, kernel: Sequence[int]) -> Iterator[Argument]:
+    """A descriptor for a GPU without TMA: address, sizes and strides as int64, flags of a byte (the
+    second in newer versions of Triton), then what comes behind a map.  `kernel` has the bytes of
+    each parameter from here on.
+    """
+    tensor = argument.tensor
+    yield tensor.data
+    for size in (*tensor.shape, *tensor.strides):
+        yield conventions.cast(size, specs.Int64)
+    flags = (argument.padding == "nan", argument.rounded)
+    for flag, size in zip(flags, kernel[1 + 2 * len(tensor.shape) :], strict=False):
+        if size != 1:
+            break
+        yield conventions.cast(int(flag), specs.Boolean)
+    yield from _behind(tensor)
+
+
+def _behind(tensor: Tensor) -> Iterator[Argument]:
+    for size in tensor.shape:
+        yield conventions.cast(size, specs.Int32)
+    for stride in tensor.strides:
+        yield conventions.cast(stride, specs.Int64)
 
 
 def _descriptor(argument: DescriptorArgument, layout: DescriptorLayout | None) -> Iterator[Any]:
@@ -236,9 +268,6 @@ def _descriptor(argument: DescriptorArgument, layout: DescriptorLayout | None) -
         swizzle=_SWIZZLES[layout.swizzle],
         l2_promotion="128B",
         oob_fill="nan" if argument.padding == "nan" else "zero",
-        dtype=dtype,
+        dtype=specs.TFloat32 if argument.rounded else dtype,
     )
-    for size in tensor.shape:
-        yield conventions.cast(size, specs.Int32)
-    for stride in tensor.strides:
-        yield conventions.cast(stride, specs.Int64)
+    yield from _behind(tensor)

@@ -17,6 +17,7 @@ from ferrule.frontends.triton.installed import Kernel, triton
 from ferrule.frontends.triton.specialise import Specialisation
 
 _ARCH: Final = re.compile(r"sm_?(\d{2,3})([af]?)")
+_KNOWN: Final = frozenset({70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103, 110, 120, 121})
 _WARP: Final = 32
 
 
@@ -85,17 +86,23 @@ def architectures(target: str | Sequence[str]) -> tuple[int, ...]:
 
     Triton itself chooses whether code is for one architecture alone.
     """
-    named = [target] if isinstance(target, str | int) else list(target)
+    several = isinstance(target, Sequence | set | frozenset) and not isinstance(target, str)
+    named = list(target) if several else [target]
     words = [word.strip() for text in named for word in str(text).split(",")]
     found = [_ARCH.fullmatch(word) for word in words]
-    if not words or None in found:
+    numbers = [int(each[1]) for each in found if each is not None]
+    if not words or None in found or not _KNOWN.issuperset(numbers):
+        meant = re.search(r"\d{2,3}", words[0]) if words else None
+        known = meant is not None and int(meant[0]) in _KNOWN
         raise CompileError(
             Diagnostic(
                 f"the target is {target!r}",
-                expected='an architecture such as "sm_90a", or several',
+                expected='an architecture such as "sm_90a", or several; of '
+                + ", ".join(f"sm_{number}" for number in sorted(_KNOWN)),
+                hint=f'did you mean "sm_{meant[0]}"?' if known and meant is not None else None,
             )
         )
-    return tuple(dict.fromkeys(int(each[1]) for each in found if each is not None))
+    return tuple(dict.fromkeys(numbers))
 
 
 def compile_offline(

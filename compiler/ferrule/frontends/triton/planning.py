@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ferrule.compiler.errors import CompileError
+from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.triton.arguments import Arguments, PointerArgument
 from ferrule.frontends.triton.configs import Version
 from ferrule.frontends.triton.fills import Fill
@@ -14,11 +14,10 @@ from ferrule.frontends.triton.grids import Grid, trace_grid
 from ferrule.frontends.triton.installed import Kernel
 from ferrule.frontends.triton.jobs import Job, checked_options
 from ferrule.frontends.triton.paths import Path
+from ferrule.frontends.triton.traced_tensors import TracedDescriptor, TracedTensor
 from ferrule.frontends.triton.tracing import (
     Quotient,
     Traced,
-    TracedDescriptor,
-    TracedTensor,
     Unseen,
     trace,
 )
@@ -76,10 +75,14 @@ class Planner:
             seen = {**chosen, **filled.traced(path)}
             visible = {key: seen[key] for key in seen if key not in open_ones[number:]}
             what = f"{self.name}: the heuristic of {name!r}"
-            value = trace(heuristics[name], visible, what)
+            advice = f"{name} itself can be given, in a function for each value that is needed"
+            value = trace(heuristics[name], visible, what, advice)
             if isinstance(value, Traced | Quotient | Unseen | TracedTensor):
                 raise CompileError(
-                    f"{what} gives {value!r}, which only a call knows: a constant is needed"
+                    Diagnostic(
+                        f"{what} gives {value!r}, which only a call knows: a constant is needed",
+                        hint=f"what compares sizes, as an `if`, the call decides; {advice}",
+                    )
                 )
             if name in self.kernel.names:
                 filled = filled.with_constants({name: value})

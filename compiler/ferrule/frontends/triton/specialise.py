@@ -152,7 +152,8 @@ def _named(kernel: Kernel, arguments: Arguments, asked: Mapping[str, object]) ->
     for name, value in asked.items():
         integer = isinstance(known.get(name), IntegerArgument)
         allowed = ("16, 1, 'i32'" if integer else "16") if name in known else None
-        if allowed is None or value not in ((16, 1, "i32") if integer else (16,)):
+        values = (16, 1, "i32") if integer else (16,)
+        if allowed is None or isinstance(value, bool) or value not in values:
             raise CompileError(
                 Diagnostic(
                     f"{kernel.name}: specialize says {value!r} of {name!r}",
@@ -223,7 +224,7 @@ class _Specialiser:
             raise CompileError(
                 f"{self._what(name)} is annotated as {parameter.type}, but the example is a tensor"
             )
-        found = pointer_type(tensor.dtype, self._what(name))
+        found = pointer_type(argument.read_as or tensor.dtype, self._what(name))
         self.types[name] = parameter.type or ("*k" + found[1:] if parameter.reads else found)
         self.packed.append(tensor.data)
         if not (parameter.specialised and parameter.aligned):
@@ -274,7 +275,8 @@ class _Specialiser:
             return number_type(argument.scalar.dtype, self._what(parameter.name))
         size = argument.size
         if isinstance(size, int):
-            return "i32" if INT32_MIN <= size <= INT32_MAX else "i64"
+            fits = INT32_MIN <= size <= INT32_MAX
+            return "i32" if fits else "i64" if size < 1 << 63 else "u64"
         if isinstance(size, Sym) and size.width == 32:
             return "i32"
         if parameter.name not in self.assumed.narrow:
@@ -325,7 +327,8 @@ class _Specialiser:
                 f"but that of the example is {tensor.strides[-1]}"
             )
         block = ",".join(map(str, argument.block))
-        self.types[name] = f"tensordesc<{element}[{block}]>"
+        layout = f",{argument.layout}" if argument.layout else ""
+        self.types[name] = f"tensordesc<{element}[{block}]{layout}>"
         self.packed.append(argument)
 
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 from ferrule import specs
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.frontends.triton.arguments import Descriptor, Output
+from ferrule.frontends.examples import of_real_tensor, spec_of
+from ferrule.frontends.triton.arguments import Output, inner
 from ferrule.frontends.triton.types import TypeText, read_type
 from ferrule.specs import Dim, Param, SupportsSpec, Sym, Tensor
-from ferrule.specs.changing import changed
-from ferrule.specs.expr import is_dim, sym_int64, symbols_of
+from ferrule.specs.expr import is_dim, symbols_of
 
-REFERENCE: Final = re.compile(r"(\w+)\.(shape|stride|strides)\[(\d+)\]|(\w+)\.(numel)(?:\(\))?")
-"""What names a size of a tensor: "x.shape[0]", "x.strides[1]", "x.numel"."""
+REFERENCE: Final = re.compile(
+    r"(?P<of>\w+)\.(?:(?P<numel>numel)(?:\(\))?|"
+    r"(?:(?P<shape>shape|size)|stride|strides)(?:\[(?P<axis>-?\d+)\]|\((?P<dim>-?\d+)\)))"
+)
+"""A size of a tensor by name: "x.shape[0]", "x.strides[-1]", "x.numel", and as PyTorch says it."""
 
 
 @dataclass(slots=True)
@@ -32,13 +35,13 @@ class Tensors:
 
     def know_symbols(self, given: Mapping[str, Any]) -> None:
         """The named symbols of all examples; one in a text is new unless an example has it."""
-        for name, example in given.items():
-            inner = example.example if isinstance(example, Descriptor) else example
-            if isinstance(inner, SupportsSpec) or isinstance(inner, Tensor):
-                for dim in _dims(spec_of(name, inner)):
+        for name, given_one in given.items():
+            example = inner(given_one)
+            if isinstance(example, SupportsSpec) or isinstance(example, Tensor):
+                for dim in _dims(spec_of(name, example, rename=True)):
                     self._know(dim)
-            elif is_dim(inner):
-                self._know(inner)
+            elif is_dim(example):
+                self._know(example)
         texts = list(self._texts(given))
         for words, make in (("shape", specs.sym_int32), ("strides", specs.sym_int64)):
             for text in texts:
@@ -53,9 +56,9 @@ class Tensors:
 
     def _texts(self, given: Mapping[str, Any]) -> Iterator[TypeText]:
         for name, example in given.items():
-            inner = example.example if isinstance(example, Descriptor) else example
-            if isinstance(inner, str) and "*" in inner:
-                yield read_type(inner, self.what(name))
+            text = inner(example)
+            if isinstance(text, str) and "*" in text:
+                yield read_type(text, self.what(name))
 
     def _dim(self, word: str) -> Dim:
         if word.isdecimal():
@@ -64,23 +67,26 @@ class Tensors:
 
     def read(self, name: str, example: Any) -> None:
         """Take in an example, if it is a tensor."""
-        inner = example.example if isinstance(example, Descriptor) else example
-        if isinstance(inner, str) and "*" in inner:
-            self.specs[name] = self._tensor_of_text(name, read_type(inner, self.what(name)))
-        elif isinstance(inner, Tensor) or isinstance(inner, SupportsSpec):
-            spec = spec_of(name, inner)
+        tensor = inner(example)
+        if isinstance(tensor, str) and "*" in tensor:
+            self.specs[name] = self._tensor_of_text(name, read_type(tensor, self.what(name)))
+        elif isinstance(tensor, Tensor) or isinstance(tensor, SupportsSpec):
+            spec = spec_of(name, tensor, rename=True)
             if isinstance(spec, Tensor):
                 self.specs[name] = spec
-        elif hasattr(type(inner), "__dlpack__") and not isinstance(inner, Output):
-            self.specs[name] = _of_real_tensor(name, inner)
-        elif isinstance(example, Descriptor):
-            raise CompileError(f"{self.what(name)} is no tensor: {inner!r}")
+        elif hasattr(type(tensor), "__dlpack__"):
+            self.specs[name] = of_real_tensor(name, tensor)
+        if tensor is not example and name not in self.specs:
+            raise CompileError(f"{self.what(name)} is no tensor: {tensor!r}")
 
     def _tensor_of_text(self, name: str, text: TypeText) -> Tensor:
         shape = [self._dim(word) for word in text.shape]
         strides = None if text.strides is None else [self._dim(word) for word in text.strides]
         align = max(16, text.dtype.itemsize) if text.hint == "16" else None
-        return Tensor(name, shape, text.dtype, strides=strides, align=align)
+        try:
+            return Tensor(name, shape, text.dtype, strides=strides, align=align)
+        except ValueError as error:
+            raise CompileError(f"{self.what(name)} is no tensor that can be: {error}") from None
 
     def read_outputs(self, examples: Mapping[str, Any]) -> None:
         """Take in the tensors that the function makes."""
@@ -90,7 +96,10 @@ class Tensors:
             shape = source.shape if example.shape is None else self._shape(name, example.shape)
             dtype = example.dtype or source.dtype
             aligned = source.align if source.align >= 16 else None
-            self.specs[name] = Tensor(name, shape, dtype, align=aligned)
+            try:
+                self.specs[name] = Tensor(name, shape, dtype, align=aligned)
+            except (ValueError, TypeError) as error:
+                raise CompileError(f"{self.what(name)} is no tensor that can be: {error}") from None
 
     def _source(self, name: str, example: Output) -> Tensor:
         if example.source is None:
@@ -120,9 +129,10 @@ class Tensors:
 
     def referred(self, name: str, text: str, found: re.Match[str]) -> Dim:
         """The size that a `REFERENCE` names."""
-        tensor = self.specs.get(found[1] or found[4])
-        axis = int(found[3] or 0)
-        if tensor is None or (found[3] is not None and axis >= len(tensor.shape)):
+        tensor = self.specs.get(found["of"])
+        axis = None if found["numel"] else int(found["axis"] or found["dim"])
+        rank = 0 if tensor is None else len(tensor.shape)
+        if tensor is None or (axis is not None and not -rank <= axis < rank):
             raise CompileError(
                 Diagnostic(
                     f"{self.what(name)} is {text!r}, which there is not",
@@ -133,9 +143,9 @@ class Tensors:
                     ),
                 )
             )
-        if found[5]:
+        if axis is None:
             return tensor.numel
-        return tensor.shape[axis] if found[2] == "shape" else tensor.strides[axis]
+        return tensor.shape[axis] if found["shape"] else tensor.strides[axis]
 
     def is_known(self, dim: Dim) -> bool:
         """Whether the tensors tell the value of a size."""
@@ -152,38 +162,5 @@ class Tensors:
         return f"{self.kernel}: the example of {name!r}"
 
 
-def spec_of(name: str, example: Any) -> Param:
-    """The spec of an example under the name of a parameter."""
-    if isinstance(example, get_args(Param)):
-        return _renamed(example, name)
-    spec: Param = example.__ferrule_spec__(name)
-    return spec
-
-
-def _renamed(spec: Param, name: str) -> Param:
-    """The same spec under another name."""
-    return spec if spec.name == name else changed(spec, name=name)
-
-
 def _dims(spec: Param) -> tuple[Dim, ...]:
     return (*spec.shape, *spec.strides) if isinstance(spec, Tensor) else ()
-
-
-def _of_real_tensor(name: str, tensor: Any) -> Tensor:
-    """The spec of a real tensor: its dtype and rank, any sizes; aligned to 16 bytes if it is."""
-    from ferrule.runtime.views import view_of
-
-    try:
-        view = view_of(tensor)
-    except (TypeError, ValueError, BufferError, RuntimeError) as error:
-        raise CompileError(
-            f"the tensor for the parameter {name!r} cannot be taken through DLPack: {error}"
-        ) from None
-    shape = [specs.sym_int32() for _ in view.shape]
-    order = tuple(reversed(range(len(shape))))
-    if view.strides == specs.compact_strides(view.shape, order):
-        strides = specs.compact_strides(shape, order)
-    else:
-        strides = tuple(1 if step == 1 else sym_int64() for step in view.strides)
-    align = max(16, view.dtype.itemsize) if view.address % 16 == 0 else None
-    return Tensor(name, shape, view.dtype, strides=strides, align=align)

@@ -11,13 +11,12 @@ write instead.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar
 
 from ferrule import specs
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.triton.paths import Path
-from ferrule.specs import Dim, Tensor
+from ferrule.specs import Dim
 from ferrule.specs.conditions import Comparison, ComparisonOp
 from ferrule.specs.expr import ExprOp, is_dim, make
 
@@ -106,13 +105,13 @@ class Traced:
         return self.path.decide(Comparison(op, self.dim, side))
 
     def _refuse(self, *_: Any) -> NoReturn:
-        raise CompileError(_undecided(specs.format_dim(self.dim, {})))
+        raise CompileError(undecided(specs.format_dim(self.dim, {})))
 
     __int__ = __index__ = __float__ = __hash__ = __round__ = _refuse
     __pow__ = __rpow__ = __divmod__ = __rdivmod__ = _refuse
     __lshift__ = __rshift__ = __and__ = __or__ = __xor__ = __invert__ = __abs__ = _refuse
     __rlshift__ = __rrshift__ = __rand__ = __ror__ = __rxor__ = _refuse
-    __trunc__ = __floor__ = __ceil__ = _refuse
+    __trunc__ = __floor__ = __ceil__ = bit_length = _refuse
 
     def __repr__(self) -> str:
         return str(self.dim)
@@ -160,7 +159,7 @@ class Unseen:
 
     def refuse(self, *_: Any) -> NoReturn:
         """Raises CompileError: it is no size."""
-        raise CompileError(_undecided(self.name))
+        raise CompileError(undecided(self.name))
 
     __bool__ = __int__ = __index__ = __float__ = __hash__ = __round__ = __trunc__ = refuse
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __neg__ = __abs__ = refuse
@@ -170,102 +169,6 @@ class Unseen:
 
     def __repr__(self) -> str:
         return self.name
-
-
-@dataclass(frozen=True, slots=True)
-class TracedTensor:
-    """A tensor in a function that is traced: its sizes and strides, as PyTorch calls them.
-
-    `filled` are the numbers that a hook has filled it with.
-    """
-
-    tensor: Tensor
-    path: Path | None = None
-    filled: list[int | float] = field(default_factory=list)
-
-    @property
-    def shape(self) -> tuple[Any, ...]:
-        """Its sizes."""
-        return tuple(traced(size, self.path) for size in self.tensor.shape)
-
-    @property
-    def ndim(self) -> int:
-        """The number of dims."""
-        return len(self.tensor.shape)
-
-    @property
-    def dtype(self) -> Any:
-        """The dtype of its elements, ferrule's own."""
-        return self.tensor.dtype
-
-    @property
-    def itemsize(self) -> int:
-        """The bytes of an element."""
-        return self.tensor.dtype.itemsize
-
-    def size(self, dim: int | None = None) -> Any:
-        """All sizes, or one, as PyTorch says it."""
-        return self.shape if dim is None else self.shape[dim]
-
-    def stride(self, dim: int | None = None) -> Any:
-        """All strides in elements, or one, as PyTorch says it."""
-        strides = tuple(traced(step, self.path) for step in self.tensor.strides)
-        return strides if dim is None else strides[dim]
-
-    def numel(self) -> Any:
-        """The number of elements."""
-        return traced(self.tensor.numel, self.path)
-
-    def dim(self) -> int:
-        """The number of dims."""
-        return self.ndim
-
-    def element_size(self) -> int:
-        """The bytes of an element."""
-        return self.itemsize
-
-    def zero_(self) -> TracedTensor:
-        """What a hook does to it: every launch does so."""
-        return self.fill_(0)
-
-    def fill_(self, value: int | float) -> TracedTensor:
-        """What a hook does to it: every launch does so."""
-        self.filled.append(value)
-        return self
-
-
-class TracedDescriptor:
-    """A descriptor in a function that is traced; a hook may set `block_shape`, nothing else."""
-
-    __slots__ = ("_block", "_tensor")
-
-    def __init__(self, tensor: TracedTensor, block: tuple[int, ...]) -> None:
-        self._tensor = tensor
-        self._block = block
-
-    @property
-    def base(self) -> TracedTensor:
-        """The tensor."""
-        return self._tensor
-
-    @property
-    def shape(self) -> tuple[Any, ...]:
-        """The tensor's sizes."""
-        return self._tensor.shape
-
-    @property
-    def strides(self) -> Any:
-        """The tensor's strides in elements."""
-        return self._tensor.stride()
-
-    @property
-    def block_shape(self) -> list[int]:
-        """What is copied at once."""
-        return list(self._block)
-
-    @block_shape.setter
-    def block_shape(self, sizes: Any) -> None:
-        self._block = tuple(int(getattr(size, "value", size)) for size in sizes)
 
 
 def traced(dim: Dim, path: Path | None = None) -> Any:
@@ -278,11 +181,13 @@ def untraced(value: Any) -> Any:
     return value.dim if isinstance(value, Traced) else value
 
 
-def trace(function: Callable[[Any], T], arguments: Mapping[str, Any], what: str) -> T:
+def trace(
+    function: Callable[[Any], T], arguments: Mapping[str, Any], what: str, advice: str | None = None
+) -> T:
     """What a function of the kernel's arguments gives.
 
-    Raises CompileError, naming `what`, where it needs a value that only a call has, asks for an
-    argument that there is not, or fails.
+    Raises CompileError, naming `what`, with `advice`, where it needs a value that only a call has,
+    asks for an argument that there is not, or fails.
     """
     try:
         return function(arguments)
@@ -291,7 +196,7 @@ def trace(function: Callable[[Any], T], arguments: Mapping[str, Any], what: str)
             Diagnostic(
                 f"{what} cannot be traced: {error.diagnostic.message}",
                 expected=error.diagnostic.expected,
-                hint=error.diagnostic.hint,
+                hint="; ".join(filter(None, (error.diagnostic.hint, advice))) or None,
             )
         ) from None
     except KeyError as error:
@@ -325,7 +230,8 @@ def compute(op: ExprOp, lhs: Any, rhs: Any) -> Any:
     return traced(make(op, *sides), next((path for path in paths if path is not None), None))
 
 
-def _undecided(what: str) -> Diagnostic:
+def undecided(what: str) -> Diagnostic:
+    """What an error says of a value that no traced function can have."""
     return Diagnostic(
         f"the value of {what} is known only at the call",
         expected="+ - * // % and comparisons of sizes, triton.cdiv, math.ceil(a / b), and "

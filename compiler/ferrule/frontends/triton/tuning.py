@@ -10,9 +10,10 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.frontends.triton.compiling import compile
+from ferrule.frontends.triton.compiling import arguments_for, compile
 from ferrule.frontends.triton.configs import versions_of
-from ferrule.frontends.triton.installed import kernel_of
+from ferrule.frontends.triton.installed import Kernel, kernel_of
+from ferrule.frontends.triton.pruning import kept
 
 if TYPE_CHECKING:
     from ferrule.runtime import Function
@@ -33,7 +34,8 @@ def tune(
     """The fastest of a kernel's configurations for each key, as `compile` takes it for `config`.
 
     `calls` has the arguments of a call for each key: the values of the parameters that the
-    autotuner's `key` names.  What is under None is for calls with other keys: the configuration
+    autotuner's `key` names.  What the autotuner's `prune_configs_by` leaves out for a call is not
+    measured for it.  What is under None is for calls with other keys: the configuration
     that was the best most often.  `timer` measures a call, in any unit; by default it runs on the
     current GPU, many times, and waits for it; what is in the tensors afterwards is of no use.
     `how` is what `compile` takes.
@@ -41,21 +43,42 @@ def tune(
     A configuration that cannot be compiled or launched is left out; CompileError where none can.
     """
     found, measure = kernel_of(kernel), timer or synchronised_time
-    if not calls:
-        raise CompileError(f"{found.name}: tune needs a call for one key at least")
-    versions_of(found, dict.fromkeys(calls, 0))
+    _check_calls(found, calls)
+    arguments = arguments_for(kernel, how)
+    measured = {key: kept(found, arguments, call) for key, call in calls.items()}
     functions: dict[int, Function] = {}
     failures: list[str] = []
-    for number, config in enumerate(found.configs):
+    for number in sorted({number for numbers in measured.values() for number in numbers}):
         try:
             functions[number] = compile(kernel, config=number, **how)
         except CompileError as error:
-            failures.append(f"#{number}, {config}: {error.diagnostic.message}")
+            failures.append(f"#{number}, {found.configs[number]}: {error.diagnostic.message}")
     best: dict[Key | None, int] = {}
-    for key, arguments in calls.items():
-        best[key] = _fastest(found.name, functions, arguments, measure, list(failures))
+    for key, call in calls.items():
+        tried = {number: functions[number] for number in measured[key] if number in functions}
+        best[key] = _fastest(found.name, tried, call, measure, list(failures))
     best[None] = Counter(best.values()).most_common(1)[0][0]
     return best
+
+
+def _check_calls(kernel: Kernel, calls: object) -> None:
+    if not kernel.configs:
+        raise CompileError(
+            f"{kernel.name} has no configs to choose from: triton.autotune gives a kernel some"
+        )
+    if not isinstance(calls, Mapping) or not calls:
+        raise CompileError(
+            Diagnostic(
+                f"{kernel.name}: tune needs a call for one key at least, but got {calls!r}",
+                expected="the arguments of a call by key, such as {(4096,): (x, y)}",
+            )
+        )
+    versions_of(kernel, dict.fromkeys(calls, 0))
+    for key, call in calls.items():
+        if not isinstance(call, Sequence) or isinstance(call, str):
+            raise CompileError(
+                f"{kernel.name}: the call for {key} is a tuple of its arguments, but got {call!r}"
+            )
 
 
 def _fastest(

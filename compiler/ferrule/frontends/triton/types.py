@@ -142,4 +142,6 @@ def _unreadable(text: str, what: str) -> Diagnostic:
         f"{what} is {text!r}, which says no type",
         expected='a Triton type such as "*fp32[m, n]", "*fp16[m, k: s, 1]:16", "i32", "i32:16" or '
         '"fp32", with one of ' + ", ".join(DTYPES),
+        hint='a size is "x.shape[0]", "x.strides[1]" or "x.numel", an expression over sizes '
+        'lambda sig: sig["x"].shape[0] * 2',
     )

@@ -1,0 +1,124 @@
+"""Examples in other terms than ours: what those who launch with Triton have at hand.
+
+Triton's own descriptors, reinterpreted tensors, stand-ins for tensors and dtypes; NumPy's numbers;
+dtypes of NumPy and PyTorch; the types of Python.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, Final
+
+from ferrule import specs
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.examples import tensor_like
+from ferrule.frontends.triton.arguments import Descriptor, Fixed, Reinterpreted
+from ferrule.frontends.triton.tuples import nest
+from ferrule.frontends.triton.types import DTYPES, pointer_type
+from ferrule.runtime.views import view_of
+from ferrule.specs import DType
+from ferrule.specs.dtypes import BY_NAME
+
+_TYPES: Final = {int: specs.Int32, float: specs.Float32, bool: specs.Boolean}
+
+
+def own(example: Any, name: str) -> Any:
+    """The example of a parameter in our terms; those that are so already as they are.
+
+    Raises CompileError for a descriptor that cannot be made here.
+    """
+    if isinstance(example, tuple | list):
+        return nest(example, lambda each: own(each, name))
+    if isinstance(example, str | int | float | DType) or example is None:
+        return example
+    kind = type(example)
+    if kind.__module__.partition(".")[0] == "triton":
+        return _of_triton(example, name)
+    if kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_"):
+        return bool(example)
+    if isinstance(example, Integral):
+        return int(example)
+    if isinstance(example, Real):
+        return float(example)
+    return _dtype(example)
+
+
+def fixed(example: Any) -> Any:
+    """An example given by name: a number is that of every call."""
+    if isinstance(example, bool | int | float):
+        return Fixed(example)
+    return nest(example, fixed) if isinstance(example, tuple | list) else example
+
+
+def _of_triton(example: Any, name: str) -> Any:
+    match type(example).__name__:
+        case "TensorDescriptor":
+            return _descriptor(example, name)
+        case "TensorWrapper" if _name(example.dtype) in DTYPES:
+            return Reinterpreted(own(example.base, name), DTYPES[_name(example.dtype)])
+        case "MockTensor":
+            dtype = own(example.dtype, name)
+            return pointer_type(dtype, name) if isinstance(dtype, DType) else f"*{dtype}"
+        case "pointer_type":
+            return f"*{_name(example.element_ty)}"
+        case "dtype":
+            return _name(example)
+    return example
+
+
+def _name(dtype: Any) -> str:
+    """What a signature calls one of Triton's dtypes, which say "int8" and "uint8" of themselves."""
+    return re.sub(r"^(u?)int(?=\d)", lambda found: found[1] or "i", str(dtype))
+
+
+def _descriptor(given: Any, name: str) -> Descriptor:
+    """One of Triton's or Gluon's `TensorDescriptor`: callers give its tensor."""
+    if hasattr(given, "element_strides"):
+        raise CompileError(
+            Diagnostic(
+                f"the example of {name!r} is a descriptor for im2col",
+                expected="a TensorDescriptor of whole blocks",
+                hint="launch the kernel with Triton",
+            )
+        )
+    try:
+        view = view_of(given.base)
+    except (TypeError, ValueError, BufferError, RuntimeError) as error:
+        raise CompileError(
+            Diagnostic(
+                f"the base of the descriptor for {name!r} cannot be taken through DLPack: {error}",
+                hint=f"give descriptor(example, {tuple(given.block_shape)}) with an example of "
+                "the tensor",
+            )
+        ) from None
+    layout = getattr(given, "layout", None)
+    return Descriptor(
+        tensor_like(name, _plain(given.shape), _plain(given.strides), view.dtype, aligned=True),
+        _plain(given.block_shape),
+        given.padding,
+        "" if layout is None else repr(layout),
+        bool(getattr(given, "round_f32_to_tf32", False)),
+    )
+
+
+def _plain(sizes: Sequence[Any]) -> tuple[int, ...]:
+    return tuple(int(getattr(size, "value", size)) for size in sizes)
+
+
+def _dtype(example: Any) -> Any:
+    """A dtype of NumPy or PyTorch, or a type of Python, as ours; anything else as it is."""
+    if isinstance(example, type) and example in _TYPES:
+        return _TYPES[example]
+    kind = example if isinstance(example, type) else type(example)
+    if kind.__module__.partition(".")[0] not in ("numpy", "torch"):
+        return example
+    names = (getattr(example, each, "") for each in ("name", "__name__"))
+    shown = (str(example).removeprefix("torch."), *names)
+    found = next((BY_NAME[name] for name in shown if name in BY_NAME), None)
+    return example if found is None or not _is_dtype(example, kind) else found
+
+
+def _is_dtype(example: Any, kind: type) -> bool:
+    return isinstance(example, type) or "dtype" in kind.__name__.lower()
