@@ -102,6 +102,39 @@ def test_examples_become_constraints(fake_cuda: FakeCuda) -> None:
         fn(forged(given[:8]), (forged(out.reshape(32, 64)[:8]),), 0)
 
 
+@ct.kernel
+def multiplied(a, b, out, parts: ct.Constant[int]):
+    row, column = ct.bid(0), ct.bid(1)
+    total = ct.full((32, 32), 0.0, dtype=ct.float32)
+    for part in range(parts):
+        left = ct.load(a, index=(row, part), shape=(32, 32))
+        total = ct.mma(left, ct.load(b, index=(part, column), shape=(32, 32)), total)
+    ct.store(out, index=(row, column), tile=total)
+
+
+def test_a_matrix_product_of_aligned_rows_is_launched(fake_cuda: FakeCuda) -> None:
+    n, m = fe.sym_int(), fe.sym_int()
+    halves = fe.make_fake_tensor(fe.Float16, (n, m), (fe.sym_int64(8), 1), assumed_align=16)
+    floats = fe.make_fake_tensor(fe.Float32, (n, m), (fe.sym_int64(), 1))
+    fn = frontend.compile(multiplied, [halves, halves, floats, 2], grid=(2, 2), target="sm_90")
+    a, b = (vector(64 * 64, "float16").reshape(64, 64) for _ in range(2))
+    fn(forged(a), forged(b), forged(vector(64 * 64).reshape(64, 64)))
+    (launch,) = fake_cuda.launches()
+    assert [len(each) for each in launch.parameters] == [8, 4, 4, 4, 4] * 3
+
+
+def test_a_tuple_of_examples_and_constants_is_a_tuple() -> None:
+    @ct.kernel
+    def copied(arrays, size: ct.Constant[int]):
+        ct.store(arrays[1], index=(0,), tile=ct.load(arrays[0], index=(0,), shape=(size,)))
+
+    given = fe.make_fake_tensor(fe.Float32, (fe.sym_int(symbol="n"),), (1,))
+    fn = frontend.compile(copied, [(given, given), np.int32(16)], grid=1, target="sm_90")
+    assert str(fn.signature) == (
+        "copied(arrays: Tuple[Tensor([n], float32), Tensor([n], float32)])"
+    )
+
+
 X, Y = vector(1000), vector(1000)
 
 
@@ -182,6 +215,10 @@ def test_what_does_not_fit_is_refused(parameters: Any, said: str) -> None:
 
 
 def test_what_is_no_kernel_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match="parameters must be a list, with an example"):
+        frontend.compile(axpy, {"x": array()}, grid=1, target="sm_90")
+    with pytest.raises(CompileError, match="cuTile has no architecture sm_90a"):
+        frontend.compile(axpy, [array(), array(), fe.Float32, 4], grid=1, target="sm_90a")
     with pytest.raises(TypeError, match="expected a kernel, a function with @cuda.tile.kernel"):
         frontend.compile(len, [], grid=1, target="sm_90")
 

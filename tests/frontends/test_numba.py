@@ -15,6 +15,7 @@ import ferrule as fe
 from ferrule import specs
 from ferrule.compiler.errors import CompileError
 from ferrule.frontends import numba as frontend
+from ferrule.frontends.numba import host
 from ferrule.specs import Scalar, Signature, Tensor, Tuple
 
 numba = pytest.importorskip("numba", reason="Numba is not installed")
@@ -73,14 +74,42 @@ def test_an_exception_is_the_error_of_the_call() -> None:
         divide(1, 0)
 
 
-def test_an_exception_made_of_values_needs_python() -> None:
+def test_of_an_exception_made_of_values_the_class_and_what_is_constant_are_told() -> None:
     def check(n):
         if n > 3:
-            raise ValueError(f"{n} is too much")
+            raise KeyError("too much", n)
         return n
 
-    with pytest.raises(CompileError, match="check needs .* of Numba's runtime"):
-        frontend.compile(check, fe.Int64)
+    fn = frontend.compile(check, fe.Int64)
+    assert fn(3) == 3
+    with pytest.raises(KeyError, match="too much, the rest of check's message is made of values"):
+        fn(4)
+
+
+def test_a_backslash_in_what_describes_an_exception_is_one_byte() -> None:
+    text = '@.const.pickledata.ab.10 = internal constant [3 x i8] c"a\\\\\\0A", align 1'
+    ((found,),) = [[each[2] for each in host._EXCEPTION.finditer(text)]]
+    assert host._ESCAPE.sub(host._unescaped, found.encode()) == b"a\\\n"
+
+
+def test_statements_on_whole_arrays_need_no_python() -> None:
+    def scaled(x, out):
+        out[1:] = np.exp(x[::2]) * 2
+
+    fn = frontend.compile(scaled, vector("x"), Tensor("out", (M,), "float32"))
+    x, out = np.zeros(6, np.float32), np.zeros(4, np.float32)
+    fn(x, out)
+    assert out.tolist() == [0, 2, 2, 2]
+    with pytest.raises(ValueError, match="made of values"):
+        fn(x, np.zeros(9, np.float32))
+
+
+def test_a_function_with_a_signature_of_its_own_is_compiled_for_others() -> None:
+    def more(n):
+        return n + 1
+
+    eager = numba.njit("int64(int64)")(more)
+    assert frontend.compile(eager, int)(3) == frontend.compile(eager, "int8")(3) == 4
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int64", "float32", "bool"])
@@ -268,5 +297,9 @@ def test_a_result_that_is_no_number_is_refused() -> None:
 def test_what_is_no_function_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="expected a Python function, or one of Numba's"):
         frontend.compile(scaled_sum, fe.Int64)
+    with pytest.raises(TypeError, match="frontends.numba.cfunc is for C functions"):
+        frontend.compile(scaled_sum, fe.Int64)
+    with pytest.raises(TypeError, match="call it in a loop of a function with @numba.njit"):
+        frontend.compile(numba.vectorize(lambda x: x), fe.Int64)
     with pytest.raises(TypeError, match="expected a function with @numba.cfunc"):
         frontend.cfunc(weigh, SIGNATURE)

@@ -26,6 +26,8 @@ needs_numba_cuda = pytest.mark.skipif(not HAS_NUMBA_CUDA, reason="numba-cuda is 
 if HAS_NUMBA_CUDA:
     from numba import cuda
 
+COOPERATIVE = 2
+"""CU_LAUNCH_ATTRIBUTE_COOPERATIVE."""
 N = fe.sym_int(symbol="n")
 STRIDED = Tensor("y", (N,), "float32", strides=(specs.sym_int64(),))
 
@@ -87,11 +89,34 @@ def test_options_of_the_decorator_and_sizes_that_the_signature_tells(fake_cuda: 
         ({"grid": None}, "a kernel needs grid="),
         ({"target": "gpu"}, "target 'gpu' is no architecture"),
         ({"target": "sm_20"}, "(?s)cannot .* sm_20"),
+        ({"target": "sm_999"}, "nvJitLink makes no code for sm_999"),
+        ({"target": "cpu", "grid": None, "block": None}, "of numba.cuda, but the target is 'cpu'"),
     ],
 )
 def test_what_does_not_fit_is_refused(more: Any, said: str) -> None:
     with pytest.raises(CompileError, match=said):
-        compiled(**more)
+        compiled(cuda.jit(saxpy), *EXAMPLES, **more)
+
+
+@needs_numba_cuda
+def test_device_functions_need_no_gpu_and_blocks_that_wait_are_launched_together(
+    fake_cuda: FakeCuda,
+) -> None:
+    @cuda.jit(device=True)
+    def doubled(x):
+        return x * 2
+
+    @cuda.jit
+    def total(x):
+        i = cuda.grid(1)
+        x[i] = doubled(x[i])
+        cuda.cg.this_grid().sync()
+        x[i] += x[0]
+
+    fn = compiled(total, Tensor("x", (N,), "float32"), grid=2)
+    fn(forged(np.zeros(512, np.float32)))
+    (launch,) = fake_cuda.launches()
+    assert launch.attributes[COOPERATIVE][:4] == struct.pack("<i", 1)
 
 
 @needs_numba_cuda
@@ -109,7 +134,7 @@ def test_the_page_runs(tmp_path: Path) -> None:
 
 @needs_numba_cuda
 def test_its_benchmark_runs(tmp_path: Path) -> None:
-    content = quick_run("launch_numba", tmp_path / "launch_numba.json")
+    content = quick_run("launch", tmp_path / "launch.json", only="numba")
     assert [len(table["rows"]) for table in content["tables"]][0] == 3
 
 

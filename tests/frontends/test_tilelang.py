@@ -142,7 +142,32 @@ def test_what_the_kernel_takes_for_granted_is_checked(fake_cuda: FakeCuda) -> No
     assert fake_cuda.launches() == []
 
 
+def test_a_size_is_told_by_an_expression_of_it(fake_cuda: FakeCuda) -> None:
+    n = T.dynamic("n", "int32")
+
+    @T.prim_func
+    def evens(A: T.Tensor((n * 2,), "float32")):
+        with T.Kernel(T.ceildiv(n, 128), threads=128) as block:
+            for i in T.Parallel(128):
+                A[2 * (block * 128 + i)] = 1.0
+
+    fn = frontend.compile(evens, target="sm_80", pass_configs={"tl.disable_warp_specialized": True})
+    assert str(fn.signature) == "evens(A: Tensor([n * 2], float32))"
+    fake_cuda.set_capability(0, 80)
+    fn(forged(aligned(1000)))
+    (launch,) = fake_cuda.launches()
+    assert launch.grid == (4, 1, 1)
+
+
 def test_what_does_not_fit_is_refused() -> None:
+    with pytest.raises(TypeError, match="a function that makes one must be called"):
+        frontend.compile(scaled, target="sm_90a")
+    with pytest.raises(TypeError, match="pass_configs must be a dict"):
+        frontend.compile(scaled(), target="sm_90a", pass_configs=[])  # type: ignore[arg-type]
+    with pytest.raises(CompileError, match="cannot compile axpy for sm_90a: Invalid config"):
+        frontend.compile(scaled(), target="sm_90a", pass_configs={"tl.no_such": True})
+    with pytest.raises(CompileError, match="(?s)cannot be compiled for sm_90 .*target='sm_90a'"):
+        frontend.compile(multiplied(128, 128, 64), target="sm_90")
     with pytest.raises(TypeError, match="expected a T.prim_func"):
         frontend.compile(len, target="sm_90a")
     with pytest.raises(TypeError, match="target must be an architecture"):

@@ -69,6 +69,19 @@ def total(x: wp.array(dtype=wp.float32), out: wp.array(dtype=wp.float32)):
 
 
 @wp.kernel
+def multiplied(a: wp.array2d(dtype=float), b: wp.array2d(dtype=float)):
+    part = wp.tile_load(a, shape=(16, 16))
+    product = wp.tile_zeros(shape=(16, 16), dtype=float)
+    wp.tile_matmul(part, part, product)
+    wp.tile_store(b, product)
+
+
+@wp.kernel
+def beside(x: wp.array(dtype=wp.float32)):
+    x[wp.tid()] = 2.0
+
+
+@wp.kernel
 def generic(x: wp.array(dtype=wp.Float)):
     x[wp.tid()] = x.dtype(1.0)
 
@@ -110,6 +123,19 @@ def test_structs_vectors_and_numbers_come_as_they_are() -> None:
     np.testing.assert_array_equal(out, np.array(wanted, np.float32))
 
 
+def test_values_of_warp_are_tuples_of_their_items() -> None:
+    @wp.kernel(module="unique")
+    def moved(options: Options, turn: wp.mat22, out: wp.array(dtype=wp.float32)):
+        i = wp.tid()
+        out[i] = options.shift[2] * options.weights[i] * turn[0, 1]
+
+    options, out = Options(), np.zeros(3, np.float32)
+    options.shift, options.power = wp.vec3(1.0, 2.0, 3.0), 1
+    options.weights = wp.array(np.arange(3, dtype=np.float32), device="cpu")
+    frontend.compile(moved, dim="out")(options, wp.mat22(1.0, 2.0, 3.0, 4.0), out)
+    assert out.tolist() == [0, 6, 12]
+
+
 def test_specs_narrow_and_results_are_allocated() -> None:
     n = fe.sym_int(symbol="n")
     vector = fe.make_fake_tensor(fe.Float32, (n,), (1,))
@@ -139,6 +165,14 @@ def test_an_overload_of_a_generic_kernel_is_one_of_its_own() -> None:
     x = np.zeros(3)
     frontend.compile(overload, dim="x")(x)
     assert x.tolist() == [1, 1, 1]
+
+
+def test_what_a_kernel_needs_is_missing_in_no_other_of_its_module() -> None:
+    with pytest.raises(CompileError, match="multiplied needs _wp_assert of Warp's library"):
+        frontend.compile(multiplied, dim=1)
+    x = np.zeros(2, np.float32)
+    frontend.compile(beside, dim="x")(x)
+    assert x.tolist() == [2, 2]
 
 
 def test_options_of_the_module_stay_and_warp_still_launches() -> None:
@@ -174,6 +208,17 @@ def test_a_launch_beyond_what_an_index_can_be_is_refused() -> None:
 def test_what_does_not_fit_is_refused(more: Any, said: str) -> None:
     with pytest.raises(CompileError, match=said):
         frontend.compile(saxpy, **more)
+
+
+def test_options_of_a_launch_are_checked() -> None:
+    for more, said in (
+        ({"block_dim": 0}, r"block_dim must be in \[1, 1024\], but got 0"),
+        ({"max_blocks": 0}, "max_blocks must be at least 1"),
+        ({"block_dim": "64"}, "block_dim must be an int"),
+        ({"cpu_flags": 3}, "cpu_flags must be a text"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=said):
+            frontend.compile(saxpy, dim="x", **more)
 
 
 def test_a_negative_launch_is_refused() -> None:
@@ -215,7 +260,7 @@ def test_the_page_runs(tmp_path: Path) -> None:
 
 
 def test_its_benchmark_runs(tmp_path: Path) -> None:
-    content = quick_run("launch_warp", tmp_path / "launch_warp.json")
+    content = quick_run("launch", tmp_path / "launch.json", only="warp")
     assert [goal["unit"] for goal in content["goals"]] == ["times"] * 3
 
 

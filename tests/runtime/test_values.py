@@ -446,6 +446,21 @@ def test_fields_have_names(make: Maker) -> None:
     assert list(plain(Swapped(1, 2))) == [1, 2]
 
 
+def test_attributes_are_fields_and_c_arrays_are_tuples(make: Maker) -> None:
+    class Number:
+        _type_, value = ctypes.c_int32, 2
+
+    class Struct:
+        x, y = 1, Number()
+
+    items = (scalar("x"), scalar("y"))
+    named = make.echo(specs.Tuple("t", items, fields=True))
+    assert list(named(Struct())) == [1, 2]
+    assert list(named((ctypes.c_int32 * 2)(1, 2))) == [1, 2]
+    plain = make.index(specs.Tuple("t", (scalar("0"), scalar("1"))))
+    assert plain(Struct()) != plain((1, 2))
+
+
 def test_large_integers(make: Maker) -> None:
     index = make.index(scalar("a", specs.Uint64))
     assert index((1 << 63) - 1) == TypeIndex.INT

@@ -325,7 +325,8 @@ def _release(address: int) -> None:
     _Forged._alive.pop(address, None)
 
 
-_new_capsule = ctypes.pythonapi.PyCapsule_New
+# Functions of `ctypes.pythonapi` are everybody's: Warp declares this one in its own way.
+_new_capsule = ctypes.PyDLL(None).PyCapsule_New
 _new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 _new_capsule.restype = ctypes.py_object
 

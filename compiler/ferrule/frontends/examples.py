@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, get_args
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, get_args
+
+import numpy as np
 
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.specs import Param, SupportsSpec, as_dtype
+from ferrule.frontends.given import brief
+from ferrule.specs import (
+    Boolean,
+    DType,
+    Float64,
+    Int64,
+    Param,
+    SupportsSpec,
+    as_dtype,
+    compact_strides,
+    sym_int32,
+    sym_int64,
+)
+from ferrule.specs.changing import changed
 from ferrule.specs.params import Scalar, Tensor
 
 _KINDS = get_args(Param)
+_OF_PYTHON: Final = {bool: Boolean, int: Int64, float: Float64}
+_EXPECTED: Final = "a fake tensor, a spec such as specs.Tensor(...), a real tensor, or a dtype"
 
 
 def tensor_named(specs: Iterable[Param], name: str) -> Tensor:
@@ -26,34 +43,85 @@ def tensor_named(specs: Iterable[Param], name: str) -> Tensor:
     )
 
 
-def spec_of(name: str, example: Any) -> Param:
+def spec_of(name: str, example: Any, *, rename: bool = False) -> Param:
     """The spec of the parameter of this name.
 
-    `example` is a spec of that name, anything that says its own, as fake tensors do, or the dtype
-    of a number.  Raises CompileError for anything else.
+    `example` is a spec of that name, or with `rename` of any; what says its own spec, as fake
+    tensors do; a real tensor, of which dtype and rank count, steps of 1 and alignment; or the dtype
+    of a number, of ferrule, NumPy or Python, or its name.  Raises CompileError for anything else.
     """
     if isinstance(example, _KINDS):
-        return _named(name, example)
+        return _named(name, example, rename)
     if isinstance(example, SupportsSpec):
         return example.__ferrule_spec__(name)
+    if hasattr(type(example), "__dlpack__"):
+        return of_real_tensor(name, example)
+    dtype = _dtype(example)
     try:
-        return Scalar(name, as_dtype(example))
-    except (TypeError, ValueError):
+        if dtype is not None:
+            return Scalar(name, dtype)
+    except (TypeError, ValueError) as error:
+        said = f"the example of the parameter {name!r} is {dtype}, which no number of a call has"
+        raise CompileError(Diagnostic(f"{said}: {error}", expected=_EXPECTED)) from None
+    said = f"the example of the parameter {name!r} is {brief(example)}"
+    raise CompileError(Diagnostic(said, expected=_EXPECTED))
+
+
+def of_real_tensor(name: str, tensor: Any) -> Tensor:
+    """The spec of a real tensor: its dtype and rank, any sizes; aligned to 16 bytes if it is.
+
+    Raises CompileError for what DLPack cannot hand over.
+    """
+    from ferrule.runtime.views import view_of
+
+    try:
+        view = view_of(tensor)
+    except (TypeError, ValueError, BufferError, RuntimeError) as error:
         raise CompileError(
-            Diagnostic(
-                f"the example of the parameter {name!r} is {example!r}",
-                expected="a fake tensor, a spec such as specs.Tensor(...), or a dtype",
-            )
+            f"the tensor for the parameter {name!r} cannot be taken through DLPack: "
+            + str(error).partition("\n")[0]
         ) from None
+    return tensor_like(name, view.shape, view.strides, view.dtype, aligned=view.address % 16 == 0)
 
 
-def _named(name: str, spec: Any) -> Param:
-    if spec.name != name:
+def tensor_like(
+    name: str, sizes: Sequence[int], steps: Sequence[int], dtype: DType, *, aligned: bool
+) -> Tensor:
+    """The spec of tensors like one of these sizes and strides, in elements: of the same rank, and
+    compact if it is, else with the strides of 1 that it has; `aligned` to 16 bytes."""
+    shape = [sym_int32() for _ in sizes]
+    order = tuple(reversed(range(len(shape))))
+    if tuple(steps) == compact_strides(tuple(sizes), order):
+        strides = compact_strides(shape, order)
+    else:
+        strides = tuple(1 if step == 1 else sym_int64() for step in steps)
+    align = max(16, dtype.itemsize) if aligned else None
+    return Tensor(name, shape, dtype, strides=strides, align=align)
+
+
+def _dtype(example: Any) -> DType | None:
+    """The dtype that an example names, as ferrule, NumPy or Python write it; None for no dtype."""
+    if isinstance(example, type) and example in _OF_PYTHON:
+        return _OF_PYTHON[example]
+    if isinstance(example, np.dtype) or _is_numpy_type(example):
+        example = np.dtype(example).name
+    try:
+        return as_dtype(example)
+    except (TypeError, ValueError):
+        return None
+
+
+def _is_numpy_type(example: Any) -> bool:
+    return isinstance(example, type) and issubclass(example, np.generic)
+
+
+def _named(name: str, spec: Any, rename: bool) -> Param:
+    if spec.name != name and not rename:
         raise CompileError(
             Diagnostic(
                 f"the spec of the parameter {name!r} has the name {spec.name!r}",
                 hint=f"write {type(spec).__name__}({name!r}, ...)",
             )
         )
-    found: Param = spec
+    found: Param = spec if spec.name == name else changed(spec, name=name)
     return found

@@ -11,8 +11,15 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.specs import Param, Signature
 from ferrule.specs.params import Tensor
 
+_SHOWN: Final = 120
 _ARCH: Final = re.compile(r"sm_\d+[af]?")
 _MEANT: Final = re.compile(r"(?:sm|compute)?[_-]?(\d{2,3})([af]?)", re.IGNORECASE)
+
+
+def brief(value: object) -> str:
+    """A value as an error shows it: the text of some is pages long."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def check_signature(given: object, function: str) -> None:

@@ -48,7 +48,7 @@ _TORCH_DEVICES: Final = {"mps": "metal", "xpu": "oneapi"}
 
 
 def number(value: object) -> bool | int | float | _Other:
-    """A Python, NumPy, ml_dtypes or DSL number, or a member of an IntEnum, as Python's own."""
+    """A number of Python, NumPy, ml_dtypes, Warp or a DSL, or of an IntEnum, as Python's own."""
     match value:
         case bool():
             return value
@@ -60,7 +60,14 @@ def number(value: object) -> bool | int | float | _Other:
             return value.value
         case np.generic():
             return _numpy_number(value)
-    return OTHER
+    return _c_number(value)
+
+
+def _c_number(value: object) -> bool | int | float | _Other:
+    """That of an object with a C type and a value, as Warp's numbers are."""
+    kind, found = getattr(type(value), "_type_", None), getattr(value, "value", None)
+    is_number = isinstance(kind, type) and issubclass(kind, ctypes._SimpleCData)
+    return found if is_number and isinstance(found, (bool, int, float)) else OTHER
 
 
 def _numpy_number(value: np.generic[Any]) -> bool | int | float | _Other:

@@ -8,6 +8,7 @@ would turn it into something that a wrapper takes, or where only Python knows wh
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import numbers
 from collections.abc import Iterable, Sequence
@@ -21,7 +22,12 @@ from ferrule import specs
 from ferrule.runtime import foreign
 from ferrule.runtime.dlpack import DLPackTensor
 from ferrule.runtime.foreign import OTHER
-from ferrule.runtime.views import has_own_dtype, typed_tensor, writable_alias
+from ferrule.runtime.views import (
+    has_dlpack_dtype,
+    has_own_dtype,
+    typed_tensor,
+    writable_alias,
+)
 from ferrule.specs.text import kind_text
 
 
@@ -158,6 +164,8 @@ def _tensor(place: Place, param: specs.Tensor | specs.AnyValue, value: Any) -> A
         return OTHER
     if has_own_dtype(value):
         return _typed_tensor(place, param, value)
+    if not has_dlpack_dtype(value):
+        place.refuse_type(param, f"an array of {value.dtype}, which DLPack does not have")
     return OTHER if value.flags.writeable else writable_alias(value)
 
 
@@ -198,6 +206,8 @@ def _element(place: Place, value: Any) -> Any:
 def _tuple(place: Place, param: specs.Tuple, value: Any) -> Any:
     values = _items(value)
     if values is None:
+        values = _attributes(param, value)
+    if values is None:
         return OTHER
     if param.fields:
         _check_fields(place, param, value)
@@ -219,11 +229,23 @@ def _check_fields(place: Place, param: specs.Tuple, value: Any) -> None:
 
 
 def _items(value: Any) -> Sequence[Any] | None:
-    """The items of a tuple or list, or a dataclass's fields; None for anything else."""
+    """The items of a tuple, list or C array, or a dataclass's fields; None for anything else."""
     if isinstance(value, (tuple, list)):
         return value
+    if isinstance(value, ctypes.Array):
+        return list(value)
     names = _field_names(value)
     return None if names is None else [getattr(value, name) for name in names]
+
+
+def _attributes(param: specs.Tuple, value: Any) -> Sequence[Any] | None:
+    """The values of an object that has attributes of all the names of a tuple with fields."""
+    if not param.fields or not param.items or isinstance(value, (type, *_NO_STRUCTS)):
+        return None
+    names = [item.name for item in param.items]
+    if not all(hasattr(value, name) for name in names):
+        return None
+    return [getattr(value, name) for name in names]
 
 
 def _field_names(value: Any) -> tuple[str, ...] | None:

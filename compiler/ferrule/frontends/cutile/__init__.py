@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.examples import tensor_named
-from ferrule.frontends.given import architectures, names
+from ferrule.frontends.given import architectures, brief, names
 from ferrule.frontends.packages import load
 from ferrule.specs import Dim, Signature
 
@@ -40,11 +40,12 @@ def compile(
     """The function that launches a kernel of cuTile, `ct.launch(stream, grid, kernel, …)`.
 
     `parameters` say what the kernel is compiled for: a `KernelSignature` of cuTile, or for each
-    parameter of the kernel a constraint, an example or spec, the dtype of a number, or the value of
-    a constant.  An example becomes a constraint with all that it says: sizes and strides that are
-    constant or divisible, alignment; sizes of 32 bits, no negative strides, and no memory in common
-    with others.  Constants are no parameters of the function, but inside of a tuple they are
-    arguments that must equal them.  The arrays named by `results` are allocated and returned.
+    parameter of the kernel a constraint, an example or spec, the dtype of a number, the value of a
+    constant, or a tuple of these.  An example becomes a constraint with all that it says: sizes and
+    strides that are constant or divisible, alignment; sizes of 32 bits, no negative strides, and no
+    memory in common with others.  Constants are no parameters of the function, but inside of a
+    tuple they are arguments that must equal them.  The arrays named by `results` are allocated and
+    returned.
 
     `grid` is one to three sizes, or a function that gets the signature and says them; `target` is
     an architecture such as "sm_100", or several.  `options` are those of `compiler.build`.
@@ -58,7 +59,7 @@ def compile(
     if not isinstance(kernel, cutile.kernel):
         raise TypeError(
             f"fe.frontends.cutile.compile: expected a kernel, a function with @cuda.tile.kernel, "
-            f"but got {kernel!r}"
+            f"but got {brief(kernel)}"
         )
     from ferrule.frontends.cutile.calling import launch
 
@@ -81,6 +82,12 @@ def _parameters(cutile: Any, function: Callable[..., Any], given: Any) -> list[P
     from ferrule.frontends.cutile.constraints import parameter
 
     rows = getattr(given, "parameters", given)
+    if not isinstance(rows, Sequence) or isinstance(rows, str):
+        raise TypeError(
+            "fe.frontends.cutile.compile: parameters must be a list, with an example, a "
+            "constraint or a constant for each parameter, or a KernelSignature, but got "
+            f"{brief(given)}"
+        )
     listed = list(inspect.signature(function).parameters)
     if len(rows) != len(listed):
         raise CompileError(

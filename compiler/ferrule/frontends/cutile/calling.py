@@ -1,7 +1,8 @@
 """Cubins of cuTile, and their launch.
 
 A tile kernel is launched with blocks of one thread, whatever number its cubin requires: the driver
-makes of it what the code was compiled for.
+makes of it what the code was compiled for.  From sm_90 on its assembler makes code for the very
+architecture, such as sm_90a for sm_90, which is what the cubin says of itself.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ class TileCode(DeviceCode):
         packed: Sequence[tuple[int, str]],
         block: Sequence[Dim] | None = None,
         cluster: Sequence[Dim] | None = None,
+        smem: Dim = 0,
+        grid: Sequence[Dim] | None = None,
     ) -> None:
         """CompileError where a launch does not give what the kernel takes."""
         check_parameters(self, kernel, packed)
@@ -61,16 +64,18 @@ def launch(
 
 def _cubin(c: Any, kernel: Any, name: str, signature: Any, arch: str) -> bytes:
     """The kernel for one architecture.  Raises CompileError with cuTile's words."""
+    if arch[-1] in "af":
+        raise CompileError(
+            Diagnostic(
+                f"cuTile has no architecture {arch}: its own have no letter",
+                hint=f"write target='{arch[:-1]}'",
+            )
+        )
     output = io.BytesIO()
     try:
         c.export_kernel(kernel, [signature], output, gpu_code=arch, output_format="cubin")
     except Exception as error:
         raise CompileError(
-            Diagnostic(
-                f"cuTile cannot compile {name} for {arch}: {error}",
-                hint=f"cuTile's architectures have no letter: target='{arch[:-1]}'"
-                if arch[-1] in "af"
-                else None,
-            )
+            Diagnostic(f"cuTile cannot compile {name} for {arch}: {error}")
         ) from error
     return output.getvalue()

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ferrule.compiler.conventions.arguments import Argument, cast
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.examples import spec_of
@@ -35,7 +37,7 @@ class Array:
 
 
 def parameter(cutile: Any, name: str, given: Any) -> Parameter:
-    """What a constraint of cuTile means, or an example, or the value of a constant.
+    """What a constraint of cuTile means, or an example, the value of a constant, a tuple of these.
 
     Raises CompileError for what cuTile has no constraint for, or the call no argument.
     """
@@ -43,10 +45,24 @@ def parameter(cutile: Any, name: str, given: Any) -> Parameter:
     known = (c.ScalarConstraint, c.ArrayConstraint, c.ListConstraint, c.TupleConstraint)
     if isinstance(given, (*known, c.ConstantConstraint)):
         return Parameter(given, spec_of_constraint(cutile, name, given))
+    if isinstance(given, np.generic):
+        given = given.item()
     if isinstance(given, (bool, int, float)):
         return Parameter(c.ConstantConstraint(given), None)
+    if isinstance(given, (tuple, list)):
+        return _tuple(c, name, [parameter(cutile, str(i), each) for i, each in enumerate(given)])
     spec = spec_of(name, given)
     return Parameter(_constraint(cutile, spec), spec)
+
+
+def _tuple(c: Any, name: str, items: Sequence[Parameter]) -> Parameter:
+    """A tuple of parameters; its constants are arguments that must equal them."""
+    specs = [
+        Constant(str(i), each.constraint.value) if each.spec is None else each.spec
+        for i, each in enumerate(items)
+    ]
+    constraint = c.TupleConstraint(tuple(each.constraint for each in items))
+    return Parameter(constraint, Tuple(name, tuple(specs)))
 
 
 def spec_of_constraint(cutile: Any, name: str, constraint: Any) -> Param | None:

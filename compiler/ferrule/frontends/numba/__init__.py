@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.examples import spec_of, tensor_named
-from ferrule.frontends.given import architectures, check_on_cpu, check_signature, names
+from ferrule.frontends.given import architectures, brief, check_on_cpu, check_signature, names
 from ferrule.frontends.packages import load
 from ferrule.specs import Dim, Param, Signature
 from ferrule.specs.params import Tensor
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 __all__ = ["cfunc", "compile"]
 
 Sizes: TypeAlias = "Dim | Sequence[Dim]"
+
+_ELEMENTWISE: Final = "call it in a loop of a function with @numba.njit, and compile that"
+_ADVICE: Final = {
+    "DUFunc": _ELEMENTWISE,
+    "GUFunc": _ELEMENTWISE,
+    "CFunc": "fe.frontends.numba.cfunc is for C functions",
+}
+"""What to do with other things that Numba makes, by the names of their types."""
 
 
 def compile(
@@ -56,12 +64,7 @@ def compile(
     """
     cuda = target != "cpu"
     load("numba_cuda" if cuda else "numba", "numba", "numba-cuda" if cuda else "numba")
-    plain = getattr(function, "py_func", function)
-    if not inspect.isfunction(plain):
-        raise TypeError(
-            f"fe.frontends.numba.compile: expected a Python function, or one of Numba's, but got "
-            f"{function!r}"
-        )
+    plain = _plain(function)
     params, returned = _params(plain, examples), names(results)
     given = [param for param in params if param.name not in returned]
     made = [tensor_named(params, each) for each in returned]
@@ -85,11 +88,31 @@ def compile(
                     hint="name an architecture, target='sm_90a'",
                 )
             )
+        if type(function).__name__ == "CUDADispatcher":
+            raise CompileError(
+                Diagnostic(
+                    f"{_name(plain)} is a kernel of numba.cuda, but the target is 'cpu'",
+                    hint="name an architecture, target='sm_90a'",
+                )
+            )
         check_on_cpu(params, _name(plain))
         convention = host_call(function, params)
     from ferrule.compiler.building import build
 
     return build(signature, convention, results=made, doc=doc or plain.__doc__, options=options)
+
+
+def _plain(function: Any) -> Callable[..., Any]:
+    """The Python function; TypeError, with advice, for what is none."""
+    plain = getattr(function, "py_func", function)
+    kind = type(function).__name__
+    if kind in _ADVICE or not inspect.isfunction(plain):
+        advice = f": {_ADVICE[kind]}" if kind in _ADVICE else ""
+        raise TypeError(
+            f"fe.frontends.numba.compile: expected a Python function, or one of Numba's, but got "
+            f"{brief(function)}{advice}"
+        )
+    return plain
 
 
 def _params(function: Callable[..., Any], examples: Sequence[Any]) -> list[Param]:
@@ -146,7 +169,8 @@ def cfunc(
     numba = load("numba", "numba")
     if not isinstance(function, numba.core.ccallback.CFunc):
         raise TypeError(
-            f"fe.frontends.numba.cfunc: expected a function with @numba.cfunc, but got {function!r}"
+            f"fe.frontends.numba.cfunc: expected a function with @numba.cfunc, but got "
+            f"{brief(function)}"
         )
     check_signature(signature, "numba.cfunc")
     from ferrule.frontends.numba.cfuncs import cfunc_call

@@ -14,6 +14,8 @@ from typing import Any, Final
 from ferrule.compiler.conventions.cuda import CudaLaunch
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.numba.assembling import assembled
+from ferrule.frontends.numba.standin import standing_in
 from ferrule.frontends.numba.types import flattened, numba_type
 from ferrule.frontends.packages import load
 from ferrule.specs import Dim, Param
@@ -22,6 +24,8 @@ _ENTRY: Final = re.compile(r"^\.visible \.entry (\w+)\(", re.M)
 _ARCH: Final = re.compile(r"sm_(\d+)(\d)[af]?")
 _OPTIONS: Final = ("debug", "lineinfo", "fastmath", "opt", "launch_bounds", "forceinline")
 """Options of `numba.cuda.jit` that mean something when a kernel is compiled."""
+_GRID_SYNC: Final = "cudaCGGetIntrinsicHandle"
+"""What a kernel calls whose blocks wait for each other, for which they must all run at once."""
 
 
 def device_call(
@@ -39,49 +43,33 @@ def device_call(
     types = load("numba.cuda.types", "numba", "numba-cuda")
     kinds = tuple(numba_type(types, param) for param in params)
     plain = getattr(function, "py_func", function)
-    name = f"{plain.__name__}_kernel"
+    name = re.sub(r"\W", "_", f"{plain.__name__}_kernel")
     options = getattr(function, "targetoptions", {})
     chosen = {each: options[each] for each in _OPTIONS if options.get(each) is not None}
-    cubins = [_cubin(plain, kinds, arch, name, chosen) for arch in archs]
+    texts = [(_ptx(plain, kinds, arch, name, chosen), arch) for arch in archs]
+    cooperative = any(_GRID_SYNC in ptx for ptx, _ in texts)
+    cubins = [assembled(ptx, arch, name, cooperative) for ptx, arch in texts]
     code = DeviceCode.from_cubin(cubins, [name])
     arguments = [argument for param in params for argument in flattened(param)]
-    return CudaLaunch(code, name, arguments, grid=grid, block=block, smem=smem)
+    return CudaLaunch(
+        code, name, arguments, grid=grid, block=block, smem=smem, cooperative=cooperative
+    )
 
 
-def _cubin(
+def _ptx(
     function: Any, kinds: tuple[Any, ...], arch: str, name: str, options: dict[str, Any]
-) -> bytes:
+) -> str:
     """The kernel for one architecture, under this name."""
     number = _ARCH.fullmatch(arch)
     assert number is not None, arch
     cuda = load("numba.cuda", "numba", "numba-cuda")
     capability = int(number[1]), int(number[2])
     try:
-        ptx, _ = cuda.compile_ptx(function, kinds, cc=capability, **options)
+        with standing_in(capability):
+            ptx, _ = cuda.compile_ptx(function, kinds, cc=capability, **options)
     except Exception as error:
         raise CompileError(
             Diagnostic(f"Numba cannot compile {function.__name__} for {arch}: {error}")
         ) from error
     (mangled,) = _ENTRY.findall(ptx)
-    return _linked(ptx.replace(mangled, name), arch)
-
-
-def _linked(ptx: str, arch: str) -> bytes:
-    """The cubin of PTX.  Raises CompileError with nvJitLink's words."""
-    nvjitlink = load("cuda.bindings.nvjitlink", "numba", "numba-cuda")
-    data = ptx.encode()
-    options = [f"-arch={arch}"]
-    handle = nvjitlink.create(len(options), options)
-    try:
-        nvjitlink.add_data(handle, nvjitlink.InputType.PTX, data, len(data), "kernel")
-        nvjitlink.complete(handle)
-        cubin = bytearray(nvjitlink.get_linked_cubin_size(handle))
-        nvjitlink.get_linked_cubin(handle, cubin)
-    except nvjitlink.nvJitLinkError as error:
-        words = bytearray(nvjitlink.get_error_log_size(handle))
-        nvjitlink.get_error_log(handle, words)
-        said = words.rstrip(b"\0").decode("utf-8", "replace")
-        raise CompileError(f"the kernel cannot be assembled for {arch}: {error}: {said}") from error
-    finally:
-        nvjitlink.destroy(handle)
-    return bytes(cubin)
+    return str(ptx).replace(mangled, name)

@@ -1,8 +1,10 @@
 """Functions that Numba compiles for the CPU, called without Numba and Python.
 
 Numba's function is `int32_t (result*, exception**, arguments...)`: 0, -2 for None, and above 0
-where it raised, with the address of a constant that describes the exception.  What is called is a
-function beside it in the same module, which tells these constants apart and returns a number.
+where it raised, with the address of `{pickle, i32 size, values or hash, function, i32 values}` that
+describes the exception: a constant, or where it is made of values of the call two pieces of memory.
+What is called is a function beside it in the same module, which tells the pickles apart and
+returns a number.
 """
 
 from __future__ import annotations
@@ -21,15 +23,17 @@ from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.hostcode import HostCode
 from ferrule.compiler.wrapper.leaves import leaves_of
-from ferrule.frontends.numba.linking import ENTRY, alone
+from ferrule.frontends.numba.linking import ENTRY, FORGET, alone
 from ferrule.frontends.numba.types import dtype_of, flattened, numba_type
 from ferrule.frontends.packages import load
 from ferrule.runtime.llvm.layouts import I64, PTR
 from ferrule.specs import Condition, DType, Param
 from ferrule.specs.params import Scalar
 
-_EXCEPTION: Final = re.compile(r"^@\.const\.pickledata\.(\w+) = .*? c\"(.*)\"$", re.M)
-_ESCAPE: Final = re.compile(rb"\\([0-9A-Fa-f]{2})")
+_EXCEPTION: Final = re.compile(
+    r"^@(\.const\.pickledata\.\w+(?:\.\d+)?) = .*? c\"(.*)\"(?:, align \d+)?$", re.M
+)
+_ESCAPE: Final = re.compile(rb"\\(\\|[0-9A-Fa-f]{2})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,27 +100,39 @@ def native_call(
     """
     result = result_of(name, returned)
     lines, kinds = alone(text, symbol, name)
-    code = HostCode.from_llvm(lines + _caller(symbol, kinds[2:], list(_hashes(lines))))
-    errors = dict(enumerate(_exceptions(lines), 1))
+    code = HostCode.from_llvm(lines + _caller(symbol, kinds[2:], list(_pickles(lines))))
+    errors = dict(enumerate(_exceptions(lines, name), 1))
     errors[-1] = "RuntimeError", f"{name} raised an exception that it does not describe"
     return NumbaCall(code, tuple(arguments), ReturnCode(errors=errors), result)
 
 
 def _compiled(function: Any, kinds: tuple[Any, ...]) -> tuple[str, Any]:
     """The name of a function, and what Numba makes of it; CompileError where it cannot."""
-    numba = load("numba", "numba")
-
-    dispatcher = function if hasattr(function, "py_func") else numba.njit(function)
-    name = dispatcher.py_func.__name__
-    try:
-        dispatcher.compile(kinds)
-    except Exception as error:
-        words = str(error) if " " in str(error) else f"{type(error).__name__}: {error}"
-        raise CompileError(Diagnostic(f"Numba cannot compile {name}: {words}")) from error
-    found = dispatcher.overloads[kinds]
+    plain = getattr(function, "py_func", function)
+    found = getattr(function, "overloads", {}).get(kinds)
+    if found is None:
+        dispatcher = _dispatcher(function)
+        try:
+            dispatcher.compile(kinds)
+        except Exception as error:
+            words = str(error) if " " in str(error) else f"{type(error).__name__}: {error}"
+            raise CompileError(
+                Diagnostic(f"Numba cannot compile {plain.__name__}: {words}")
+            ) from error
+        found = dispatcher.overloads[kinds]
     if getattr(found, "objectmode", False):
-        raise CompileError(f"Numba compiled {name} in object mode, which needs Python")
-    return name, found
+        raise CompileError(f"Numba compiled {plain.__name__} in object mode, which needs Python")
+    return plain.__name__, found
+
+
+def _dispatcher(function: Any) -> Any:
+    """A dispatcher of our own, with the options of a decorated function: one that was made with
+    signatures compiles no others."""
+    numba = load("numba", "numba")
+    if not hasattr(function, "py_func"):
+        return numba.njit(function)
+    options = dict(getattr(function, "targetoptions", {}))
+    return numba.jit(locals=getattr(function, "locals", {}), **options)(function.py_func)
 
 
 def result_of(name: str, kind: Any) -> DType | None:
@@ -137,7 +153,7 @@ def result_of(name: str, kind: Any) -> DType | None:
     return dtype
 
 
-def _caller(symbol: str, kinds: Sequence[str], hashes: Sequence[str]) -> str:
+def _caller(symbol: str, kinds: Sequence[str], pickles: Sequence[str]) -> str:
     """The function that calls Numba's: 0, the number of an exception from 1 on, or -1."""
     names = [f"{kind} %a{i}" for i, kind in enumerate(kinds)]
     lines = [
@@ -149,30 +165,51 @@ def _caller(symbol: str, kinds: Sequence[str], hashes: Sequence[str]) -> str:
         "  %is.zero = icmp eq i32 %status, 0",
         "  %fine = or i1 %is.none, %is.zero",
         "  %what = load ptr, ptr %raised",
+        "  %nothing = icmp eq ptr %what, null",
+        "  %known = or i1 %fine, %nothing",
+        "  br i1 %known, label %done, label %failed",
+        "done:",
+        "  %bare = select i1 %fine, i32 0, i32 -1",
+        "  ret i32 %bare",
+        "failed:",
+        "  %pickle = load ptr, ptr %what",
         "  %n0 = add i32 0, -1",
     ]
-    for i, each in enumerate(hashes):
-        lines.append(f"  %is{i} = icmp eq ptr %what, @.const.picklebuf.{each}")
+    for i, each in enumerate(pickles):
+        lines.append(f"  %is{i} = icmp eq ptr %pickle, @{each}")
         lines.append(f"  %n{i + 1} = select i1 %is{i}, i32 {i + 1}, i32 %n{i}")
-    lines += [f"  %out = select i1 %fine, i32 0, i32 %n{len(hashes)}", "  ret i32 %out", "}", ""]
+    lines += [
+        f"  call void @{FORGET}(ptr %what)",
+        f"  ret i32 %n{len(pickles)}",
+        "}",
+        "",
+    ]
     return "\n".join(lines)
 
 
-def _hashes(text: str) -> Iterator[str]:
+def _pickles(text: str) -> Iterator[str]:
     return (found[1] for found in _EXCEPTION.finditer(text))
 
 
-def _exceptions(text: str) -> Iterator[tuple[str, str]]:
+def _exceptions(text: str, name: str) -> Iterator[tuple[str, str]]:
     """Class and message of each exception that the code can raise."""
     for found in _EXCEPTION.finditer(text):
-        data = _ESCAPE.sub(lambda match: bytes([int(match[1], 16)]), found[2].encode())
-        yield _described(data)
+        yield _described(_ESCAPE.sub(_unescaped, found[2].encode()), name)
 
 
-def _described(data: bytes) -> tuple[str, str]:
-    """Numba pickles the class, its arguments and a place, all of them of the user's function."""
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    """The byte that LLVM's text writes as two digits, or as a backslash."""
+    return b"\\" if found[1] == b"\\" else bytes([int(found[1], 16)])
+
+
+def _described(data: bytes, name: str) -> tuple[str, str]:
+    """Numba pickles the class, its arguments and a place, all of them of the user's function; for
+    an argument that is a value of the call there is a value of llvmlite's."""
     try:
         kind, arguments, *_ = pickle.loads(data)
-        return kind.__name__, ", ".join(map(str, arguments or ())) or kind.__name__
     except Exception:
-        return "RuntimeError", "an exception that cannot be told"
+        return "RuntimeError", f"{name} raised an exception that cannot be told"
+    known = [each for each in arguments or () if not type(each).__module__.startswith("llvmlite")]
+    if len(known) < len(arguments or ()):
+        known.append(f"the rest of {name}'s message is made of values, which needs Python")
+    return kind.__name__, ", ".join(map(str, known)) or kind.__name__

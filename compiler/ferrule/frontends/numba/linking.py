@@ -4,6 +4,9 @@ What code needs of Numba's runtime to make arrays is here.  A `MemInfo` of Numba
 `{i64 references, destructor, its argument, data, i64 size, ...}`; compiled code counts references
 and reads `data` itself, and asks for the rest here: memory that `malloc` gives, which goes with the
 last reference.
+
+An exception that is made of values of the call has a function that makes objects of Python of them
+and lets go of the values: `boxing` leaves the latter.
 """
 
 from __future__ import annotations
@@ -11,14 +14,20 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.numba.boxing import without_boxing
 
 ENTRY: Final = "called"
 """The name of the function that a call goes to."""
+
+FORGET: Final = "forgotten"
+"""The name of the function that frees what describes an exception."""
 
 DATA_OFFSET: Final = 24
 """Where the address of the data is."""
 HEADER: Final = 64
 """Bytes before the data, more than a `MemInfo` takes."""
+VALUES_OFFSET: Final = 32
+"""Where the description of an exception has the number of its values."""
 ALIGNMENT: Final = 16
 """Of memory that asks for none."""
 MOST: Final = 1 << 62
@@ -54,6 +63,33 @@ failed:
   ret ptr null
 }}
 
+define ptr @NRT_Allocate(i64 %size) {{
+  %data = call ptr @malloc(i64 %size)
+  ret ptr %data
+}}
+
+define void @NRT_Free(ptr %data) {{
+  call void @free(ptr %data)
+  ret void
+}}
+
+define void @{FORGET}(ptr %what) {{
+  %count.place = getelementptr i8, ptr %what, i64 {VALUES_OFFSET}
+  %count = load i32, ptr %count.place
+  %constant = icmp eq i32 %count, 0
+  br i1 %constant, label %done, label %made
+made:
+  %values.place = getelementptr i8, ptr %what, i64 16
+  %values = load ptr, ptr %values.place
+  %boxing.place = getelementptr i8, ptr %what, i64 24
+  %boxing = load ptr, ptr %boxing.place
+  %none = call ptr %boxing(ptr %values)
+  call void @free(ptr %what)
+  ret void
+done:
+  ret void
+}}
+
 define ptr @NRT_MemInfo_alloc(i64 %size) {{
   %info = call ptr @NRT_MemInfo_alloc_aligned(i64 %size, i32 {ALIGNMENT})
   ret ptr %info
@@ -66,6 +102,9 @@ define void @NRT_MemInfo_call_dtor(ptr %info) {{
 """
 
 _OF_PYTHON: Final = ("NRT_", "Py", "_Py", "numba_")
+_HINT: Final = (
+    "use arrays and numbers alone: no lists, dicts, texts, random numbers, print and parallel loops"
+)
 
 
 def alone(text: str, symbol: str, name: str) -> tuple[str, list[str]]:
@@ -76,11 +115,11 @@ def alone(text: str, symbol: str, name: str) -> tuple[str, list[str]]:
     import llvmlite.binding as llvm
 
     context = llvm.create_context()
-    with llvm.parse_assembly(text, context) as module:
+    with llvm.parse_assembly(without_boxing(text), context) as module:
         kinds = [str(argument.type) for argument in module.get_function(symbol).arguments]
         module.link_in(llvm.parse_assembly(MEMORY, context))
         for each in (*module.functions, *module.global_variables):
-            if not each.is_declaration and each.name != symbol:
+            if not each.is_declaration and each.name not in (symbol, FORGET):
                 each.linkage = llvm.Linkage.internal
         _drop_unused(module)
         needed = [each.name for each in module.functions if each.is_declaration]
@@ -90,7 +129,7 @@ def alone(text: str, symbol: str, name: str) -> tuple[str, list[str]]:
         raise CompileError(
             Diagnostic(
                 f"{name} needs {', '.join(foreign)} of Numba's runtime, which is a part of Python",
-                hint="use arrays and numbers alone: no lists, dicts, texts and random numbers",
+                hint=_HINT,
             )
         )
     return lines, kinds

@@ -5,11 +5,11 @@ TileLang makes CUDA C++ of them, which nvcc compiles; the launches are ferrule's
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ferrule.frontends.examples import tensor_named
-from ferrule.frontends.given import architectures, names
+from ferrule.frontends.given import architectures, brief, names
 from ferrule.frontends.packages import load
 from ferrule.specs import Signature
 
@@ -25,11 +25,13 @@ def compile(
     *,
     target: str,
     results: Sequence[str] = (),
+    pass_configs: Mapping[str, Any] | None = None,
     name: str | None = None,
     doc: str | None = None,
     options: str | Options | None = None,
 ) -> Function:
-    """The function that launches the kernels of a function of TileLang, a `T.prim_func`.
+    """The function that launches the kernels of a function of TileLang, a `T.prim_func`, or of a
+    kernel that TileLang compiled of one.
 
     Its parameters are the function's; dynamic sizes and strides are symbols of their names.  Data
     is aligned as TileLang takes for granted, and arrays that a kernel writes share memory with none
@@ -37,17 +39,14 @@ def compile(
     returned.
 
     `target` is an architecture such as "sm_90a"; what TileLang makes differs between them, so there
-    is one.  `options` are those of `compiler.build`.
+    is one.  `pass_configs` are those of `tilelang.jit`.  `options` are those of `compiler.build`.
 
     Raises ImportError without TileLang or nvcc, TypeError for what is no function
     of TileLang, CompileError with TileLang's words for what it cannot compile, and for launches
     that depend on more than sizes.
     """
     tilelang = load("tilelang", "tilelang")
-    if not isinstance(function, tilelang.tvm.tirx.PrimFunc):
-        raise TypeError(
-            f"fe.frontends.tilelang.compile: expected a T.prim_func, but got {function!r}"
-        )
+    function = _prim_func(tilelang, function)
     if not isinstance(target, str):
         raise TypeError(f"target must be an architecture such as 'sm_90a', but got {target!r}")
     (target,) = architectures("target", target)
@@ -57,7 +56,32 @@ def compile(
     made = [tensor_named(found.specs, each) for each in returned]
     given = tuple(spec for spec in found.specs if spec.name not in returned)
     signature = Signature(name or str(function.attrs["global_symbol"]), given)
-    convention = launches(tilelang, function, found, target)
+    convention = launches(tilelang, function, found, target, _configs(pass_configs))
     from ferrule.compiler.building import build
 
     return build(signature, convention, results=made, doc=doc, options=options)
+
+
+def _prim_func(tilelang: Any, function: Any) -> Any:
+    """The function of TVM; TypeError, with advice, for what is none."""
+    kind = tilelang.tvm.tirx.PrimFunc
+    found = getattr(function, "prim_func", function)
+    if isinstance(found, kind):
+        return found
+    advice = ""
+    if hasattr(function, "get_tir"):
+        advice = ": give what it makes for some arguments, function.get_tir(...)"
+    elif callable(function):
+        advice = ": a function that makes one must be called"
+    raise TypeError(
+        f"fe.frontends.tilelang.compile: expected a T.prim_func, but got {brief(function)}{advice}"
+    )
+
+
+def _configs(given: Any) -> Mapping[str, Any]:
+    if not isinstance(given, Mapping | None):
+        raise TypeError(
+            f"pass_configs must be a dict, such as {{'tl.disable_tma_lower': True}}, but got "
+            f"{brief(given)}"
+        )
+    return dict(given or {})

@@ -15,7 +15,7 @@ from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends import cuda
 from ferrule.frontends.apart import require_apart
-from ferrule.frontends.tilelang.expressions import size_of, symbol_of
+from ferrule.frontends.tilelang.expressions import size_of, symbol_of, variables_of
 from ferrule.frontends.tilelang.lowered import Kernel, Lowered, lower
 from ferrule.specs import Condition, Dim, DType, Param, TFloat32, as_dtype
 from ferrule.specs.params import Scalar, Tensor
@@ -28,6 +28,8 @@ _PROMOTION: Final = ("none", "64B", "128B", "256B")
 _FILL: Final = ("zero", "nan")
 _QUIET: Final = "-w"
 """No warnings: they are of TileLang's own templates."""
+_LETTERED: Final = ("sm_90", "sm_100", "sm_120")
+"""Architectures whose tensor cores need the letter behind them."""
 _TFLOAT32: Final = 11
 """CU_TENSOR_MAP_DATA_TYPE_TFLOAT32."""
 
@@ -46,7 +48,7 @@ class Names:
         """Those of a function of TileLang."""
         buffers = [function.buffer_map[p] for p in function.params if p in function.buffer_map]
         dims = [dim for each in buffers for dim in (*each.shape, *each.strides)]
-        variables = [dim for dim in dims if type(dim).__name__ == "Var"]
+        variables = [variable for dim in dims for variable in variables_of(dim)]
         symbols = {str(each.name): symbol_of(each) for each in variables}
         specs: list[Param] = []
         tensors = {}
@@ -128,22 +130,35 @@ class Apart:
             require_apart(call, left, right, _HINT)
 
 
-def launches(tilelang: Any, function: Any, names: Names, arch: str) -> CallingConvention:
+def launches(
+    tilelang: Any, function: Any, names: Names, arch: str, configs: Mapping[str, Any]
+) -> CallingConvention:
     """The launches of a function's kernels, in their order."""
-    lowered = lower(tilelang, function, arch)
+    lowered = lower(tilelang, function, arch, configs)
     name = str(function.attrs["global_symbol"])
-    paths = _include_paths(tilelang)
-    compiled = cuda.module(
-        lowered.source,
-        name=f"{name}.cu",
-        target=arch,
-        include_paths=paths,
-        flags=[_QUIET],
-        compiler="nvcc",
-    )
+    code = _compiled(tilelang, lowered.source, name, arch)
     steps: list[CallingConvention] = [Apart(tuple(_pairs(lowered, names)))]
-    steps += [_launch(each, lowered, names, compiled.code) for each in lowered.kernels]
+    steps += [_launch(each, lowered, names, code) for each in lowered.kernels]
     return conventions.Sequence(steps)
+
+
+def _compiled(tilelang: Any, source: str, name: str, arch: str) -> DeviceCode:
+    """What nvcc makes of TileLang's CUDA C++.  Raises CompileError with its words."""
+    try:
+        module = cuda.module(
+            source,
+            name=f"{name}.cu",
+            target=arch,
+            include_paths=_include_paths(tilelang),
+            flags=[_QUIET],
+            compiler="nvcc",
+        )
+    except CompileError as error:
+        if arch in _LETTERED:
+            hint = f"TileLang writes code for {arch}a where {arch} is named: target='{arch}a'"
+            raise CompileError(Diagnostic(str(error), hint=hint)) from error
+        raise
+    return module.code
 
 
 def _include_paths(tilelang: Any) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
@@ -43,6 +43,17 @@ def size_of(expression: Any, symbols: Mapping[str, Dim], what: str) -> Dim:
             expected=f"+, -, *, //, %, min and max of {', '.join(symbols) or 'constants'}",
         )
     )
+
+
+def variables_of(expression: Any) -> Iterator[Any]:
+    """The variables that an expression of TVM has."""
+    if type(expression).__name__ == "Var":
+        yield expression
+        return
+    for part in ("a", "b", "value"):
+        inner = getattr(expression, part, None)
+        if inner is not None and not isinstance(inner, (int, float)):
+            yield from variables_of(inner)
 
 
 def symbol_of(variable: Any) -> Sym:

@@ -47,15 +47,16 @@ class Lowered:
     maps: Mapping[str, tuple[Any, ...]]
 
 
-def lower(tilelang: Any, function: Any, arch: str) -> Lowered:
-    """A function of TileLang for an architecture.
+def lower(tilelang: Any, function: Any, arch: str, configs: Mapping[str, Any]) -> Lowered:
+    """A function of TileLang for an architecture, with these options of its passes.
 
     Raises CompileError with TileLang's words, and for launches that depend on more than sizes.
     """
     name = str(function.attrs["global_symbol"])
     try:
         target = tilelang.tvm.target.Target({"kind": "cuda", "arch": arch})
-        with target:
+        passes = tilelang.tvm.transform.PassContext(opt_level=3, config=dict(configs))
+        with target, passes:
             found = tilelang.lower(function, target=target, enable_device_compile=False)
     except Exception as error:
         raise CompileError(

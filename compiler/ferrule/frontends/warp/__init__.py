@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.examples import tensor_named
-from ferrule.frontends.given import architectures, check_on_cpu, names
+from ferrule.frontends.given import architectures, brief, check_on_cpu, names
 from ferrule.frontends.packages import load
 from ferrule.specs import Dim, Param, Signature
 from ferrule.specs.params import Tensor
@@ -64,6 +64,7 @@ def compile(
     from ferrule.frontends.warp.types import Types
 
     types = Types(warp)
+    _check_launch(block_dim, max_blocks, cpu_flags)
     if not isinstance(specs, Mapping | None):
         raise TypeError(f"specs must be a dict, such as {{'x': spec}}, but got {specs!r}")
     params, returned = _params(types, kernel, dict(specs or {})), names(results)
@@ -86,11 +87,25 @@ def compile(
     )
 
 
+def _check_launch(block_dim: Any, max_blocks: Any, cpu_flags: Any) -> None:
+    """TypeError or ValueError for what is no option of a launch."""
+    for what, given, most in (("block_dim", block_dim, 1024), ("max_blocks", max_blocks, None)):
+        if given is None and what == "max_blocks":
+            continue
+        if not isinstance(given, int) or isinstance(given, bool):
+            raise TypeError(f"{what} must be an int, but got {given!r}")
+        if given < 1 or (most is not None and given > most):
+            wanted = "at least 1" if most is None else f"in [1, {most}]"
+            raise ValueError(f"{what} must be {wanted}, but got {given}")
+    if not isinstance(cpu_flags, str | None):
+        raise TypeError(f"cpu_flags must be a text, such as '-mavx2', or None, not {cpu_flags!r}")
+
+
 def _check_kernel(warp: Any, kernel: Any) -> None:
     if not isinstance(kernel, warp.Kernel):
         raise TypeError(
             f"fe.frontends.warp.compile: expected a kernel of Warp, a function with @wp.kernel, "
-            f"but got {kernel!r}"
+            f"but got {brief(kernel)}"
         )
     if kernel.is_generic:
         raise CompileError(

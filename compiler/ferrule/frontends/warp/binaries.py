@@ -1,6 +1,7 @@
 """What Warp compiles a kernel to: an object for the CPU, cubins for GPUs.
 
-Warp compiles a module at a time, to files.  On the CPU a kernel `k` is the function
+Warp compiles a module at a time, to files; here all of its kernels but one are hidden meanwhile,
+for what one of them needs would be missing in all.  On the CPU a kernel `k` is the function
 `<mangled>_cpu_forward(launch_bounds*, args*)`, which runs all of a launch; it stands alone where
 the module is compiled for blocks of one thread.  On a GPU it is `<mangled>_cuda_kernel_forward`.
 """
@@ -9,19 +10,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import Any, Final
+from weakref import WeakSet
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.runtime.objectfile import read_object
 
 _WARP: Final = Lock()
 """Options of a module are changed while Warp compiles it, by one thread at a time."""
+
+_KERNELS: Final = "_live_kernels"
+"""Where a module of Warp 1.19 has the kernels that it compiles."""
 
 _CUBIN: Final = re.compile(r"\.sm(\d+[af]?)\.cubin")
 
@@ -52,8 +57,22 @@ def cpu_kernel(warp: Any, kernel: Any, flags: str | None) -> CpuKernel:
         _compile(warp, kernel, device="cpu", module_dir=folder)
         (path,) = Path(folder).rglob("*.o")
         data = path.read_bytes()
-        function = _named(kernel, "_cpu_forward", read_object(data).defined)
+        read = read_object(data)
+        function = _named(kernel, "_cpu_forward", read.defined)
+        _check_alone(kernel, read.undefined)
     return CpuKernel(data, function)
+
+
+def _check_alone(kernel: Any, needed: Iterable[str]) -> None:
+    """Raises CompileError for code that calls Warp's own library."""
+    foreign = sorted(name for name in needed if name.lstrip("_").startswith("wp_"))
+    if foreign:
+        raise CompileError(
+            Diagnostic(
+                f"the kernel {kernel.key} needs {', '.join(foreign)} of Warp's library on the CPU",
+                hint="launch this kernel through Warp, or compile it for a GPU",
+            )
+        )
 
 
 def cuda_kernel(warp: Any, kernel: Any, archs: Sequence[str], block_dim: int) -> CudaKernel:
@@ -88,10 +107,7 @@ def _compile(warp: Any, kernel: Any, **chosen: Any) -> None:
         # The text of a KeyError is its argument's repr.
         words = error.args[0] if isinstance(error, KeyError) and error.args else error
         raise CompileError(
-            Diagnostic(
-                f"Warp cannot compile the kernel {kernel.key}: {words}",
-                notes=(f"Warp compiles all kernels of the module {kernel.module.name} at once",),
-            )
+            Diagnostic(f"Warp cannot compile the kernel {kernel.key}: {words}")
         ) from error
 
 
@@ -107,15 +123,17 @@ def _named(kernel: Any, suffix: str, names: Sequence[str]) -> str:
 
 @contextmanager
 def _changed(warp: Any, kernel: Any, options: Mapping[str, Any]) -> Iterator[None]:
-    """The kernel's module with other options, for as long as it is compiled."""
+    """The kernel's module with other options and no other kernel, for as long as it is compiled."""
     module = kernel.module
     with _WARP:
-        before = dict(module.options)
+        before, kernels = dict(module.options), getattr(module, _KERNELS)
         module.options.update(options)
+        setattr(module, _KERNELS, WeakSet([kernel]))
         module.mark_modified()
         try:
             yield
         finally:
             module.options.clear()
             module.options.update(before)
+            setattr(module, _KERNELS, kernels)
             module.mark_modified()

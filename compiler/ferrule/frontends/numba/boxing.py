@@ -1,0 +1,50 @@
+"""Takes Python out of the functions that make objects of the values of an exception.
+
+Numba describes an exception that is made of values of the call with these values and a function,
+`ptr __excinfo_unwrap_args<hash>(ptr values)`, which makes a tuple of Python of them, lets go of
+them and frees their memory.  A call without Python wants the last two only.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_FUNCTION: Final = re.compile(
+    r"^(define [^\n]*@__excinfo_unwrap_args\w+\(ptr[^\n%]*(%[\w.]+)\)[^\n]*\{)\n(.*?)^\}",
+    re.M | re.S,
+)
+_CALL: Final = re.compile(
+    r"^  (?:(%[\w.]+) = )?(?:tail )?call (?:[a-z]+ )*?(void|ptr|i\d+) (?:\([^)]*\) )?"
+    r"@_?Py\w+\(.*\).*$",
+    re.M,
+)
+_ENVIRONMENT: Final = re.compile(r"^  (%[\w.]+) = load ptr, ptr @_ZN08NumbaEnv.*$", re.M)
+_PYTHON: Final = re.compile(r"@_?Py|@NRT_adapt")
+
+
+def without_boxing(text: str) -> str:
+    """The LLVM text of a module, with these functions as they are without Python."""
+    return _FUNCTION.sub(_changed, text)
+
+
+def _changed(found: re.Match[str]) -> str:
+    head, values, body = found.groups()
+    plain = _ENVIRONMENT.sub(r"  \1 = getelementptr i8, ptr null, i64 1", body)
+    plain = _CALL.sub(_nothing, plain)
+    environments = _ENVIRONMENT.findall(body)
+    if _PYTHON.search(plain) or any(_uses(plain, each) != 2 for each in environments):
+        # What the values hold stays; their own memory does not.
+        plain = f"  call void @NRT_Free(ptr {values})\n  ret ptr null\n"
+    return f"{head}\n{plain}}}"
+
+
+def _nothing(found: re.Match[str]) -> str:
+    """In place of a call of Python's: a zero, which is the null of an object."""
+    name, kind = found.groups()
+    return f"  {name} = select i1 true, {kind} zeroinitializer, {kind} undef" if name else ""
+
+
+def _uses(body: str, name: str) -> int:
+    """How often a value is named: one that is only compared is named twice."""
+    return len(re.findall(re.escape(name) + r"(?![\w.])", body))

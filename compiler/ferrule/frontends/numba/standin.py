@@ -1,0 +1,39 @@
+"""A device for `numba.cuda` to ask, where there is none.
+
+Numba compiles a device function, `@cuda.jit(device=True)`, when a kernel that calls it is compiled,
+and asks the driver for the architecture of the current GPU.  Here the architecture is named, so the
+answer is that: in this thread, for as long as the kernel is compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock, get_ident
+from types import SimpleNamespace
+from typing import Any, Final
+
+from ferrule.frontends.packages import load
+
+_ASKED: Final = Lock()
+_FUNCTION: Final = "get_current_device"
+
+
+@contextmanager
+def standing_in(capability: tuple[int, int]) -> Iterator[None]:
+    """Numba's dispatchers see a device of this compute capability, in this thread."""
+    dispatcher = load("numba.cuda.dispatcher", "numba", "numba-cuda")
+    thread = get_ident()
+    with _ASKED:
+        own = getattr(dispatcher, _FUNCTION)
+
+        def current() -> Any:
+            if get_ident() == thread:
+                return SimpleNamespace(compute_capability=capability)
+            return own()
+
+        setattr(dispatcher, _FUNCTION, current)
+        try:
+            yield
+        finally:
+            setattr(dispatcher, _FUNCTION, own)
