@@ -24,7 +24,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-pytest_plugins = ["ptx_collector"]
+pytest_plugins = ["ptx_collector", "second_pipeline"]
 
 # A machine with a GPU, or a test's stand-in for one, must not change what the others compile for.
 os.environ["FERRULE_TARGET"] = "cpu"

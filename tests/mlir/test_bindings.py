@@ -102,7 +102,7 @@ def test_a_package_with_all_of_it_is_taken(packages: Path) -> None:
 
 
 def test_a_package_that_is_not_there_is_an_error_that_names_the_extra() -> None:
-    with pytest.raises(CompileError) as caught:
+    with pytest.raises(ImportError) as caught:
         bindings.open_mlir({bindings.VARIABLE: "mlir_of_nobody"})
     text = str(caught.value)
     assert "there are no Python bindings of MLIR (FERRULE_MLIR is 'mlir_of_nobody')" in text
@@ -113,14 +113,41 @@ def test_a_package_that_is_not_there_is_an_error_that_names_the_extra() -> None:
 def test_the_placeholder_of_the_index_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bindings, "PACKAGES", ("mlir_of_nobody",))
     monkeypatch.setattr(metadata, "version", {"mlir-python-bindings": "0.0.1"}.__getitem__)
-    with pytest.raises(CompileError, match=r"mlir-python-bindings 0\.0\.1 is installed, an empty"):
+    with pytest.raises(ImportError, match=r"mlir-python-bindings 0\.0\.1 is installed, an empty"):
         bindings.open_mlir({})
 
 
 def test_without_bindings_the_frontend_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(bindings.VARIABLE, "mlir_of_nobody")
-    with pytest.raises(CompileError, match=r'pip install "ferrule\[mlir\]"'):
+    with pytest.raises(ImportError, match=r'pip install "ferrule\[mlir\]"'):
         fe.frontends.mlir.compile(ADD)
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda --gpu-arch sm_90"])
+def test_without_bindings_the_second_pipeline_names_the_extra(
+    target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(bindings.VARIABLE, "mlir_of_nobody")
+
+    @fe.jit
+    def doubled(x: fe.Tensor):
+        x[:] = x[:] * 2
+
+    vector = fe.make_fake_compact_tensor(fe.Float32, (fe.sym_int(),))
+    with pytest.raises(ImportError, match=r'pip install "ferrule\[mlir\]"'):
+        fe.compile(doubled, vector, options=f"--target {target} --pipeline mlir")
+
+
+def test_a_file_of_the_name_is_no_package_and_does_not_run(packages: Path) -> None:
+    (packages / "mlir_of_a_script.py").write_text("raise SystemExit", encoding="utf-8")
+    said = f"mlir_of_a_script is the file {packages / 'mlir_of_a_script.py'}, no package"
+    assert bindings.recognise("mlir_of_a_script") == said
+    assert bindings.recognise("mlir_of_a_script.compiler") == said
+
+
+def test_a_package_that_fails_when_it_is_imported_is_none(packages: Path) -> None:
+    name = package(packages, "mlir_of_mistakes", ir="1 / 0")
+    assert bindings.recognise(name) == f"{name} has no module ir (division by zero)"
 
 
 # ---- what they do ----

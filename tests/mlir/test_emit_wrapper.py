@@ -23,7 +23,6 @@ from ferrule.compiler.mlir import jobs
 from ferrule.compiler.mlir.dialect import to_dialect
 from ferrule.compiler.support.library import CALLING, CHECKS, CUDA, THREADS, support_text
 from ferrule.runtime.linker import find_linker
-from ferrule.runtime.objectfile import ObjectFileError
 
 N = specs.sym_int64(symbol="n")
 SIGNATURE = specs.Signature(
@@ -173,7 +172,7 @@ def test_another_form_is_an_error() -> None:
 
 
 def test_a_function_with_an_undefined_callee_cannot_be_loaded() -> None:
-    with pytest.raises(ObjectFileError, match="the object needs the symbol scale_kernel"):
+    with pytest.raises(CompileError, match="scale_kernel is HostCode.undefined()"):
         compiler.build(SIGNATURE, call())
 
 
@@ -239,6 +238,15 @@ def test_phis_are_arguments_of_blocks() -> None:
 def test_instructions_are_operations(line: str, wanted: str) -> None:
     returned = "ret i32 0"
     assert body(line, returned).startswith(wanted)
+
+
+def test_a_declaration_says_how_its_callee_is_passed_what_it_gets() -> None:
+    head = "declare void @f(ptr sret([24 x i8]) align 8, ptr byval([16 x i8]) align 16, i8 signext)"
+    wanted = (
+        '@"f"(!llvm.ptr {llvm.sret = !llvm.array<24 x i8>, llvm.align = 8 : i64}, '
+        "!llvm.ptr {llvm.byval = !llvm.array<16 x i8>, llvm.align = 16 : i64}, i8 {llvm.signext})"
+    )
+    assert wanted in to_dialect(head)
 
 
 def test_an_instruction_that_is_not_written_is_an_error() -> None:

@@ -185,10 +185,40 @@ def test_a_copy_between_layouts_is_made_here() -> None:
 # ---- what a module is, and which function ----
 
 
-def test_a_module_can_be_a_file_or_bytecode(tmp_path: Path) -> None:
+@pytest.mark.parametrize("given", [Path, str, lambda path: Path(path).read_bytes()])
+def test_a_module_can_be_a_file_and_keeps_its_names(given: Any, tmp_path: Path) -> None:
     path = tmp_path / "matmul.mlir"
-    path.write_text(MATMUL, encoding="utf-8")
+    path.write_bytes(MATMUL.replace("\n", "\r\n").encode())
+    fn = mlir.compile(given(str(path)))
+    assert [param.name for param in fn.signature.params] == ["a", "b", "c"]
+    check_matmul(fn)
+
+
+def test_a_module_can_be_bytecode(tmp_path: Path) -> None:
+    from ferrule.compiler.mlir.bindings import open_mlir
+
+    ir = open_mlir().ir
+    path = tmp_path / "matmul.mlirbc"
+    with ir.Context(), path.open("wb") as file:
+        ir.Module.parse(MATMUL).operation.write_bytecode(file)
     check_matmul(mlir.compile(path))
+
+
+def test_an_error_in_a_file_names_it(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.mlir"
+    path.write_text("module {\n  func.func @f(%a f32)\n}", encoding="utf-8")
+    assert f'  File "{path}", line 2, in module' in refused(path)
+
+
+def test_a_file_that_is_neither_text_nor_bytecode_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.mlir"
+    path.write_bytes(b"\x7fELF\xff")
+    assert f"{path} is no MLIR module: expected text in UTF-8, or bytecode" in refused(path)
+
+
+def test_names_are_found_behind_letters_that_are_not_ascii() -> None:
+    fn = mlir.compile('func.func @f(%a: i32 {test.says = "größer"}, %bc: i32) { return }')
+    assert [param.name for param in fn.signature.params] == ["a", "bc"]
 
 
 def test_a_module_can_be_an_object_of_the_bindings() -> None:
@@ -209,7 +239,7 @@ def test_what_is_no_module_is_a_type_error() -> None:
         mlir.compile(42)
 
 
-def refused(text: str, function: str | None = None, **more: Any) -> str:
+def refused(text: str | Path, function: str | None = None, **more: Any) -> str:
     with pytest.raises(CompileError) as caught:
         mlir.compile(text, function, **more)
     return str(caught.value)
@@ -334,7 +364,8 @@ def test_assertions_are_refused_or_left_out() -> None:
         }
     """
     said = refused(text)
-    assert 'the module asserts at loc("-":3:11), which would end the process' in said
+    assert said.startswith("the module asserts, which would end the process")
+    assert '  File "<mlir>", line 3, in module' in said
     assert mlir.compile(text, asserts=False)(False) is False
 
 
@@ -343,6 +374,30 @@ def test_a_function_that_is_nowhere_is_an_error() -> None:
         "func.func private @elsewhere()\nfunc.func @f() { call @elsewhere() : () -> ()\n return }"
     )
     assert "LLVM IR needs elsewhere, which is neither in the libraries" in said
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "said"),
+    [
+        ("sm_90", None, "@matmul launches no kernels, but its target is 'sm_90'"),
+        (None, "--target cuda", "@matmul launches no kernels, but its target is 'cuda'"),
+        ("cuda", None, "target 'cuda' is no architecture\n  expected: 'cpu', or such as 'sm_90a'"),
+        ("cpu", "--target cuda", "target is 'cpu', but the options say --target cuda"),
+        ("sm_90", "--target cpu", "target is 'sm_90', but the options say --target cpu"),
+        ("cpu", "--gpu-arch sm_80", "target is 'cpu', but the options say --gpu-arch sm_80"),
+        (
+            ["sm_80"],
+            "--gpu-arch sm_90",
+            "but the options say --gpu-arch sm_90\n  hint: say it once",
+        ),
+    ],
+)
+def test_a_target_that_does_not_fit_is_an_error(target: Any, options: Any, said: str) -> None:
+    assert said in refused(MATMUL, target=target, options=options)
+
+
+def test_the_target_can_be_the_cpu() -> None:
+    check_matmul(mlir.compile(MATMUL, target="cpu", options="--target cpu"))
 
 
 # ---- export ----

@@ -71,8 +71,13 @@ def ptx_of(text: str) -> str:
 ONE = "%c1 = arith.constant 1 : index"
 
 
+def test_kernels_are_compiled_for_each_architecture_of_the_target() -> None:
+    found = mlir.compile(SCALE, target=["sm_80", "sm_90a"]).inspect_ptx()
+    assert isinstance(found, dict) and sorted(found) == ["sm_80", "sm_90a"]
+
+
 def test_a_kernel_gets_descriptors_and_numbers(fake_cuda: FakeCuda) -> None:
-    fn = mlir.compile(SCALE, options=SM_90A)
+    fn = mlir.compile(SCALE, target="sm_90a")
     x, y = floats(1000), floats(1000, 4)
     fn(x, y, 1000, 2.5, True, -3)
     (found,) = fake_cuda.launches()
@@ -166,9 +171,9 @@ def refused(text: str, **more: Any) -> str:
     ("lines", "said"),
     [
         (["%v = memref.load %x[%c1] : memref<?xf32>", "memref.store %v, %x[%n] : memref<?xf32>"],
-         "memref.load at"),
-        (["func.call @g() : () -> ()"], "func.call at"),
-        (["scf.for %i = %c1 to %n step %c1 {", launch(), "}"], "scf.for at"),
+         "memref.load cannot"),
+        (["func.call @g() : () -> ()"], "func.call cannot"),
+        (["scf.for %i = %c1 to %n step %c1 {", launch(), "}"], "scf.for cannot"),
         (["%q = arith.cmpi slt, %n, %c1 : index", "scf.if %q {", launch(), "}"],
          "a grid of 0 blocks, a size like any other, launches nothing"),
         (["%m = gpu.alloc () : memref<4xf32>", "gpu.dealloc %m : memref<4xf32>"],
@@ -209,7 +214,9 @@ def test_a_launch_of_no_kernel_is_an_error() -> None:
 
 
 def test_kernels_are_for_no_cpu() -> None:
-    assert "its target cannot be the CPU" in refused(SCALE, options="--target cpu")
+    said = "@scale launches kernels, but its target is 'cpu'"
+    assert said in refused(SCALE, options="--target cpu")
+    assert said in refused(SCALE, target="cpu", options=None)
 
 
 def test_a_pipeline_with_bare_pointers_is_seen(fake_cuda: FakeCuda) -> None:
@@ -225,3 +232,15 @@ def test_a_pipeline_with_bare_pointers_is_seen(fake_cuda: FakeCuda) -> None:
     (found,) = fake_cuda.launches()
     assert packed("Q", data_ptr(x))[0] in found.parameters
     assert len(found.parameters) == 3, "the address and two constants"
+
+
+def test_tensors_are_no_arguments_of_launches() -> None:
+    kernel = launch().replace("memref.store %z, %x[%tx] : memref<?xf32>", "")
+    found = refused(body(ONE, kernel, arguments="%x: tensor<?xf32>"))
+    assert "a function that launches kernels takes memrefs: bufferize it" in found
+
+
+def test_what_lies_between_launches_is_shown() -> None:
+    found = refused(body(ONE, "scf.for %i = %c1 to %n step %c1 {", launch(), "}"))
+    assert '  File "<mlir>", line 3, in module' in found
+    assert "    3 | scf.for %i = %c1 to %n step %c1 {" in found

@@ -185,3 +185,106 @@ def test_conversions_of_float16_are_code_of_the_module() -> None:
         call(x.ctypes.data, wide.ctypes.data, back.ctypes.data)
     np.testing.assert_array_equal(wide, x.astype(np.float64))
     assert back[0] == 3.0
+
+
+# ---- what strangers give ----
+
+
+@needs_mlir
+def test_operations_of_tosa_become_those_of_linalg() -> None:
+    fn = mlir.compile("""
+        func.func @f(%a: tensor<4x5xf32>) -> tensor<4x5xf32> {
+          %b = tosa.abs %a : (tensor<4x5xf32>) -> tensor<4x5xf32>
+          %s = tosa.reduce_sum %b {axis = 0 : i32} : (tensor<4x5xf32>) -> tensor<1x5xf32>
+          %c = tosa.add %b, %s : (tensor<4x5xf32>, tensor<1x5xf32>) -> tensor<4x5xf32>
+          return %c : tensor<4x5xf32>
+        }
+    """)
+    a = np.random.default_rng(2).standard_normal((4, 5)).astype(np.float32)
+    wanted = abs(a) + abs(a).sum(0)
+    np.testing.assert_allclose(np.from_dlpack(fn(a)), wanted, rtol=1e-5)
+
+
+@needs_mlir
+def test_a_part_of_an_argument_comes_back_whatever_its_strides() -> None:
+    part = "memref<2x3xf32, strided<[8, 1], offset: 9>>"
+    fn = mlir.compile(f"""
+        func.func @part(%a: memref<8x8xf32>) -> {part} {{
+          %s = memref.subview %a[1, 1] [2, 3] [1, 1] : memref<8x8xf32> to {part}
+          return %s : {part}
+        }}
+    """)
+    a = np.arange(64, dtype=np.float32).reshape(8, 8)
+    np.testing.assert_array_equal(np.from_dlpack(fn(a)), a[1:3, 1:4])
+
+
+@needs_mlir
+def test_functions_call_each_other_and_themselves() -> None:
+    fn = mlir.compile("""
+        func.func private @less(%n: i64) -> i64 {
+          %one = arith.constant 1 : i64
+          %m = arith.subi %n, %one : i64
+          return %m : i64
+        }
+        func.func @factorial(%n: i64) -> i64 {
+          %one = arith.constant 1 : i64
+          %last = arith.cmpi sle, %n, %one : i64
+          %r = scf.if %last -> i64 {
+            scf.yield %one : i64
+          } else {
+            %m = func.call @less(%n) : (i64) -> i64
+            %k = func.call @factorial(%m) : (i64) -> i64
+            %p = arith.muli %n, %k : i64
+            scf.yield %p : i64
+          }
+          return %r : i64
+        }
+    """)
+    assert fn(10) == 3_628_800
+
+
+@needs_mlir
+def test_globals_keep_what_is_written_to_them() -> None:
+    fn = mlir.compile("""
+        memref.global "private" @count : memref<1xi32> = dense<0>
+        func.func @f() -> i32 {
+          %at = memref.get_global @count : memref<1xi32>
+          %c0 = arith.constant 0 : index
+          %one = arith.constant 1 : i32
+          %v = memref.load %at[%c0] : memref<1xi32>
+          %w = arith.addi %v, %one : i32
+          memref.store %w, %at[%c0] : memref<1xi32>
+          return %w : i32
+        }
+    """)
+    assert [fn(), fn()] == [1, 2]
+
+
+@needs_mlir
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "module { module @inner { func.func @f() { return } } }",
+            "note: @f of the module @inner within: give that module alone",
+        ),
+        (
+            "llvm.func @f() { llvm.return }",
+            "note: @f is of the dialect llvm, which conventions.CFunction calls",
+        ),
+        (
+            "func.func @f() { %t = async.execute { async.yield }\n"
+            "async.await %t : !async.token\nreturn }",
+            "async.execute is left by the passes of ferrule.frontends.mlir.pipelines\n"
+            '  File "<mlir>", line 1, in module',
+        ),
+        (
+            "func.func @f(%x: f32) { vector.print %x : f32\nreturn }",
+            "LLVM IR needs printF32, printNewline",
+        ),
+    ],
+)
+def test_what_cannot_be_called_is_an_error_that_says_what_to_do(text: str, said: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        mlir.compile(text)
+    assert said in str(caught.value)

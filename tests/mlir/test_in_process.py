@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import mlir_functions
 import pytest
 
@@ -61,3 +66,61 @@ def test_the_first_error_is_the_message_and_others_are_notes() -> None:
 def test_a_place_beyond_the_text_is_left_out() -> None:
     found = failure(Step("run", "text"), [Said("error", 'loc("-":9:1)', "far")])
     assert found.span is None
+
+
+# ---- a user's files of the same names ----
+
+SCRIPT = """
+import ferrule as fe
+
+print("once")
+try:
+    fe.frontends.mlir.compile("func.func @f() { return }")
+    print("compiled")
+except ImportError as error:
+    print(error)
+"""
+
+
+def run_script(path: Path) -> str:
+    """What a script prints, which is run with nothing else on the path than ferrule."""
+    import ferrule
+
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(SCRIPT, encoding="utf-8")
+    roots = os.pathsep.join(os.path.dirname(each) for each in ferrule.__path__)
+    environment = {**os.environ, "PYTHONPATH": roots}
+    done = subprocess.run(
+        [sys.executable, path],
+        capture_output=True,
+        check=True,
+        env=environment,
+        text=True,
+        timeout=60,
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", ["mlir", "iree"])
+def test_a_script_that_is_called_like_a_package_of_mlir_runs_once(
+    name: str, tmp_path: Path
+) -> None:
+    found = run_script(tmp_path / f"{name}.py")
+    assert found.count("once") == 1
+    assert "compiled" in found or f"note: {name} is the file {tmp_path / name}.py, no pack" in found
+
+
+def test_a_package_beside_the_script_that_compiles_when_it_is_imported_ends(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "mlir").mkdir()
+    (tmp_path / "mlir" / "__init__.py").write_text(SCRIPT, encoding="utf-8")
+    found = run_script(tmp_path / "main.py")
+    assert found.count("once") == 1
+    assert "compiled" in found or "note: mlir has no module ir (a process that MLIR runs" in found
+
+
+def test_the_process_of_mlir_starts_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FERRULE_MLIR_PROCESS", "1")
+    with pytest.raises(CompileError, match="a process that MLIR runs in is to start another one"):
+        alone(mlir_functions.double, 1)

@@ -99,3 +99,15 @@ def test_blocks_of_a_cluster_reach_the_memory_of_each_other(tmp_path: Path) -> N
     assert isinstance(ptx, str)
     assert "mapa" in ptx and "st.shared::cluster" in ptx and "ld.shared::cluster" in ptx
     assemble(ptx, "sm_90a", tmp_path)
+
+
+@pytest.mark.needs_ptxas
+def test_the_only_functions_of_the_ptx_are_kernels(tmp_path: Path) -> None:
+    @fe.jit
+    def narrowed(x: fe.Tensor, y: fe.Tensor):
+        y[:] = fe.BFloat16(x[:])
+
+    halves = fe.make_fake_compact_tensor(fe.BFloat16, (fe.sym_int(),))
+    ptx = fe.compile(narrowed, vector(), halves, options=SM_90A).inspect_ptx()
+    assert isinstance(ptx, str) and ".func" not in ptx
+    assemble(ptx, "sm_90a", tmp_path)

@@ -129,5 +129,5 @@ def test_a_pipeline_that_does_not_exist() -> None:
 
 def test_without_a_package_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(bindings.VARIABLE, "mlir_of_nobody")
-    with pytest.raises(fe.CompileError, match=r'pip install "ferrule\[mlir\]"'):
+    with pytest.raises(ImportError, match=r'pip install "ferrule\[mlir\]"'):
         text_of(scale, vector(), vector(), fe.Float32(1), options="--target cpu --pipeline mlir")

@@ -57,7 +57,7 @@ class Collector:
 
     def text(self, program: Any, arch: str) -> str | None:
         """The kernels as LLVM's text, with neutral names; None where there are none for a GPU."""
-        from ferrule.language.codegen.device import device_module, entry_names
+        from ferrule.language.codegen.cuda.kernels import entry_names
         from ferrule.language.codegen.errors import CodegenError
         from ferrule.language.ir.outline import outline
         from ferrule.language.ir.walk import all_ops
@@ -71,10 +71,20 @@ class Collector:
             self.left_out["it has checks, which are for the CPU"] += 1
             return None
         try:
-            return device_module(program, arch, names)
+            return self.module(program, arch, names)
         except CodegenError as error:
             self.left_out[str(error)] += 1
             return None
+
+    def module(self, program: Any, arch: str, names: dict[str, str]) -> str:
+        """The kernels as text; CodegenError for what the target cannot do."""
+        from ferrule.language.codegen.cuda.kernels import device_module
+
+        return device_module(program, arch, names)
+
+    def to_ptx(self, jobs: Sequence[tuple[str, str]]) -> tuple[list[str], str]:
+        """PTX for an architecture, of a text, for each pair; where one cannot be made, why."""
+        return to_ptx(jobs)
 
     def assembled(self, folder: Path) -> str:
         """What was refused, as one text; empty if all is well."""
@@ -82,7 +92,7 @@ class Collector:
         texts = list(self.tests)
         chosen = {oldest: texts} | dict.fromkeys(others, texts[::SAMPLE])
         jobs = [(arch, text) for arch in chosen for text in chosen[arch]]
-        made, reason = to_ptx(jobs)
+        made, reason = self.to_ptx(jobs)
         if reason:
             arch, text = jobs[len(made)]
             return f"{self.tests[text]}: no PTX for {arch}: {reason}"
@@ -117,7 +127,7 @@ class Merged:
         origins: list[str] = []
         for number, (module, test) in enumerate(zip(modules, tests, strict=True)):
             own = re.sub(
-                r"\bentry(?=\d)|_\$_bytes_(?=\$)", f"k{number}_\\g<0>", module
+                r"\b(?:entry|bytes_)(?=\d)|_\$_bytes_(?=\$)", f"k{number}_\\g<0>", module
             ).splitlines()
             own = own if number == 0 else [line for line in own if not line.startswith(HEADER)]
             lines += own
@@ -152,7 +162,7 @@ def to_ptx(jobs: Sequence[tuple[str, str]]) -> tuple[list[str], str]:
 def _serve() -> None:
     """The other side of `to_ptx`: PTX for the job on each line."""
     sys.modules["torch"] = None  # type: ignore[assignment] # tvm_ffi imports it, for two seconds
-    from ferrule.language.codegen.device import ptx
+    from ferrule.language.codegen.cuda.kernels import ptx
 
     for line in sys.stdin:
         arch, text = json.loads(line)
@@ -186,19 +196,19 @@ def kernels_assemble(
     codegen.lower_cpu = lower_cpu
     if collector.tests:
         refused = collector.assembled(tmp_path_factory.mktemp("ptx"))
-        _say(request.config, _summary(collector))
+        say(request.config, summary(collector))
         if refused:
             pytest.fail(f"kernels of the tests are no good as PTX:\n{refused}", pytrace=False)
 
 
-def _summary(collector: Collector) -> str:
+def summary(collector: Collector) -> str:
     how = ", ".join(ptxas.ARCHS) if ptxas.find_ptxas() else "LLVM alone: there is no ptxas"
     left_out = "; ".join(f"{count}: {why}" for why, count in collector.left_out.most_common())
     text = f"{collector.kernels} kernels of {len(collector.tests)} programs as PTX ({how})"
     return f"{text}; left out {left_out}" if left_out else text
 
 
-def _say(config: pytest.Config, line: str) -> None:
+def say(config: pytest.Config, line: str) -> None:
     """Leaves a line for the terminal, which another process may have."""
     output = getattr(config, "workeroutput", None)
     if output is None:

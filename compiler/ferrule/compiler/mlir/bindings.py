@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib import metadata, util
 from typing import Any, Final
 
-from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.errors import Diagnostic, render
 
 PACKAGES: Final = ("mlir", "iree.compiler", "torch_mlir")
 """Where bindings may be, in the order in which they are asked."""
@@ -26,6 +26,10 @@ INSTALL: Final = 'pip install "ferrule[mlir]", which brings torch-mlir'
 
 _PLACEHOLDER: Final = "mlir-python-bindings"
 _NEEDED_PASSES: Final = "builtin.module(convert-func-to-llvm,reconcile-unrealized-casts)"
+
+
+class NoBindingsError(ImportError):
+    """No package here brings MLIR's bindings; the message says what each lacks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,8 @@ def open_mlir(environ: Mapping[str, str] = os.environ) -> Bindings:
     """The bindings of the first package that has all that is needed, or of the one that the
     environment variable FERRULE_MLIR names.
 
-    Raises CompileError where there are none, which says what is missing and what to install.
+    Raises NoBindingsError, an ImportError, where there are none: what is missing and what to
+    install.
     """
     chosen = environ.get(VARIABLE)
     reasons = []
@@ -51,34 +56,50 @@ def open_mlir(environ: Mapping[str, str] = os.environ) -> Bindings:
         if isinstance(found, Bindings):
             return found
         reasons.append(found)
-    raise CompileError(_missing(chosen, reasons))
+    raise NoBindingsError(render(_missing(chosen, reasons)), name=chosen or PACKAGES[-1])
 
 
 def available() -> bool:
     """Whether there are bindings."""
     try:
         open_mlir()
-    except CompileError:
+    except NoBindingsError:
         return False
     return True
 
 
 def recognise(package: str) -> Bindings | str:
     """The bindings in a package, or what it lacks."""
-    try:
-        found = util.find_spec(package) is not None
-    except (ImportError, ValueError):
-        found = False
-    if not found:
-        return f"{package} is not installed"
+    if (absent := _absent(package)) is not None:
+        return absent
     modules: list[Any] = []
     for name in ("ir", "passmanager", "dialects.llvm"):
         try:
             modules.append(importlib.import_module(f"{package}.{name}"))
-        except ImportError as error:
-            return f"{package} has no module {name} ({error})"
+        except Exception as error:  # whatever of that name is on the path runs here
+            return f"{package} has no module {name} ({_first_line(error)})"
     ir, passmanager, llvm = modules
     return _lacking(package, ir, passmanager, llvm) or Bindings(package, ir, passmanager, llvm)
+
+
+def _absent(package: str) -> str | None:
+    """Why there is no package of this name.
+
+    A file of its name is none, and is not run to find that out: it may be the user's own script.
+    """
+    top = package.partition(".")[0]
+    try:
+        first = util.find_spec(top)
+        if first is not None and first.submodule_search_locations is None:
+            return f"{top} is the file {first.origin}, no package"
+        found = first is not None and util.find_spec(package) is not None
+    except Exception as error:  # as above, of the package that another is in
+        return f"{package} cannot be imported ({_first_line(error)})"
+    return None if found else f"{package} is not installed"
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _lacking(package: str, ir: Any, passmanager: Any, llvm: Any) -> str | None:
@@ -98,7 +119,7 @@ def _lacking(package: str, ir: Any, passmanager: Any, llvm: Any) -> str | None:
         with ir.Context():
             passmanager.PassManager.parse(_NEEDED_PASSES)
     except (ValueError, RuntimeError) as error:
-        return f"{package} does not register MLIR's passes ({str(error).splitlines()[0]})"
+        return f"{package} does not register MLIR's passes ({_first_line(error)})"
     return None
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.compiler.mlir.bindings import open_mlir
+from ferrule.compiler.mlir.bindings import NoBindingsError, open_mlir
 from ferrule.compiler.mlir.said import Said, Step, failure
 from ferrule.compiler.mlir.session import Report, opened
 
@@ -31,6 +31,9 @@ _START: Final = (
     "from ferrule.compiler.mlir.child import serve; serve()"
 )
 """Without PyTorch, which tvm-ffi imports where it can, and which takes longer than all else."""
+
+_MARK: Final = "FERRULE_MLIR_PROCESS"
+"""An environment variable of such a process, which starts no other."""
 
 _FATAL: Final = re.compile(r"\berror:|\bERROR\b|Assertion")
 _MOST_LINES: Final = 4
@@ -47,6 +50,12 @@ class _Raised:
 
 
 @dataclass(frozen=True, slots=True)
+class _Missing:
+    text: str
+    package: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class _Broken:
     text: str
 
@@ -55,7 +64,7 @@ def in_child(function: Callable[..., T], *arguments: object) -> T:
     """What `function(session, *arguments)` gives in a process with the bindings of MLIR.
 
     The function is one of a module; arguments and value are pickled.  Raises its CompileError, one
-    that says what MLIR said where the process ended, and one where there are no bindings.
+    that says what MLIR said where the process ended, and ImportError where there are no bindings.
     """
     value: T = alone(_with_session, function, arguments)
     return value
@@ -73,12 +82,42 @@ def alone(function: Callable[..., T], *arguments: object) -> T:
     """
     if not sys.executable:
         raise CompileError("this needs a Python process of its own, but sys.executable is empty")
-    request = pickle.dumps(sys.path) + pickle.dumps((function, arguments))
+    if _MARK in os.environ:
+        raise CompileError(_within_another())
+    request = pickle.dumps(_path()) + pickle.dumps((function, arguments))
     # Isolated, so that neither the current folder nor the environment replaces a module of it.
     command = [sys.executable, "-I", "-c", _START]
-    done = subprocess.run(command, input=request, capture_output=True, check=False)
+    environment = {**os.environ, _MARK: "1"}
+    done = subprocess.run(command, input=request, capture_output=True, check=False, env=environment)
     value: T = _outcome(done.stdout, done.returncode, done.stderr.decode(errors="replace"))
     return value
+
+
+def _within_another() -> Diagnostic:
+    return Diagnostic(
+        "a process that MLIR runs in is to start another one",
+        expected="modules that compile nothing when MLIR's bindings import them",
+        hint=f"a file of yours has the name of a module that MLIR needs: rename it, or unset "
+        f"{_MARK}, if it was set by hand",
+    )
+
+
+def _path() -> list[str]:
+    """Where the process finds modules: in the same folders, but those of the script last.
+
+    A script, or a file beside it, may have the name of a package that brings MLIR.
+    """
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    own = {_real(""), _real(os.path.dirname(main or ""))}
+    ours = {_real(os.path.dirname(each)) for each in sys.modules["ferrule"].__path__}
+    return sorted(sys.path, key=lambda each: _real(each) in own - ours)
+
+
+def _real(folder: str) -> str:
+    try:
+        return os.path.realpath(folder or ".")
+    except OSError:  # the current folder is gone
+        return folder
 
 
 def serve() -> None:
@@ -97,6 +136,8 @@ def serve() -> None:
         answer(_Value(function(answer, *arguments)))
     except CompileError as error:
         answer(_Raised(error.diagnostic))
+    except NoBindingsError as error:
+        answer(_Missing(str(error), error.name))
     except Exception:
         answer(_Broken(traceback.format_exc()))
     # Without the interpreter's end: modules that are still alive would go after their context.
@@ -122,10 +163,12 @@ def _outcome(answers: bytes, status: int, printed: str) -> Any:
                 return frame.value
             case _Raised():
                 raise CompileError(frame.diagnostic)
+            case _Missing():
+                raise NoBindingsError(frame.text, name=frame.package)
             case _Broken():
                 raise RuntimeError(f"a function for MLIR failed in its process:\n{frame.text}")
             case Step():
-                step = frame if frame.source else replace(frame, source=step.source)
+                step = frame if frame.source else replace(frame, source=step.source, file=step.file)
                 said.clear()
             case Said():
                 said.append(frame)

@@ -127,25 +127,29 @@ def _function(function: Any, groups: dict[str, str]) -> str:
     name = symbol(reader.next())
     reader.expect("(")
     kinds: list[str] = []
+    passed: list[str] = []
     names: list[str] = []
     while reader.take(")") is None:
         if reader.take("..."):
             kinds.append("...")
+            passed.append("")
         else:
             kinds.append(reader.type())
-            reader.attributes()
+            passed.append(reader.attributes())
             names.append(reader.next() if reader.peek().startswith("%") else "")
         reader.take(",")
     given = _attributes(head[reader.at :], groups)
     returns = "" if result == "!llvm.void" else f" -> {result}"
     start = f"  llvm.func {linkage + ' ' if linkage else ''}{name}"
     if function.is_declaration:
-        return f"{start}({', '.join(kinds)}){returns}{given}"
+        listed = map("".join, zip(kinds, passed, strict=True))
+        return f"{start}({', '.join(listed)}){returns}{given}"
     if "..." in kinds:
         raise CompileError(f"the LLVM dialect is not written for {name}, which takes any arguments")
     writer = FunctionText(list(zip(names, kinds, strict=True)))
     parameters = ", ".join(
-        f"{writer.names[each]}: {kind}" for each, kind in zip(names, kinds, strict=True)
+        f"{writer.names[each]}: {kind}{how}"
+        for each, kind, how in zip(names, kinds, passed, strict=True)
     )
     writer.function(function)
     lines = "\n".join(writer.lines)

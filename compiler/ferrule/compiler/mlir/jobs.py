@@ -4,8 +4,8 @@
     jobs.passed(text, "builtin.module(cse)")  # the same behind passes
     jobs.translated(text, pipeline)           # LLVM IR, as llvmlite reads it
 
-All raise CompileError: with MLIR's diagnostics and the place in the text, and where no package
-offers MLIR's bindings.
+All raise CompileError with MLIR's diagnostics and the place in the text, and ImportError where no
+package offers MLIR's bindings.
 """
 
 from __future__ import annotations

@@ -31,6 +31,9 @@ FLAGS: Final = (
 _PLAIN: Final = ("null", "undef", "poison", "zeroinitializer", "true", "false")
 _ENDS: Final = {"{": "}", "[": "]", "<": ">"}
 _EXPRESSIONS: Final = ("getelementptr", "trunc", "sub", "add", "ptrtoint", "inttoptr")
+_EXTENSIONS: Final = ("signext", "zeroext")
+_IN_MEMORY: Final = ("byval", "sret")
+"""Attributes that say how a value is passed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,14 +149,27 @@ class Reader:
             self.take(",")
         return found
 
-    def attributes(self) -> None:
-        """Pass over the attributes of a parameter, argument or result."""
+    def attributes(self) -> str:
+        """Read the attributes of a parameter, argument or result; those of the dialect that say how
+        it is passed, in braces."""
+        passed: list[str] = []
+        align = ""
         while re.fullmatch(r"[a-z_]\w*", self.peek()) and not self._is_value():
-            self.next()
-            if self.peek() == "(":
+            name = self.next()
+            if name in _EXTENSIONS:
+                passed.append(f"llvm.{name}")
+            elif name in _IN_MEMORY:
+                self.expect("(")
+                passed.append(f"llvm.{name} = {self.type()}")
+                self.expect(")")
+            elif self.peek() == "(":
                 self._balanced()
             elif self.peek().isdigit():
-                self.next()
+                size = self.next()
+                align = f"llvm.align = {size} : i64" if name == "align" else align
+        if any("=" in each for each in passed) and align:
+            passed.append(align)
+        return f" {{{', '.join(passed)}}}" if passed else ""
 
     def attributes_before_type(self) -> None:
         """Pass over the attributes of a result, which stand before its type."""

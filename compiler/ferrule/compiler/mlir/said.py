@@ -10,8 +10,11 @@ from typing import Any, Final
 from ferrule.compiler.errors import Diagnostic, Span
 
 _PLACE: Final = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)')
-_UNNAMED: Final = "-"
-"""What MLIR calls a text that was no file."""
+_TEXT: Final = "-"
+"""What MLIR calls a text, which is no file to it."""
+
+UNNAMED: Final = "<mlir>"
+"""What messages call a text that is in no file."""
 
 _MOST_LINES: Final = 6
 _MOST_NOTES: Final = 8
@@ -40,11 +43,12 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What is asked for, as in "MLIR cannot …", and the text that places mean."""
+    """What is asked for, as in "MLIR cannot …", the text that places mean, and its name."""
 
     doing: str
     source: str = ""
     who: str = "MLIR"
+    file: str = UNNAMED
 
 
 def failure(step: Step, said: Sequence[Said], otherwise: str = "") -> Diagnostic:
@@ -59,7 +63,7 @@ def failure(step: Step, said: Sequence[Said], otherwise: str = "") -> Diagnostic
     notes = [*map(_line, first.notes), *map(_line, others)]
     return Diagnostic(
         f"{_cannot(step)}: {_shortened(first.message)}",
-        span=_span(first.location, step.source),
+        span=span_of(first.location, step),
         hint=_hint(first.message),
         notes=tuple(notes[:_MOST_NOTES]),
     )
@@ -92,18 +96,19 @@ def _shortened(text: str) -> str:
     return "\n".join(lines)
 
 
-def _span(location: str, source: str) -> Span | None:
+def span_of(location: str, step: Step) -> Span | None:
+    """The place that MLIR's text of a location means, None where it says none."""
     found = _PLACE.search(location)
     if found is None:
         return None
     file, line, column = found[1], int(found[2]), int(found[3])
-    unnamed = file == _UNNAMED
-    lines = source.splitlines() if unnamed else []
+    unnamed = file == _TEXT
+    lines = step.source.splitlines() if unnamed else []
     if unnamed and not 0 < line <= len(lines):
         return None
     text = lines[line - 1][:_MOST_LETTERS] if unnamed else ""
     start = max(0, column - 1)
-    name = "<mlir>" if unnamed else file
+    name = step.file if unnamed else file
     return Span(name, "module", line, start, max(start + 1, _word_end(text, start)), text)
 
 

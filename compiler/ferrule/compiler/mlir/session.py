@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Final
 
-from ferrule.compiler.errors import CompileError
+from ferrule.compiler.errors import CompileError, Span
 from ferrule.compiler.mlir.bindings import Bindings
 from ferrule.compiler.mlir.floats import readable
-from ferrule.compiler.mlir.said import Said, Step, failure
+from ferrule.compiler.mlir.said import UNNAMED, Said, Step, failure, span_of
 
 Report = Callable[[Said | Step], None]
 
@@ -40,8 +41,8 @@ class Session:
         """The module `ir` of the bindings."""
         return self._bindings.ir
 
-    def parse(self, text: str | bytes, name: str = "the module") -> Any:
-        """The module of a text or of bytecode, verified.
+    def parse(self, text: str | bytes, name: str = "the module", *, file: str = UNNAMED) -> Any:
+        """The module of a text or of bytecode, verified; `name` and `file` are for messages.
 
         Raises CompileError with MLIR's lines and the place.
         """
@@ -49,7 +50,7 @@ class Session:
         # Upstream reads a text up to the first NUL and takes the rest for a comment.
         if "\0" in source:
             raise CompileError(f"MLIR cannot read {name}: it has a NUL at {source.index(chr(0))}")
-        with self._doing(Step(f"read {name}", source)):
+        with self._doing(Step(f"read {name}", source, file=file)):
             return self.ir.Module.parse(text)
 
     def run(self, module: Any, pipeline: str, name: str = "") -> None:
@@ -60,12 +61,12 @@ class Session:
         """
         with self._doing(Step(f"read the pipeline {pipeline!r}")):
             passes = self._bindings.passmanager.PassManager.parse(pipeline)
-        with self._doing(Step(f"run {name or f'the pipeline {pipeline!r}'}", self._step.source)):
+        with self._doing(self._next(f"run {name or f'the pipeline {pipeline!r}'}")):
             passes.run(module.operation)
 
     def translate(self, module: Any) -> str:
         """The LLVM IR of a module of the dialects `llvm`, `nvvm` and their like."""
-        with self._doing(Step("translate the module to LLVM IR", self._step.source)):
+        with self._doing(self._next("translate the module to LLVM IR")):
             text = str(self._bindings.llvm.translate_module_to_llvmir(module.operation))
         return readable(_NEWER.sub("", text))
 
@@ -86,6 +87,14 @@ class Session:
                 inner.operation.detach_from_parent()
                 outside.body.append(inner)
         return outside
+
+    def place(self, operation: Any) -> Span | None:
+        """Where an operation stands in what was read, None where that is not known."""
+        return span_of(str(operation.location), self._step)
+
+    def _next(self, doing: str) -> Step:
+        """A step with what was read before."""
+        return replace(self._step, doing=doing)
 
     def hear(self, diagnostic: Any) -> bool:
         """Keep what MLIR says; every diagnostic comes here."""

@@ -12,10 +12,8 @@ load what is exported of it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +21,8 @@ from ferrule.compiler.errors import CompileError
 from ferrule.compiler.mlir.child import in_child
 from ferrule.compiler.options import Options, parse_options
 from ferrule.frontends.mlir.lowering import Lowered, Request, lower
+from ferrule.frontends.mlir.modules import read_module
+from ferrule.frontends.mlir.targets import require_target, with_target
 
 if TYPE_CHECKING:
     from ferrule.runtime import Function
@@ -43,13 +43,15 @@ def compile(
     pipeline: str | None = None,
     libraries: Sequence[str] = (),
     asserts: bool = True,
+    target: str | Sequence[str] | None = None,
     doc: str | None = None,
     options: str | Options | None = None,
 ) -> Function:
     """The function of an MLIR module that the `func.func` of this name is, the only public one by
     default.
 
-    `module`: its text, its bytecode, the path of a file, or a module of any package's bindings.
+    `module`: its text, which has a line break or a brace, its bytecode, the path of a file of
+    either, or a module of any package's bindings.
     Parameters follow from the function's type: a memref or tensor is a tensor, a dynamic size a
     symbol of its own, a strided layout its strides; `index`, integers and floats are numbers.
     `specs` refines some of them by name, with specs or fake tensors; `signature` says all of them.
@@ -59,13 +61,18 @@ def compile(
     passes of `pipelines`; where kernels are launched it gets the module with its launches
     outlined, and lowers what is in each `gpu.module`.  `libraries` have functions that the module
     only declares.  `asserts=False` leaves `cf.assert` out, which would end the process.
+    `target` is "cpu", or for kernels an architecture such as "sm_90a", or several; by default the
+    module says which, and the architecture is that of `FERRULE_GPU_ARCH` or the first GPU.
 
-    Raises CompileError: with MLIR's diagnostics for a module or pipeline that is wrong, for types
-    that no argument has, and for host code between launches that is no arithmetic of sizes.
+    Raises ImportError without MLIR, CompileError with MLIR's diagnostics for a module or pipeline
+    that is wrong, for types that no argument has, for host code between launches that is no
+    arithmetic of sizes, and for another target than the module's; OSError for a file that cannot be
+    read, TypeError for what is no module.
     """
-    chosen = parse_options(options)
+    chosen = with_target(parse_options(options), target)
     request = Request(function, pipeline, asserts)
-    lowered = in_child(lower, _source(module), request)
+    lowered = in_child(lower, read_module(module), request)
+    require_target(lowered.function.symbol, chosen, launches=bool(lowered.launches))
     # Imported here, for the process of MLIR imports this module too.
     from ferrule.compiler.building import build
     from ferrule.frontends.mlir.signatures import signature_of
@@ -79,20 +86,6 @@ def compile(
         used = replace(chosen, gpu_arch=None, cubin=False, ptxas_options="")
         return build(wanted, convention, options=used, doc=doc)
     return build(wanted, _call(lowered, wanted, libraries), options=chosen, doc=doc)
-
-
-def _source(module: object) -> str | bytes:
-    """The text or bytecode of a module."""
-    match module:
-        case str() | bytes():
-            return module
-        case os.PathLike():
-            return Path(module).read_bytes()
-    if hasattr(module, "operation"):
-        return str(module)
-    raise TypeError(
-        f"expected the text of an MLIR module, its bytecode, a path or a module, got {module!r}"
-    )
 
 
 def _call(lowered: Lowered, signature: Signature, libraries: Sequence[str]) -> Any:

@@ -121,15 +121,16 @@ def expression(session: Session, value: Any) -> Expression:
         return Operation(_EXACT[name], *found)
     if name in _OF_POSITIVE and all(map(is_positive, found)):
         return Operation(_OF_POSITIVE[name], *found)
-    raise refused(operation, "its operands may be negative" if name in PURE else None)
+    raise refused(session, operation, "its operands may be negative" if name in PURE else None)
 
 
-def refused(operation: Any, reason: str | None = None) -> CompileError:
+def refused(session: Session, operation: Any, reason: str | None = None) -> CompileError:
     """The error for an operation that the host part of launches cannot have."""
     return CompileError(
         Diagnostic(
-            f"{operation.name} at {operation.location} cannot be part of a function that launches "
-            f"kernels" + (f": {reason}" if reason else ""),
+            f"{operation.name} cannot be part of a function that launches kernels"
+            + (f": {reason}" if reason else ""),
+            session.place(operation),
             expected="launches, and sizes made of its arguments by integer arithmetic",
             hint=_hint(operation.name),
         )
@@ -169,14 +170,14 @@ def _constant(session: Session, operation: Any) -> Expression:
         return int(value.value)
     if isinstance(value, ir.FloatAttr):
         return FloatConstant(float(value.value))
-    raise refused(operation, "it is no number")
+    raise refused(session, operation, "it is no number")
 
 
 def _size(session: Session, operation: Any) -> Expression:
     source, axis = (expression(session, each) for each in operation.operands)
     if isinstance(source, ArgumentValue) and isinstance(axis, int):
         return SizeOf(source.position, axis)
-    raise refused(operation, "expected a constant dim of an argument")
+    raise refused(session, operation, "expected a constant dim of an argument")
 
 
 def _affine(session: Session, operation: Any) -> Expression:

@@ -69,9 +69,9 @@ def launches_of(session: Session, function: Any) -> tuple[Launch, ...]:
         if operation.name == _LAUNCH:
             found.append(_launch(session, operation))
         elif operation.name not in _IGNORED and not _is_unused(operation):
-            raise refused(operation)
+            raise refused(session, operation)
         elif operation.name == "func.return" and len(operation.operands):
-            raise refused(operation, "it can return nothing")
+            raise refused(session, operation, "it can return nothing")
     return tuple(found)
 
 
@@ -83,7 +83,7 @@ def _is_unused(operation: Any) -> bool:
 def _launch(session: Session, operation: Any) -> Launch:
     kernel = tuple(session.ir.SymbolRefAttr(operation.attributes["kernel"]).value)
     if len(kernel) != 2:
-        raise refused(operation, "its kernel is in no gpu.module of this module")
+        raise refused(session, operation, "its kernel is in no gpu.module of this module")
     _, *groups = _segments(operation)
     sizes = [expression(session, each) for group in groups[:6] for each in group]
     cluster = [expression(session, each) for group in groups[6:9] for each in group]
@@ -118,7 +118,7 @@ def _operand(session: Session, operation: Any, value: Any) -> Operand:
     kind, found = value.type, expression(session, value)
     if isinstance(kind, session.ir.MemRefType):
         if not isinstance(found, ArgumentValue):
-            raise refused(operation, "a memref is no argument of the function")
+            raise refused(session, operation, "a memref is no argument of the function")
         return Operand(found, str(kind), len(kind.shape))
     return Operand(found, str(kind))
 

@@ -31,8 +31,6 @@ def device_code(kernels: Sequence[str], options: Options) -> DeviceCode:
     """The kernels of LLVM modules, for the architectures that the options choose."""
     from ferrule.runtime.devices import cuda_devices
 
-    if options.target == "cpu":
-        raise CompileError("the module launches kernels, so its target cannot be the CPU")
     assert isinstance(options.gpu_arch, str | None), "Options joins a list"
     archs = choose_archs(options.gpu_arch, default_environment(), cuda_devices)
     code = DeviceCode.from_ptx(list(to_ptx(kernels, archs, options.opt_level).values()))

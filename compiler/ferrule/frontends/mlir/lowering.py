@@ -11,10 +11,13 @@ from ferrule.frontends.mlir import pipelines
 from ferrule.frontends.mlir.decomposing import decompose
 from ferrule.frontends.mlir.kinds import Buffer, FunctionType, Unsupported
 from ferrule.frontends.mlir.launches import Launch, launches_of, rename_kernels
+from ferrule.frontends.mlir.loosening import loosen_results
+from ferrule.frontends.mlir.modules import Given
 from ferrule.frontends.mlir.reading import attribute, described, find_function, reached, walk
 
 _C_INTERFACE: Final = "llvm.emit_c_interface"
 _LAUNCHES: Final = ("gpu.launch", "gpu.launch_func")
+_LOWERED: Final = ("builtin", "llvm", "nvvm")
 OURS: Final = "the passes of ferrule.frontends.mlir.pipelines"
 
 
@@ -37,19 +40,20 @@ class Lowered:
     launches: tuple[Launch, ...] = ()
 
 
-def lower(session: Session, source: str | bytes, request: Request) -> Lowered:
+def lower(session: Session, given: Given, request: Request) -> Lowered:
     """The function of a module that is asked for, lowered."""
-    module = session.parse(source)
-    text = source if isinstance(source, str) else ""
+    module = session.parse(given.source, file=given.name)
+    text = given.source if isinstance(given.source, str) else ""
     function = find_function(module, request.function)
     on_gpu = any(each.name in _LAUNCHES for each in reached(module, function))
     kind = described(session, function, text, on_gpu=on_gpu)
     _require_supported(kind)
-    _settle_asserts(module, keep=request.asserts)
+    _settle_asserts(session, module, keep=request.asserts)
     if on_gpu:
         return _on_gpu(session, module, kind, request)
     _mark(session, function, kind)
     if request.pipeline is None:
+        loosen_results(session, module, function)
         _to_llvm(session, module, kind)
     else:
         session.run(module, request.pipeline)
@@ -69,6 +73,20 @@ def _to_llvm(session: Session, module: Any, kind: FunctionType) -> None:
         if each.name in ("arith.extf", "arith.truncf"):
             each.attributes["fastmath"] = exact
     session.run(module, pipelines.pipeline(pipelines.TO_LLVM), OURS)
+    _require_lowered(session, module)
+
+
+def _require_lowered(session: Session, module: Any) -> None:
+    """Raises CompileError for an operation that none of our passes lowers."""
+    for each in walk(module.operation):
+        if each.name.partition(".")[0] not in _LOWERED:
+            raise CompileError(
+                Diagnostic(
+                    f"{each.name} is left by {OURS}",
+                    session.place(each),
+                    hint="have it lowered before, or give pipeline=, passes that lower all of it",
+                )
+            )
 
 
 def _require_supported(function: FunctionType) -> None:
@@ -126,13 +144,14 @@ def _mark(session: Session, function: Any, kind: FunctionType) -> None:
     function.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes)
 
 
-def _settle_asserts(module: Any, *, keep: bool) -> None:
+def _settle_asserts(session: Session, module: Any, *, keep: bool) -> None:
     """Drop assertions, or refuse them: upstream has a failed one end the process."""
     found = [each for each in walk(module.operation) if each.name == "cf.assert"]
     if keep and found:
         raise CompileError(
             Diagnostic(
-                f"the module asserts at {found[0].location}, which would end the process",
+                "the module asserts, which would end the process",
+                session.place(found[0]),
                 hint="asserts=False leaves assertions out; specs can have a call check more",
             )
         )
@@ -147,7 +166,9 @@ def _first_pipeline(module: Any, kind: FunctionType) -> str:
         for each in walk(module.operation)
         for value in (*each.results, *each.operands)
     )
-    groups: list[tuple[str, ...]] = [pipelines.BUFFERIZE] if has_tensors else []
+    has_tosa = any(name.startswith("tosa.") for name in names)
+    groups: list[tuple[str, ...]] = [pipelines.TOSA] if has_tosa else []
+    groups += [pipelines.BUFFERIZE] if has_tensors else []
     gives = any(isinstance(each, Buffer) for each in kind.results)
     if (has_tensors or gives) and "memref.dealloc" not in names:
         groups.append(pipelines.DEALLOCATE)

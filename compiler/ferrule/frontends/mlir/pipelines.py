@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+TOSA: Final = (
+    "func.func(tosa-optional-decompositions,tosa-to-linalg-named,tosa-to-linalg)",
+    *("tosa-to-arith", "tosa-to-tensor", "tosa-to-scf"),
+)
+"""tosa to linalg, arith, tensor and scf."""
+
 BUFFERIZE: Final = (
     "inline",
     "convert-elementwise-to-linalg",

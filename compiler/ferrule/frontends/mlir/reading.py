@@ -20,7 +20,7 @@ from ferrule.frontends.mlir.kinds import (
 
 _PLACE: Final = re.compile(r'loc\("-":(\d+):(\d+)\)')
 _NAMED: Final = re.compile(r'loc\("([^"]+)"')
-_SSA: Final = re.compile(r"%([A-Za-z_]\w*)(?![\w.$-])")
+_SSA: Final = re.compile(rb"%([A-Za-z_]\w*)(?![\w.$-])")
 _PLAIN_SPACES: Final = (None, "0", "#gpu.address_space<global>", "1")
 _HOST_SPACES: Final = (None, "0")
 
@@ -36,7 +36,7 @@ def walk(operation: Any) -> Iterator[Any]:
 
 def reached(module: Any, function: Any) -> Iterator[Any]:
     """The operations of a function, and of those that it calls."""
-    functions, found = _functions(module), {symbol(function)}
+    functions, found = _functions(module.operation), {symbol(function)}
     waiting = [function]
     while waiting:
         for each in walk(waiting.pop()):
@@ -63,12 +63,13 @@ def find_function(module: Any, name: str | None) -> Any:
 
     Raises CompileError where there is none, none with a body, or more than one to choose from.
     """
-    functions = _functions(module)
+    functions = _functions(module.operation)
     if name is not None and name not in functions:
         raise CompileError(
             Diagnostic(
                 f"the module has no function @{name}",
                 expected=_listed(functions) or "a func.func, of which it has none",
+                notes=tuple(_others(module)),
             )
         )
     chosen = [functions[name]] if name is not None else list(filter(_is_public, functions.values()))
@@ -77,7 +78,7 @@ def find_function(module: Any, name: str | None) -> Any:
             Diagnostic(
                 f"the module has {len(chosen)} public functions with a body",
                 expected="one, or its name: function=…",
-                notes=(f"there are {_listed(functions) or 'none at all'}",),
+                notes=(f"there are {_listed(functions) or 'none at all'}", *_others(module)),
             )
         )
     if not _has_body(chosen[0]):
@@ -88,9 +89,24 @@ def find_function(module: Any, name: str | None) -> Any:
 def _functions(module: Any) -> dict[str, Any]:
     return {
         symbol(each.operation): each.operation
-        for each in module.body.operations
+        for each in module.regions[0].blocks[0].operations
         if each.operation.name == "func.func"
     }
+
+
+def _others(module: Any) -> Iterator[str]:
+    """What may have been meant: functions of modules within, and those of the dialect llvm."""
+    for each in module.body.operations:
+        operation = each.operation
+        if operation.name == "builtin.module" and (functions := _functions(operation)):
+            where = attribute(operation, "sym_name")
+            within = "a module" if where is None else f"the module @{where.value}"
+            yield f"{_listed(functions)} of {within} within: give that module alone"
+        elif operation.name == "llvm.func" and _has_body(operation):
+            yield (
+                f"@{symbol(operation)} is of the dialect llvm, which conventions.CFunction calls: "
+                "ferrule.compiler.mlir.jobs.translated(text, 'builtin.module()') is its LLVM IR"
+            )
 
 
 def _listed(functions: dict[str, Any]) -> str:
@@ -110,7 +126,7 @@ def described(session: Session, function: Any, text: str, *, on_gpu: bool) -> Fu
     """The type of a function; `text` is what it was read from, for the names of its arguments."""
     kind = function.attributes["function_type"].value
     arguments = list(function.regions[0].blocks[0].arguments)
-    names = _names([str(each.location) for each in arguments], text.splitlines())
+    names = _names([str(each.location) for each in arguments], text.encode().splitlines())
     kinds = [_kind(session, each, on_gpu) for each in kind.inputs]
     for position, each in enumerate(kinds):
         if isinstance(each, Buffer) and each.is_value and _writable(function, position):
@@ -119,7 +135,7 @@ def described(session: Session, function: Any, text: str, *, on_gpu: bool) -> Fu
     return FunctionType(symbol(function), tuple(names), tuple(kinds), results)
 
 
-def _names(places: list[str], lines: list[str]) -> Iterator[str]:
+def _names(places: list[str], lines: list[bytes]) -> Iterator[str]:
     """A name for each argument: that of its value in the text, of its location, else `argN`."""
     taken: set[str] = set()
     for position, place in enumerate(places):
@@ -130,12 +146,12 @@ def _names(places: list[str], lines: list[str]) -> Iterator[str]:
         yield name
 
 
-def _name(place: str, lines: list[str]) -> str | None:
+def _name(place: str, lines: list[bytes]) -> str | None:
     if found := _PLACE.fullmatch(place):
         line, column = int(found[1]), int(found[2])
         if line <= len(lines):
             value = _SSA.match(lines[line - 1], column - 1)
-            return value[1] if value else None
+            return value[1].decode() if value else None
     named = _NAMED.match(place)
     return named[1] if named and not _PLACE.fullmatch(place) else None
 
@@ -162,6 +178,8 @@ def _kind(session: Session, kind: Any, on_gpu: bool, *, is_result: bool = False)
     if isinstance(kind, ir.RankedTensorType):
         if kind.encoding is not None:
             return Unsupported(text, "a tensor with an encoding has no plain layout")
+        if on_gpu:
+            return Unsupported(text, "a function that launches kernels takes memrefs: bufferize it")
         return _buffer(text, kind, None, 0, is_value=True)
     if text in DTYPES and not text.startswith(("complex", "f8")):
         return Number(text)

@@ -1,0 +1,42 @@
+"""In the process of MLIR: results whose strides are fixed become results of any strides.
+
+A memref that a function was given comes back as a copy, which is compact, and no pass makes one
+whose strides are fixed and of another kind.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ferrule.compiler.mlir.session import Session
+from ferrule.frontends.mlir.reading import symbol, walk
+
+
+def loosen_results(session: Session, module: Any, function: Any) -> None:
+    """Give the function results of any strides; one that others call keeps its type."""
+    ir, kind = session.ir, function.attributes["function_type"].value
+    if any(_calls(each, symbol(function)) for each in walk(module.operation)):
+        return
+    with function.location:
+        loose = [_loose(session, each) for each in kind.results]
+    for each in [each for each in walk(function) if each.name == "func.return"]:
+        for position, (old, new) in enumerate(zip(kind.results, loose, strict=True)):
+            if old != new:
+                with ir.InsertionPoint(each), each.location:
+                    value = each.operands[position]
+                    cast = ir.Operation.create("memref.cast", results=[new], operands=[value])
+                each.operands[position] = cast.result
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(kind.inputs, loose))
+
+
+def _calls(operation: Any, name: str) -> bool:
+    return operation.name == "func.call" and str(operation.attributes["callee"].value) == name
+
+
+def _loose(session: Session, kind: Any) -> Any:
+    """The type with dynamic strides and offset, if it has strides."""
+    ir = session.ir
+    if not isinstance(kind, ir.MemRefType) or not isinstance(kind.layout, ir.StridedLayoutAttr):
+        return kind
+    layout = ir.StridedLayoutAttr.get_fully_dynamic(len(kind.shape))
+    return ir.MemRefType.get(kind.shape, kind.element_type, layout, kind.memory_space)

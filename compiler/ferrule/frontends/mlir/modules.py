@@ -1,0 +1,56 @@
+"""What is given as a module: its text, bytecode, a file of either, an object of the bindings."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from ferrule.compiler.errors import CompileError
+from ferrule.compiler.mlir.said import UNNAMED
+from ferrule.frontends.sources import read_source
+
+_BYTECODE: Final = b"ML\xefR"
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A module's text or bytecode; `name` is what messages call it."""
+
+    source: str | bytes = field(repr=False)
+    name: str = UNNAMED
+
+
+def read_module(module: object) -> Given:
+    """The module that is given.
+
+    Raises OSError for a file that cannot be read, CompileError for what is neither text nor
+    bytecode, ValueError for an empty text, TypeError for what is no module.
+    """
+    match module:
+        case bytes():
+            return _read(module, UNNAMED)
+        case os.PathLike():
+            return _read(Path(module).read_bytes(), os.fspath(module))
+        case str():
+            read = read_source(module, UNNAMED)
+            return _read(read.data, read.name) if read.folder else Given(module)
+    if hasattr(module, "operation"):
+        return Given(str(module))
+    raise TypeError(
+        f"expected the text of an MLIR module, its bytecode, a path or a module, got {module!r}"
+    )
+
+
+def _read(data: bytes, name: str) -> Given:
+    if data.startswith(_BYTECODE):
+        return Given(data, name)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise CompileError(
+            f"{name} is no MLIR module: expected text in UTF-8, or bytecode, which begins with "
+            f"{_BYTECODE!r}, but got {error.reason} at {error.start}"
+        ) from None
+    return Given(text.replace("\r\n", "\n"), name)

@@ -1,0 +1,63 @@
+"""Programs of the language's own tests, which go through MLIR in a run of their own."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from mlir_functions import needs_mlir
+
+import ferrule as fe
+
+ROOT = Path(__file__).parents[2]
+PARTS = (
+    *("test_arch_mbarriers", "test_arch_tensor_cores", "test_expressions", "test_fragments"),
+    *("test_kernel_programs", "test_leaving_early", "test_printing", "test_programs"),
+    *("test_records", "test_reductions", "test_tfloat32", "test_values", "test_views"),
+)
+"""Files of `tests/language`; `pytest tests/language --pipeline mlir` takes all of them."""
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """pytest with everything that tests compile going through MLIR."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    return subprocess.run(
+        [*command, "--pipeline", "mlir", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@needs_mlir
+def test_tests_of_the_language_hold_of_what_goes_through_mlir() -> None:
+    done = run(*(f"tests/language/{name}.py" for name in PARTS))
+    assert done.returncode == 0, done.stdout[-8000:]
+    (through,) = map(int, re.findall(r"(\d+) through MLIR", done.stdout))
+    assert through > 200
+    assert re.search(r"\d+ kernels of \d+ programs as PTX", done.stdout)
+
+
+def test_what_is_refused_has_a_reason_with_a_name() -> None:
+    from second_pipeline import SecondPipeline
+
+    from ferrule.language.codegen.errors import CodegenError
+
+    def lowered(program: str, options: fe.Options, origins: object) -> str:
+        if options.pipeline == "mlir":
+            raise CodegenError(program)
+        return "by the first pipeline"
+
+    second: Any = SecondPipeline(cast("Any", None), lowered)
+    second.kernels = SimpleNamespace(add=lambda program: None)
+    known = "k: its threads may wait at different places, which MLIR cannot express"
+    for said in (known, "for no reason"):
+        assert second.lower(said, fe.Options(), None) == "by the first pipeline"
+    assert second.ways == {"threads that wait at different places": 1, "what has no name": 1}
+    (unnamed,) = second.unnamed
+    assert unnamed.endswith("(call): for no reason")
