@@ -112,12 +112,13 @@ def build(function: Callable[..., Value], target: str = "cpu") -> fe.Function:
     parameters = inspect.signature(function).parameters
     kinds = [KINDS.get(each.annotation, "vector") for each in parameters.values()]
     result = function(*[start.write(kind, f"p{i}") for i, kind in enumerate(kinds)])
+    names = ["_".join(["out", *parameters]), *parameters]  # the result's is unlike any other
 
     out, *params = [
         specs.Scalar(name, "float32")
         if kind == "number"
         else specs.Tensor(name, (n,), "float32", device=target)
-        for name, kind in zip(["out", *parameters], ["vector", *kinds], strict=True)
+        for name, kind in zip(names, ["vector", *kinds], strict=True)
     ]
     sig = specs.Signature(function.__name__, params)
     given = [out.data, n, *(p.data if isinstance(p, specs.Tensor) else p for p in params)]

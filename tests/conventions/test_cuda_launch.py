@@ -120,6 +120,31 @@ def test_structs_have_the_layout_of_c(fake_cuda: FakeCuda) -> None:
     assert (first, second, third, same) == (1, 2, 3, data)
 
 
+def test_what_fills_a_struct_up_is_zeros(fake_cuda: FakeCuda) -> None:
+    sig = Signature("f", [vector("x"), Scalar("k", "int64")])
+    inner = Struct([cast(-1, "int8"), cast(-1, "int16")])
+    odd = Struct([cast(-1, "int8"), inner, sig["k"], cast(-1, "int8")], align=16)
+    assert (odd.offsets, odd.size) == ((0, 2, 8, 16), 32)
+    fn = compiler.build(sig, CudaLaunch(code("f", params=[(32, 16)]), "f", [odd], 1, 1))
+    (found,) = launched(fake_cuda, fn, floats(3), -1).parameters
+    assert found == b"\xff\0\xff\0\xff\xff\0\0" + b"\xff" * 9 + bytes(15)
+
+
+def test_constants_of_all_widths_are_what_they_are(fake_cuda: FakeCuda) -> None:
+    given = {-128: "int8", 255: "uint8", 1: "bool", -(1 << 63): "int64", (1 << 64) - 1: "uint64"}
+    params = [cast(value, dtype) for value, dtype in given.items()]
+    sizes = [1, 1, 1, 8, 8]
+    fn = compiler.build(
+        Signature("f", [vector("x")]), CudaLaunch(code("f", params=sizes), "f", params, 1, 1)
+    )
+    found = launched(fake_cuda, fn, floats(3)).parameters
+    wanted = (
+        value.to_bytes(size, "little", signed=value < 0)
+        for value, size in zip(given, sizes, strict=True)
+    )
+    assert found == tuple(wanted)
+
+
 def test_launch_sizes_beyond_the_limits_are_refused(fake_cuda: FakeCuda) -> None:
     sig = Signature("f", [vector("x"), Scalar("b", "int32")])
     launch = CudaLaunch(code("f"), "f", [], grid=(1, N * 16384), block=sig["b"].value)

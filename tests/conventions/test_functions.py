@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import zlib
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from ferrule.compiler import conventions
 from ferrule.compiler.conventions import (
     NULL,
     CFunction,
+    CString,
     HostCode,
     Reference,
     ReturnCode,
@@ -27,7 +29,7 @@ from ferrule.compiler.conventions import (
 from ferrule.compiler.errors import CompileError
 from ferrule.runtime.errors import StageError
 from ferrule.specs import Dim, Signature, sym_int
-from ferrule.specs.params import Optional, Pointer, Scalar, Tensor, Tuple
+from ferrule.specs.params import Optional, Pointer, Scalar, String, Tensor, Tuple
 
 N = sym_int(symbol="n")
 WIDE = sym_int(64, symbol="wide")
@@ -132,11 +134,6 @@ def test_a_struct_goes_by_its_address() -> None:
     assert fn(np.array([1, 100, 3, 4], np.float32)) == 4 * 3 * 0.5 + 7 + 100
 
 
-def test_a_struct_by_value_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"argument #0 of f: how C passes a Struct .* Reference\("):
-        CFunction("f", [Struct([1])])
-
-
 def test_a_reference_is_to_one_value() -> None:
     with pytest.raises(TypeError, match="expected one value"):
         Reference(Tuple("t", (Scalar("0", "int32"), Scalar("1", "int32"))))
@@ -208,15 +205,27 @@ def test_what_is_no_return_code(given: dict[str, Any], match: str) -> None:
         ReturnCode(**given)
 
 
-@pytest.mark.parametrize("errors", [["x"], {1: "x"}, {"1": (ValueError, "x")}])
+@pytest.mark.parametrize(
+    "errors", [["x"], {1: "x"}, {"1": (ValueError, "x")}, {True: (ValueError, "x")}]
+)
 def test_errors_are_a_table(errors: Any) -> None:
     with pytest.raises(TypeError, match=r"\{-1: \(ValueError, \"what is wrong\"\)\}, but got"):
         ReturnCode(errors=errors)
 
 
-def test_types_of_c_are_no_dtypes() -> None:
-    with pytest.raises(ValueError, match="returns='float' is no dtype: write returns='float32'"):
-        CFunction("f", returns="float")
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("float", "returns='float' is no dtype: write returns='float32'"),
+        ("size_t", "write returns='uint64'"),
+        ("char*", "write returns='pointer'"),
+        ("long double", "no dtype is C's long double: let the function return a double"),
+        ("complex64", r"as two: write returns=\['float32', 'float32'\]"),
+    ],
+)
+def test_types_of_c_are_no_dtypes(given: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        CFunction("f", returns=given)
 
 
 @pytest.mark.parametrize("arguments", [N, "xy", {"x": N}])
@@ -321,7 +330,16 @@ def test_the_error_of_a_call_leaves_nothing_undone() -> None:
         fn(np.zeros(3, np.float32))
 
 
-@pytest.mark.parametrize("argument", [True, "x", 1.5, None, [1]])
+def test_a_class_that_is_no_error_is_refused() -> None:
+    with pytest.raises(
+        TypeError, match="expected a class of errors or its name, but got <class 'i"
+    ):
+        ReturnCode(errors={1: (int, "x")})  # type: ignore[dict-item]
+    with pytest.raises(TypeError, match="value must be True or False, but got 'yes'"):
+        ReturnCode(value="yes")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("argument", [True, None, [1]])
 def test_what_is_no_argument(argument: Any) -> None:
     with pytest.raises(TypeError, match=r"argument #0 of f must be a parameter, the \.data of"):
         CFunction("f", [argument])
@@ -355,10 +373,29 @@ def test_a_function_that_is_nowhere() -> None:
         compiler.build(Signature("f", []), CFunction("no_such_function"))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="needs the loader of Linux")
+def test_a_function_whose_name_is_misspelt() -> None:
+    with pytest.raises(CompileError, match=r"symbol memcopy\n  hint: did you mean memcpy\?"):
+        compiler.build(Signature("f", []), CFunction("memcopy"))
+
+
+def test_a_function_that_nobody_has_yet() -> None:
+    code, sig = HostCode.undefined(), Signature("f", [CODE])
+    later = Sequence([CFunction("labs", [CODE]), CFunction("g", [CODE], code=code)])
+    with pytest.raises(CompileError, match=r"f: g is HostCode\.undefined\(\)[\s\S]*emit_wrapper"):
+        compiler.build(sig, later)
+    twice = Sequence([CFunction("g", kinds, code=code) for kinds in ([CODE], [1])])
+    with pytest.raises(ValueError, match="g is called with different types, so nobody can define"):
+        compiler.emit_wrapper(sig, twice)
+
+
 def test_a_tensor_is_a_parameter_or_a_result() -> None:
     sig, copied = Signature("f", [tensor("x", N), y := tensor("y", N)]), CFunction("labs", [N])
     for results in ([y], [z := tensor("z", N), z]):
         with pytest.raises(ValueError, match="is a result and a parameter or another result"):
+            compiler.build(sig, copied, results=results)
+    for results in ([tensor("y", N)], [tensor("z", N), tensor("z", N)]):
+        with pytest.raises(ValueError, match="f: the result '[yz]' is called as .* is: give it a"):
             compiler.build(sig, copied, results=results)
     with pytest.raises(ValueError, match="the temporary 'y' is a parameter, too"):
         compiler.build(sig, Sequence([copied], temporaries=[y]))
@@ -389,6 +426,66 @@ def test_a_callback_is_a_pointer() -> None:
     values = np.array([3, 9, -4], np.int32)
     fn(values, ctypes.cast(descending, ctypes.c_void_p))
     assert values.tolist() == [9, 3, -4]
+
+
+def test_a_text_goes_and_comes_as_c_has_it() -> None:
+    name, value = String("name"), String("value")
+    given = [CString(name), CString(value), cast(1, "int32")]
+    put = compiler.build(Signature("put", [name, value]), CFunction("setenv", given))
+    call = CFunction("getenv", [CString(name)], returns="string")
+    get = compiler.build(Signature("get", [name]), call)
+    put("FERRULE_OF_A_TEST", "wört" * 20)
+    assert get("FERRULE_OF_A_TEST") == "wört" * 20
+    assert str(get.signature) == "get(name: str) -> str"
+    with pytest.raises(RuntimeError, match="getenv returned a null pointer, not a string"):
+        get("FERRULE_OF_NO_TEST")
+    with pytest.raises(ValueError, match="#0 of getenv has a zero in it, where C takes it to end"):
+        get("HOME\0more")
+
+
+def test_what_is_no_text_of_c() -> None:
+    with pytest.raises(TypeError, match="CString: expected a String of the signature or a text"):
+        CString(b"x")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="CString: 'a.x00b' has a zero in it"):
+        CString("a\0b")
+
+
+@pytest.mark.parametrize(
+    ("argument", "said"),
+    [
+        ("text", r"is 'text': a text goes as conventions\.CString\(…\)"),
+        (2.5, r"is 2.5: a number has a type in C, conventions\.cast\(…, 'float64'\)"),
+        (len, "is <built-in function len>: a callback goes as a Pointer of the signature"),
+    ],
+)
+def test_what_looks_like_an_argument_in_python(argument: Any, said: str) -> None:
+    with pytest.raises(TypeError, match=f"argument #0 of f {said}"):
+        CFunction("f", [argument])
+
+
+def formatted(*arguments: Any, **more: Any) -> Any:
+    """What snprintf makes of a number, by a format that takes one."""
+    buffer, form = tensor("buffer", 32, dtype="uint8"), CString("<%.3f>")
+    call = CFunction("snprintf", [buffer.data, cast(32, "uint64"), form, *arguments], **more)
+    return compiler.build(Signature("format", [buffer, *arguments]), call)
+
+
+def test_a_function_that_takes_any_arguments_says_where_these_begin() -> None:
+    x, out = Scalar("x", "float64"), np.zeros(32, np.uint8)
+    assert formatted(x, variadic_from=3, returns="int32")(out, 2.5) == 7
+    assert bytes(out[:8]) == b"<2.500>\0"
+    with pytest.raises(ValueError, match="snprintf takes any .* first of these, variadic_from=3"):
+        formatted(x)
+    with pytest.raises(ValueError, match="variadic_from=9 is no position among its 4 arguments"):
+        formatted(x, variadic_from=9)
+    with pytest.raises(TypeError, match="must be the position of the first .* but got '3'"):
+        formatted(x, variadic_from="3")
+
+
+@pytest.mark.parametrize(("dtype", "wanted"), [("float32", "float64"), ("int8", "int32")])
+def test_what_c_makes_wider_behind_the_dots_is_refused(dtype: str, wanted: str) -> None:
+    with pytest.raises(TypeError, match=rf"#3 is .* write conventions\.cast\(…, '{wanted}'\)"):
+        formatted(Scalar("x", dtype), variadic_from=3)
 
 
 def test_a_name_may_stand_for_functions_of_several_types() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import shutil
 import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -482,3 +484,45 @@ end:
     assert fn(np.arange(100, dtype=np.int32)) == 4950
     fn.export_to_c(tmp_path / "sum.ll")
     assert "<4 x i32>" in (tmp_path / "sum.ll").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (".version 8.0\n.target sm_80\n", "is PTX, not LLVM IR\n  hint: PTX is for fe.Device"),
+        ("module {\n  func.func @f() { return }\n}\n", "is MLIR, not LLVM IR\n  hint: fe.front"),
+        ("int f(int a)\n{ return a; }\n", "is a source, not LLVM IR\n  hint: fe.frontends.c.c"),
+        ("\n", "what was given as LLVM IR is empty"),
+    ],
+)
+def test_what_is_taken_for_llvm_ir(text: str, said: str) -> None:
+    with pytest.raises(CompileError, match=said):
+        HostCode.from_llvm(text)
+
+
+def test_llvm_ir_with_words_of_other_languages_is_read() -> None:
+    text = """
+; int f(int a) {
+@module = constant [9 x i8] c"module {\\0A"
+define i32 @f(i32 %a) {
+  ret i32 %a
+}
+"""
+    assert "f" in HostCode.from_llvm(text).source.functions  # type: ignore[union-attr]
+
+
+@pytest.mark.needs_cc
+@pytest.mark.skipif(sys.platform != "linux", reason="needs the loader of Linux")
+def test_the_names_of_a_library_are_compared(tmp_path: Path) -> None:
+    """What C++ makes of a name, and one that is nearly right."""
+    source, library = tmp_path / "names.c", tmp_path / "libnames.so"
+    source.write_text("int _ZN2ns3addEi(int a) { return a; }\nint scale(int a) { return a; }\n")
+    cc = os.environ.get("CC", "cc").split()
+    subprocess.run([*cc, "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
+    code = HostCode.from_library(library)
+    for name, said in (
+        ("add", "C\\+\\+ calls it _ZN2ns3addEi"),
+        ("scael", "did you mean scale"),
+    ):
+        with pytest.raises(CompileError, match=said):
+            compiler.build(Signature("f", []), CFunction(name, code=code))

@@ -102,10 +102,26 @@ def test_the_grid_is_whole_clusters_whoever_says_so(
     assert len(fake_cuda.launches()) == 1
 
 
+def test_a_priority_beyond_32_bits_is_an_error_of_the_call(fake_cuda: FakeCuda) -> None:
+    k = specs.Scalar("k", "int64")
+    function = build(k, priority=k.value)
+    found = attributes(fake_cuda, function, -5)
+    assert struct.unpack_from("<i", found[Id.PRIORITY]) == (-5,)
+    with pytest.raises(fe.LaunchError, match="expected priority to be in .* but got 4294967296"):
+        function(floats(16), 1 << 32)
+
+
 WRONG = {
     "a policy": ({"cluster_scheduling": "even"}, ValueError, "'spread' or 'load_balancing', but"),
     "a cluster": ({"cluster": (4, 4, 2)}, ValueError, "a cluster has at most 16 blocks, but"),
     "an event": ({"programmatic_event": X}, TypeError, "a pointer parameter without a dtype"),
+    "a flag": ({"cooperative": "no"}, TypeError, "cooperative must be True or False, but got 'no'"),
+    "a carveout": ({"preferred_smem_carveout": 101}, ValueError, r"in \[0, 100\], in percent, or"),
+    "a word": ({"preferred_smem_carveout": "max"}, TypeError, "must be an int, but got 'max'"),
+    "a priority": ({"priority": 1 << 31}, ValueError, "priority must fit 32 bits, but got 2147483"),
+    "no event": ({"programmatic_event_flags": 1}, ValueError, "without a programmatic_event, what"),
+    "no late event": ({"launch_completion_event_flags": 1}, ValueError, "what is said of it would"),
+    "no memory": ({"smem": None}, TypeError, "smem must be a size, but got None"),
     "flags": ({"programmatic_event_flags": -1}, ValueError, "a number from 0 on, but got -1"),
 }
 

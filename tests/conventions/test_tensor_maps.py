@@ -117,8 +117,8 @@ def test_what_only_the_call_tells_is_refused_there(fake_cuda: FakeCuda) -> None:
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "rank": ({"box": (64,)}, "wanted 2 of box, but got 1"),
-    "rule": ({"box": (8, 300)}, "each size of a box is from 1 to 256, but the box is (300, 8)"),
+    "rank": ({"box": (64,)}, "wanted 2 of box, one for each dim, but got 1"),
+    "rule": ({"box": (8, 300)}, "box[1] must be in [1, 256], but got 300"),
     "swizzle": (
         {"box": (8, 64), "swizzle": "256B"},
         "swizzle is one of none, 32B, 64B, 128B, 128B_ATOM_32B, 128B_ATOM_32B_FLIP_8B, "
@@ -128,6 +128,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "dtype": (
         {"box": (8, 64), "dtype": "float32"},
         "float32 is no name for elements of float16: sizes differ",
+    ),
+    "steps": (
+        {"box": (8, 64), "element_strides": (1, 9)},
+        "element_strides[1] must be in [1, 8], but got 9",
     ),
     "view": ({"box": (8, 64), "shape": (1, 2)}, "shape and strides go together"),
     "stride": (
@@ -153,10 +157,22 @@ def test_what_is_wrong_with_every_call_is_refused_at_once(what: str) -> None:
         TensorMap(signature()["x"], **given)
 
 
-def test_what_is_no_tensor_has_no_map() -> None:
+@pytest.mark.parametrize("box", [8, "ab", (8.0, 8), (None, 8), (True, 8), (specs.sym_int(), 8)])
+def test_a_box_has_a_constant_for_each_dim(box: Any) -> None:
     with pytest.raises(
-        TypeError, match="^TensorMap: expected a tensor of the signature, but got 3$"
+        TypeError, match=r"^TensorMap of x: box(\[0\])? must be (in a list|a const)"
     ):
-        TensorMap(3, (8,))  # type: ignore[arg-type]
+        TensorMap(signature()["x"], box)
+
+
+def test_a_tensor_without_dims_has_no_map() -> None:
+    with pytest.raises(ValueError, match="TensorMap of x: a tensor without dims has no map"):
+        TensorMap(specs.Tensor("x", (), "float16"), ())
+
+
+def test_what_is_no_tensor_has_no_map() -> None:
+    message = "^TensorMap: expected a tensor of the signature, such as .* but got x.data$"
+    with pytest.raises(TypeError, match=message):
+        TensorMap(signature()["x"].data, (8,))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="^TensorMap of x: shape must be sizes, but got 1.5$"):
         TensorMap(signature()["x"], (8, 8), shape=(1.5, 1), strides=(8, 1))  # type: ignore[arg-type]

@@ -98,6 +98,15 @@ def test_a_size_that_is_negative_makes_no_result(fake_cuda: FakeCuda, memory: Me
         function(floats(5))
 
 
+def test_temporaries_have_names_of_their_own() -> None:
+    one, other = (Tensor("t", (N,), "float32") for _ in range(2))
+    with pytest.raises(ValueError, match="Sequence: there are two temporaries 't'"):
+        Sequence([wide(N)], temporaries=[one, other])
+    like = Tensor("x", (N,), "float32")
+    with pytest.raises(ValueError, match="the temporary 'x' is a parameter, too"):
+        compiler.build(Signature("f", [X]), Sequence([wide(N)], temporaries=[like]))
+
+
 # ---- what a call decides ----
 
 

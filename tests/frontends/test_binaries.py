@@ -82,6 +82,13 @@ def test_a_cubin_says_what_a_kernel_takes() -> None:
     assert (other.sizes, other.required_block, other.cluster) == ((), (64, 2, 1), (2, 1, 1))
 
 
+@pytest.mark.parametrize("long", [False, True])
+def test_the_size_of_a_parameter_is_told_from_what_it_points_to(long: bool) -> None:
+    kernel = ForgedKernel("k", (8, 4, 8000), points_to=(12, 5), long=long)
+    (found,) = read_cubin(forge_cubin("sm_90", [kernel])).kernels
+    assert found.sizes == (8, 4, 8000)
+
+
 def test_ptx_says_what_a_kernel_takes() -> None:
     ptx = read_ptx(PTX)
     first, fixed, bare = ptx.kernels
@@ -118,7 +125,10 @@ def test_ptx_and_its_cubin_say_the_same(arch: str, tmp_path: Path) -> None:
     st.shared.u32 [common], %r;
     ret;
 }}
-.visible .entry large(.param .align 8 .b8 large_0[{20000 if arch != "sm_75" else 4000}])
+.visible .entry large(
+    .param .u64 .ptr .global .align 16 large_0,
+    .param .align 8 .b8 large_1[{20000 if arch != "sm_75" else 4000}]
+)
 .reqntid 32, 4, 1
 {{ ret; }}
 """)
@@ -151,6 +161,11 @@ def test_ptx_and_its_cubin_say_the_same(arch: str, tmp_path: Path) -> None:
         (forge_cubin("sm_90", [ADD])[:700], "the object is cut off"),
         (forge_cubin("sm_90", [ADD], abi=7), "wanted a cubin of ABI 51 (CUDA 12) or 65 (CUDA 13)"),
         (b"\x7fELF" + bytes((2, 1, 1)) + bytes(11) + b"\x3e" + bytes(60), "got code for x86_64"),
+        (
+            b"\x7fELF" + bytes((2, 1, 1)) + bytes(11) + b"\x3e" + bytes(60) + b".nv_fatbin",
+            "x86_64; there are kernels in it: cuobjdump -xelf all takes the cubins out",
+        ),
+        (b"__global__ void f() {}", "; CUDA C++ is for fe.frontends.cuda.compile"),
     ],
 )
 def test_what_is_no_cubin_is_refused(data: bytes, message: str) -> None:
@@ -168,8 +183,13 @@ def test_what_is_no_cubin_is_refused(data: bytes, message: str) -> None:
         (PTX + ".visible .entry more(.param .u64 x)\n.maxntid 64", "it begins "),
         (forge_cubin("sm_90", [ADD]), "got an ELF file: is it a cubin?"),
         (b"BC\xc0\xde\0\x01", "wanted PTX text, got LLVM bitcode"),
+        (b"\x50\xed\x55\xba\x01\0\x10\0", "got a fatbin: cuobjdump -xptx all takes the PTX out"),
+        ("__global__ void f() {}\n", "; CUDA C++ is for fe.frontends.cuda.compile"),
         (PTX.replace(".u8 all_kinds_2", ".what all_kinds_2"), "cannot be read: '.param .what"),
         (".version 8.0\n.target sm_90\n", "has no kernel"),
+        (IMAGE.replace(b"size 64", b"size 32"), "addresses of 64 bits, got .address_size 32"),
+        ("// \u00e9\n" + PTX, "PTX text, which is ASCII, got the byte 0xc3 in line 1"),
+        (IMAGE[:40] + b"\0" + IMAGE[40:], "which is ASCII, got the byte 0x00 in line 3"),
     ],
 )
 def test_what_is_no_ptx_is_refused(text: str | bytes, message: str) -> None:
@@ -203,8 +223,13 @@ def test_what_is_no_binary_is_refused() -> None:
         DeviceCode.from_cubin(3)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="wanted one binary at least"):
         DeviceCode.from_ptx([])
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match="^.Errno 2. No such file or directory"):
         DeviceCode.from_cubin("no_such_file.cubin")
+    with pytest.raises(FileNotFoundError, match="text of one line is no PTX: it has several"):
+        DeviceCode.from_ptx("hello")
+    for kernels in (3, [3]):
+        with pytest.raises(TypeError, match="kernels must be a list of names|each of kernels must"):
+            DeviceCode.from_ptx(IMAGE, kernels)  # type: ignore[arg-type]
 
 
 # ---- device code ----
@@ -240,6 +265,8 @@ def test_ptx_can_be_kept_for_newer_gpus() -> None:
         DeviceCode.from_ptx(IMAGE, arch="sm_75")
     with pytest.raises(ValueError, match="wanted an architecture such as 'sm_90a'"):
         DeviceCode.from_ptx(IMAGE, arch="hopper")
+    with pytest.raises(TypeError, match="but got arch=90; did you mean 'sm_90'?"):
+        DeviceCode.from_ptx(IMAGE, arch=90)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -283,7 +310,7 @@ def refused(
 def test_a_launch_that_fits_is_accepted() -> None:
     CODE.check_launch("add", GIVEN, (128, 1, 1), (2, 2, 1))
     CODE.check_launch("other", [], (64, 2, 1), (2, 1, 1))
-    assert CODE.static_smem("add") == 64
+    assert CODE.parameters("add").static_shared == 64
 
 
 def test_an_unknown_kernel_is_refused_with_those_that_are_there() -> None:

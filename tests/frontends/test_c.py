@@ -12,7 +12,7 @@ from bare_python import called_bare
 
 import ferrule as fe
 from ferrule import compiler, specs
-from ferrule.compiler.conventions import CFunction, ReturnCode, cast
+from ferrule.compiler.conventions import CFunction, ReturnCode, Struct, cast
 from ferrule.compiler.errors import CompileError
 from ferrule.frontends import c
 from ferrule.frontends.prototypes import check_call
@@ -88,7 +88,7 @@ def test_a_file_finds_its_own_headers(tmp_path: Path) -> None:
     signature = Signature("f", [Scalar("a", "int32")])
     f = c.compile(file, signature, returns="int32", include_paths=[tmp_path / "more"])
     assert f(2) == 10
-    with pytest.raises(CompileError, match=r"f\.c:2.*other\.h"):
+    with pytest.raises(CompileError, match=r"f\.c:2.*other\.h[\s\S]*hint: include_paths=\[…\] l"):
         c.compile(str(file), signature)
 
 
@@ -230,14 +230,80 @@ def test_what_is_no_argument_of_the_function(source: str, kind: str, said: str) 
         check_call(["cc"], Source(source, "f.c"), "f", [("a", kind)])
 
 
+RETURNED = """
+struct s { double a, b, c; };
+struct s three(int a) { struct s x = {a, 2, 3}; return x; }
+float less(int a) { return a; }
+void none(int a) {}
+long many(int a) { return a; }
+char* text(int a) { return "text"; }
+_Complex float two(int a) { return a; }
+_Bool yes(int a) { return a; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "returns", "said"),
+    [
+        ("less", "float64", "less returns float, but .* float64\n  hint: write returns='float32'"),
+        ("none", "int32", "none returns void, but .* int32\n  hint: write returns=None"),
+        ("many", "status", "many returns long, but the call expects int32"),
+        ("text", "int32", "text returns a pointer, but the call expects int32"),
+        ("three", None, r"three returns a struct, but .* nothing\n  hint: list the dtypes"),
+        ("three", ["float64"] * 2, "a struct of another size, but .* a struct of 16 bytes"),
+        ("less", ["float32"], "less returns float, but the call expects a struct of 4 bytes"),
+    ],
+)
+def test_what_the_function_returns_is_compared(name: str, returns: Any, said: str) -> None:
+    with pytest.raises(CompileError, match=said):
+        returned(name, returns)
+
+
+@pytest.mark.parametrize(
+    ("name", "returns", "value"),
+    [
+        ("three", ["float64"] * 3, (7, 2, 3)),
+        ("two", ["float32"] * 2, (7, 0)),
+        ("text", "string", "text"),
+        ("yes", "bool", True),
+        ("many", None, None),
+    ],
+)
+def test_what_fits_comes_back(name: str, returns: Any, value: Any) -> None:
+    assert returned(name, returns)(7) == value
+
+
+def returned(name: str, returns: Any) -> fe.Function:
+    return c.compile(RETURNED, Signature(name, [Scalar("a", "int32")]), returns=returns)
+
+
+def test_structs_by_value_are_passed_to_a_source() -> None:
+    signature = Signature("less", [Scalar("a", "int32"), Scalar("b", "float32")])
+    source = "struct s { int a; float b; }; float less(struct s x) { return x.a - x.b; }"
+    struct = Struct([signature["a"], signature["b"]])
+    less = c.compile(source, signature, arguments=[struct], returns="float32")
+    assert less(4, 1.5) == 2.5
+
+
+def test_macros_have_names_and_values() -> None:
+    with pytest.raises(ValueError, match="defines: 'A B' is no name of a macro"):
+        axpy(defines={"A B": 1})
+    with pytest.raises(
+        TypeError, match="the macro BONUS is None: write True for 1, '' for nothing"
+    ):
+        axpy(defines={"BONUS": None})
+
+
 def test_a_signature_comes_second() -> None:
     with pytest.raises(TypeError, match="signature must be a specs.Signature.* but got str"):
         c.compile(SIGNATURE, AXPY)  # type: ignore[arg-type]
 
 
 def test_a_compiler_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(CompileError, match="there is no C compiler 'no-such-cc', which cc names"):
+    with pytest.raises(CompileError, match="no C compiler 'no-such-cc', which cc names\n  hint: "):
         axpy(cc="no-such-cc")
+    with pytest.raises(CompileError, match='cc is "gcc \'", which is no command: No closing'):
+        axpy(cc="gcc '")
     monkeypatch.setenv("CC", "no-such-cc -O1")
     with pytest.raises(CompileError, match="which the environment variable CC names"):
         axpy()

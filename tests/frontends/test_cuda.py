@@ -193,15 +193,18 @@ import sys
 words = sys.argv[1:]
 if "--refused" in words:
     sys.exit(words[-3] + ": error: not this one")
+if "--without" in words:
+    sys.exit(words[-3] + ":1:10: fatal error: own.h: No such file or directory")
 print("warning: a stand-in", file=sys.stderr)
 open(words[-1], "wb").write({cubin!r})
 """
 
 
-def stand_in(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """An nvcc that makes the same cubin of everything."""
+def stand_in(monkeypatch: pytest.MonkeyPatch, folder: Path, *kernels: str) -> None:
+    """An nvcc that makes the same cubin of everything, with these kernels."""
     program = folder / "nvcc"
-    cubin = forge_cubin("sm_90a", [ForgedKernel("plain", (8, 4), most=(256, 1, 1))])
+    forged = [ForgedKernel(name, (8, 4), most=(256, 1, 1)) for name in kernels or ("plain",)]
+    cubin = forge_cubin("sm_90a", forged)
     program.write_text(FAKE_NVCC.format(python=sys.executable, cubin=cubin))
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
@@ -219,6 +222,15 @@ def test_what_nvcc_makes_is_launched(
     assert compiled.log == "warning: a stand-in"
 
 
+def test_of_several_kernels_that_with_the_name_of_the_signature_is_launched(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fake_cuda: FakeCuda
+) -> None:
+    stand_in(monkeypatch, tmp_path, "other", "scale")
+    scale(kernel=None, params=None, compiler="nvcc")(floats(300), 2.5)
+    (launch,) = fake_cuda.launches()
+    assert launch.kernel == "scale"
+
+
 def test_what_nvcc_says_against_a_source_is_the_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -228,6 +240,8 @@ def test_what_nvcc_says_against_a_source_is_the_error(
     assert str(caught.value) == (
         "scale.cu cannot be compiled for sm_90a by nvcc:\nscale.cu: error: not this one"
     )
+    with pytest.raises(CompileError, match=r"hint: include_paths=\[…\] .* such as own\.h are"):
+        scale(kernel=None, compiler="nvcc", flags=["--without"])
 
 
 # ---- examples ----
@@ -290,6 +304,8 @@ def test_without_a_compiler_the_error_says_what_to_install(
         ({"form": "fatbin"}, ValueError, "form must be one of 'cubin', 'ptx', but got 'fatbin'"),
         ({"flags": "-O3"}, TypeError, r"flags must be a list of texts, such as \['-O3'\], but got"),
         ({"include_paths": "/usr"}, TypeError, "include_paths must be a list of texts, such as"),
+        ({"std": 17}, TypeError, "std must be a text, such as 'c\\+\\+17', but got 17"),
+        ({"kernel": ""}, ValueError, "kernel must be the name of one kernel, but got ''"),
         ({"kernel": ["f"]}, TypeError, r"kernel must be the name of one kernel, but got \['f'\]"),
     ],
 )
@@ -305,7 +321,7 @@ def test_architectures_are_named_or_found(monkeypatch: pytest.MonkeyPatch, tmp_p
     more = {"kernel": None, "params": None, "compiler": "nvcc"}
     monkeypatch.delenv("FERRULE_GPU_ARCH", raising=False)
     monkeypatch.setattr(devices, "cuda_devices", tuple)
-    with pytest.raises(CompileError, match="this machine has no GPU to take an architecture from"):
+    with pytest.raises(CompileError, match="this machine has no GPU to take it from"):
         scale(target=None, **more)
     with pytest.raises(CompileError, match="target 'h100' is no architecture\n  expected: such as"):
         scale(target="h100", **more)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ferrule import specs
@@ -12,10 +13,47 @@ from ferrule.compiler.errors import CompileError
 from ferrule.compiler.hostcode import advice
 from ferrule.compiler.mangled import by_spoken_names, spoken_name
 from ferrule.frontends import given
+from ferrule.frontends.examples import spec_of
 from ferrule.frontends.sources import read_source
 from ferrule.specs import Tensor
 
 OUT = Tensor("out", (4,), "float32")
+
+
+@pytest.mark.parametrize(
+    ("example", "wanted"),
+    [
+        (np.float32, "float32"),
+        (np.dtype("int8"), "int8"),
+        (int, "int64"),
+        (bool, "bool"),
+        ("uint16", "uint16"),
+        (np.zeros((2, 3), np.float16)[:, ::2], "Tensor([n0, n1], float16)"),
+    ],
+)
+def test_examples_are_dtypes_as_anybody_writes_them_and_real_tensors(
+    example: Any, wanted: str
+) -> None:
+    assert str(specs.Signature("f", (spec_of("x", example),))) == f"f(x: {wanted})"
+
+
+def test_a_spec_of_another_name_is_refused_or_renamed() -> None:
+    assert spec_of("x", OUT, rename=True).name == "x"
+    with pytest.raises(CompileError, match="the spec of the parameter 'x' has the name 'out'"):
+        spec_of("x", OUT)
+
+
+@pytest.mark.parametrize(
+    ("example", "said"),
+    [
+        ("complex64", "is Complex64, which no number of a call has"),
+        ([1] * 999, "is .{120}…\n  expected: a fake tensor, a spec"),
+        (object, "is <class 'object'>"),
+    ],
+)
+def test_what_is_no_example_is_refused(example: Any, said: str) -> None:
+    with pytest.raises(CompileError, match=said):
+        spec_of("x", example)
 
 
 def test_lists_of_texts_take_paths() -> None:
@@ -61,9 +99,11 @@ def test_a_source_is_what_the_file_has(tmp_path: Path) -> None:
         ("_Z1kPffi", "k"),
         ("_ZN2ns3setEPff", "ns::set"),
         ("plain", "plain"),
-        ("_Z5scaleIfEvPT_S0_i", "_Z5scaleIfEvPT_S0_i"),
-        ("_ZN2ns5scaleIfEEvPT_", "_ZN2ns5scaleIfEEvPT_"),
+        ("_Z5scaleIfLi4EEvPT_S0_i", "scale<float, 4>"),
+        ("_ZN2ns5scaleI6__halfLb1ELxn3EEEvPT_", "ns::scale<__half, true, -3>"),
+        ("_Z5scaleIPfEvT_", "_Z5scaleIPfEvT_"),
         ("_Z", "_Z"),
+        ("_Z9x", "_Z9x"),
     ],
 )
 def test_names_are_spoken_as_the_source_has_them(symbol: str, name: str) -> None:

@@ -100,7 +100,8 @@ class Part:
 
     `parts` are those that it needs itself, `embedded` is machine code that goes with it, `foreign`
     says that others wrote the text.  A part without an entry has functions whose names are unlike
-    any other.
+    any other.  One with a `machine` is for that processor alone: there is one of this symbol for
+    each that the function can be compiled for.
     """
 
     symbol: str
@@ -109,6 +110,7 @@ class Part:
     parts: tuple[Part, ...] = ()
     embedded: tuple[Embedded, ...] = ()
     foreign: Foreign | None = None
+    machine: str = ""
 
     @property
     def digest(self) -> str:

@@ -8,7 +8,7 @@ compilation has an LLVM context of its own.  The same input gives the same bytes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
@@ -117,8 +117,29 @@ def _for_target(module: HostModule, target: HostTarget) -> tuple[HostModule, Any
 
 
 def _with_instructions(part: Part, target: HostTarget) -> Part:
-    parts = tuple(_with_instructions(inner, target) for inner in part.parts)
+    chosen = _for_machine(part.parts, target.triple)
+    parts = tuple(_with_instructions(inner, target) for inner in chosen)
     return replace(part, text=with_instructions(part.text, target), parts=parts)
+
+
+def _for_machine(parts: Sequence[Part], triple: str) -> list[Part]:
+    """Those of some parts that are for the processor of a triple.
+
+    Raises CompileError where what they are for is there for others alone.
+    """
+    machine = targets.architecture(triple)
+    chosen = [part for part in parts if part.machine in ("", machine)]
+    missing = {part.symbol for part in parts}.difference(part.symbol for part in chosen)
+    if missing:
+        known = dict.fromkeys(part.machine for part in parts if part.symbol in missing)
+        raise CompileError(
+            Diagnostic(
+                f"this function calls a C function with a struct by value, which ferrule knows how "
+                f"to do on {' and '.join(known)}, but not on {machine}",
+                hint="let the C function take the address of the struct, Reference(…)",
+            )
+        )
+    return chosen
 
 
 @contextmanager

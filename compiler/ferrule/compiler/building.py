@@ -21,6 +21,7 @@ from ferrule.compiler.artefacts import Body, Location
 from ferrule.compiler.binding import load
 from ferrule.compiler.conventions.arguments import TYPES, listed, shown
 from ferrule.compiler.conventions.base import Call, CallingConvention, check_convention
+from ferrule.compiler.conventions.steps import allocates, gives_tensors, undefined
 from ferrule.compiler.cuda.code import joined_code
 from ferrule.compiler.cuda.keeping import keep
 from ferrule.compiler.errors import CompileError, Diagnostic
@@ -82,6 +83,14 @@ def build(
         sources=sources,
         notes=notes,
     )
+    missing = next(undefined(convention), None)
+    if missing is not None:
+        raise CompileError(
+            Diagnostic(
+                f"{signature.name}: {missing} is HostCode.undefined(), which nobody has yet",
+                hint="compiler.emit_wrapper gives the wrapper as text, for the module that has it",
+            )
+        )
     return load(origin)
 
 
@@ -165,6 +174,7 @@ def _check(signature: Signature, convention: CallingConvention, results: Sequenc
         raise ValueError(
             f"{signature.name}: a signature has no result of its own here: say `results=[…]`"
         )
+    taken = {param.name: "a parameter" for param in signature.params}
     for position, tensor in enumerate(results):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"{signature.name}: a result is a Tensor, but got {shown(tensor)}")
@@ -173,6 +183,12 @@ def _check(signature: Signature, convention: CallingConvention, results: Sequenc
                 f"{signature.name}: {shown(tensor)} is a result and a parameter or another result: "
                 f"a call allocates each result, so it is in `results` alone, once"
             )
+        if tensor.name in taken:
+            raise ValueError(
+                f"{signature.name}: the result {tensor.name!r} is called as {taken[tensor.name]} "
+                f"is: give it a name of its own"
+            )
+        taken[tensor.name] = "another result"
         for dim in (*tensor.shape, *tensor.strides):
             for symbol in symbols_of(dim):
                 if symbol not in signature.symbols:
@@ -201,18 +217,8 @@ def _traits(
     return CallTraits(
         releases_gil=True if options.release_gil == "auto" else options.release_gil,
         uses_stream=launches or streams,
-        allocates=bool(results) or _gives_tensors(convention) or allocates(convention),
+        allocates=bool(results) or gives_tensors(convention) or allocates(convention),
     )
-
-
-def _gives_tensors(convention: CallingConvention) -> bool:
-    return any(isinstance(result, Tensor) for result in convention.results())
-
-
-def allocates(convention: CallingConvention) -> bool:
-    """Whether a convention has temporaries, itself or one of its steps."""
-    inner = (*getattr(convention, "steps", ()), *getattr(convention, "choices", ()))
-    return bool(getattr(convention, "temporaries", ())) or any(map(allocates, inner))
 
 
 def _tells_device(param: Param) -> bool:

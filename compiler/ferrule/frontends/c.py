@@ -20,13 +20,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ferrule.compiler.errors import CompileError
+from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.given import check_signature, texts
-from ferrule.frontends.sources import Source, SourceLike, in_order, read_source, search_words
+from ferrule.frontends.sources import (
+    Source,
+    SourceLike,
+    hint_for_headers,
+    in_order,
+    read_source,
+    search_words,
+)
 
 if TYPE_CHECKING:
     from ferrule.compiler.conventions import CFunction, ReturnCode
-    from ferrule.compiler.conventions.functions import CArgument
+    from ferrule.compiler.conventions.hostarguments import CArgument
     from ferrule.compiler.hostcode import HostCode
     from ferrule.compiler.options import Options
     from ferrule.runtime import Function
@@ -136,40 +143,59 @@ def _object(source: Source, cc: str | None, search: Sequence[str], flags: Sequen
         if done.returncode == 0 and target.exists():
             return target.read_bytes()
     said = (done.stderr + done.stdout).strip().replace(f"{folder}/", "")
-    raise CompileError(f"{source.name} cannot be compiled by {shlex.join(compiler)}:\n{said}")
+    message = f"{source.name} cannot be compiled by {shlex.join(compiler)}:\n{said}"
+    raise CompileError(Diagnostic(message, hint=hint_for_headers(said)))
 
 
 def _check_call(
     source: Source, signature: Signature, called: CFunction, command: Sequence[str]
 ) -> None:
-    """Raises CompileError where the function does not take what the call gives it."""
-    from ferrule.compiler.conventions.arguments import describe, types
-    from ferrule.compiler.conventions.functions import HostArgument
+    """Raises CompileError where the function does not take what the call gives it, or returns
+    something else.  C has no name for the type of a parameter that is a struct: one such, and
+    nothing is compared."""
+    from ferrule.compiler.conventions.arguments import InMemory, describe, types
+    from ferrule.compiler.conventions.byvalue import Shape
+    from ferrule.compiler.conventions.hostarguments import HostArgument
+    from ferrule.compiler.conventions.returns import return_type
     from ferrule.frontends.prototypes import check_call
 
+    if any(isinstance(argument, InMemory) for argument in called.arguments):
+        return
+    returned = return_type(called.returns)
+    size = returned.size if isinstance(returned, Shape) else 0
     given = []
     for argument in called.arguments:
         if isinstance(argument, HostArgument):
             given += [("Reference", kind) for kind in argument.types()]
         else:
             given += [(describe(signature, argument), kind) for kind in types(argument)]
-    check_call(command, source, called.function, given)
+    check_call(command, source, called.function, given, called.returns, size)
 
 
 def _compiler(named: str | None) -> list[str]:
     """The words of the compiler's command."""
     if named is not None and not isinstance(named, str):
         raise TypeError(f"cc must be the command of a compiler, such as 'gcc', but got {named!r}")
-    chosen = shlex.split(named if named is not None else os.environ.get("CC", ""))
+    who = "cc" if named is not None else "the environment variable CC"
+    text = named if named is not None else os.environ.get("CC", "")
+    try:
+        chosen = shlex.split(text)
+    except ValueError as error:
+        raise CompileError(f"{who} is {text!r}, which is no command: {error}") from None
     if chosen:
         if shutil.which(chosen[0]) is None:
-            who = "cc" if named is not None else "the environment variable CC"
-            raise CompileError(f"there is no C compiler {chosen[0]!r}, which {who} names")
+            there = ", ".join(filter(shutil.which, _COMPILERS))
+            raise CompileError(
+                Diagnostic(
+                    f"there is no C compiler {chosen[0]!r}, which {who} names",
+                    hint=f"there are: {there}" if there else "install clang or gcc",
+                )
+            )
         return chosen
     found = next((each for each in _COMPILERS if shutil.which(each)), None)
     if found is None:
         raise CompileError(
             "there is no C compiler: install clang or gcc, or name one with cc=… or CC; code that "
-            "was compiled elsewhere is for compiler.HostCode.from_object"
+            "was compiled elsewhere is for ferrule.compiler.conventions.HostCode.from_object"
         )
     return [found]

@@ -1,4 +1,5 @@
-"""Whether a function of a C source takes what a call hands to it: its compiler is asked.
+"""Whether a function of a C source takes what a call hands to it, and returns what it expects: its
+compiler is asked.
 
 Behind the source come calls of the function, which are read and never made.  In the first the
 arguments have the types that they will have.  In others numbers have wider types: where the
@@ -13,10 +14,14 @@ import os
 import re
 import subprocess
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends import returned
 from ferrule.frontends.sources import Source
+
+if TYPE_CHECKING:
+    from ferrule.compiler.conventions.returns import Checked
 
 _TYPES: Final = {
     "i8": "signed char",
@@ -47,12 +52,19 @@ _AN_ADDRESS: Final = re.compile(r"integer from pointer|pointer to integer")
 
 
 def check_call(
-    command: Sequence[str], source: Source, function: str, arguments: Sequence[tuple[str, Any]]
+    command: Sequence[str],
+    source: Source,
+    function: str,
+    arguments: Sequence[tuple[str, Any]],
+    returns: Checked = None,
+    size: int = 0,
 ) -> None:
-    """Raises CompileError where a function does not take what it is handed.
+    """Raises CompileError where a function does not take what it is handed, or returns something
+    else.
 
     `command` are the words of the compiler, which has compiled the source.  `arguments` are
-    descriptions of the values with their LLVM types.  A compiler that cannot be asked says nothing.
+    descriptions of the values with their LLVM types, `returns` is what the call expects, `size` the
+    bytes of the struct where it is one.  A compiler that cannot be asked says nothing.
     """
     kinds = [_TYPES.get(str(kind), "void*") for _, kind in arguments]
     calls = [
@@ -61,8 +73,22 @@ def check_call(
     ]
     calls.append(_call("many", function, [*kinds, *["int"] * _MANY]))
     calls.append(_call("sure", "ferrule_narrow", ["double", "long long"]))
+    listed = ", ".join(f"a{i}" for i in range(len(kinds)))
+    calls.append(returned.questions(function, _parameters(kinds), listed, size))
     text = "".join([source.text, "\n", _WARN, *calls])
     said = _said([*command, "-fsyntax-only", "-x", "c", "-"], text)
+    _check_taken(said, function, arguments, kinds)
+    lines = [line for name, line in said if name == returned.FILE]
+    returned.check_returned(function, lines, returns, size)
+
+
+def _check_taken(
+    said: dict[tuple[str, int], str],
+    function: str,
+    arguments: Sequence[tuple[str, Any]],
+    kinds: Sequence[str],
+) -> None:
+    """Raises CompileError where what the compiler said means that an argument does not fit."""
     if not any(name == "many" for name, _ in said) or not {("sure", 2), ("sure", 3)} <= set(said):
         return
     for (name, line), words in said.items():
@@ -87,20 +113,28 @@ def _said(command: Sequence[str], text: str) -> dict[tuple[str, int], str]:
     )
     said: dict[tuple[str, int], str] = {}
     for name, line, kind, words in _SAID.findall(done.stderr.decode("utf-8", "replace")):
-        counts = kind == "error" if name == "many" else not _AN_ADDRESS.search(words)
-        if counts and ("[-W" in words or _OF_ARGUMENTS.search(words)):
+        if name == returned.FILE:
+            counts = kind == "error" and returned.failed(words)
+        else:
+            counts = kind == "error" if name == "many" else not _AN_ADDRESS.search(words)
+            counts = counts and bool("[-W" in words or _OF_ARGUMENTS.search(words))
+        if counts:
             said.setdefault((name, int(line)), words)
     return said
 
 
 def _call(name: str, function: str, kinds: Sequence[str]) -> str:
     """A call, with argument n on the line n + 2 of a file of this name."""
-    params = ", ".join(f"{kind} a{i}" for i, kind in enumerate(kinds)) or "void"
+    params = _parameters(kinds)
     lines = ",\n".join(f"a{i}" for i in range(len(kinds)))
     return (
         f'#line 1 "{name}"\nstatic void ferrule_{name}({params}) {{ (void)({function})(\n'
         f"{lines}); }}\n"
     )
+
+
+def _parameters(kinds: Sequence[str]) -> str:
+    return ", ".join(f"{kind} a{i}" for i, kind in enumerate(kinds)) or "void"
 
 
 def _refused(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.given import texts
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
 
 SourceLike: TypeAlias = "str | os.PathLike[str]"
 """The text, if it has a line break or a brace; else the path of a file."""
+
+
+_MACRO: Final = re.compile(r"[^\W\d]\w*(?:\([\w, .]*\))?")
+_NO_HEADER: Final = re.compile(
+    r"""fatal error: ['"]?([^'":\n]+?)['"]?(?:: No such file| file not found)"""
+)
+"""Of gcc and of clang."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +71,28 @@ def search_words(
 ) -> list[str]:
     """The words for a compiler: where includes are found, and the macros; True is defined as 1.
 
-    Raises TypeError for a path that is not in a list, and for macros that are in no dict.
+    Raises TypeError for a path that is not in a list, and for macros that are in no dict or None;
+    ValueError for what is no name of a macro.
     """
     if not isinstance(defines, Mapping):
         raise TypeError(f"defines must be a dict, such as {{'N': 4}}, but got {defines!r}")
     folders = [] if source.folder is None else [str(source.folder)]
     words = [f"-I{folder}" for folder in (*texts("include_paths", include_paths), *folders)]
     for name, value in defines.items():
+        if not isinstance(name, str) or _MACRO.fullmatch(name) is None:
+            raise ValueError(f"defines: {name!r} is no name of a macro")
+        if value is None:
+            raise TypeError(f"defines: the macro {name} is None: write True for 1, '' for nothing")
         words.append(f"-D{name}={int(value) if isinstance(value, bool) else value}")
     return words
+
+
+def hint_for_headers(said: str) -> str | None:
+    """What to do where a compiler of C or C++ says that a file is not there."""
+    found = _NO_HEADER.search(said)
+    if found is None:
+        return None
+    return f"include_paths=[…] lists the folders in which headers such as {found[1]} are"
 
 
 def in_order(signature: Signature) -> tuple[Argument, ...]:

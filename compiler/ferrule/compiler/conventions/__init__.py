@@ -17,18 +17,21 @@ from ferrule.compiler.conventions.arguments import (
 from ferrule.compiler.conventions.base import Call, CallingConvention
 from ferrule.compiler.conventions.cuda import CudaLaunch
 from ferrule.compiler.conventions.dltensors import DLTensors
-from ferrule.compiler.conventions.functions import CFunction, Reference
+from ferrule.compiler.conventions.functions import CFunction
+from ferrule.compiler.conventions.hostarguments import Reference
 from ferrule.compiler.conventions.memref import Memref, Unranked
 from ferrule.compiler.conventions.returns import ReturnCode
 from ferrule.compiler.conventions.safecalls import SafeCall
 from ferrule.compiler.conventions.sequences import FirstOf, Sequence
 from ferrule.compiler.conventions.tensormaps import TensorMap
+from ferrule.compiler.conventions.texts import CString
 from ferrule.compiler.hostcode import HostCode
 
 __all__ = [
     "NULL",
     "Argument",
     "CFunction",
+    "CString",
     "Call",
     "CallingConvention",
     "CudaLaunch",

@@ -14,7 +14,8 @@ from llvmlite import ir
 
 from ferrule.compiler.conventions.arguments import listed
 from ferrule.compiler.conventions.base import Call
-from ferrule.compiler.conventions.functions import CArgument, CFunction
+from ferrule.compiler.conventions.functions import CFunction
+from ferrule.compiler.conventions.hostarguments import CArgument
 from ferrule.compiler.conventions.returns import Returns
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.hostcode import HostCode

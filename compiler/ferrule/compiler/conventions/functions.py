@@ -3,91 +3,55 @@
     CFunction("crc32", [cast(sig["crc"], "uint64"), sig["x"].data, cast(sig["x"].nbytes, "uint32")],
               returns="uint64", code=HostCode.from_library("libz.so.1"))
 
-Structs and tensors by their address: `Reference`.
+Structs by value: `Struct`; by their address: `Reference`.
 """
 
 from __future__ import annotations
 
 import collections.abc
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Final, Literal
 
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import Fault, literal
-from ferrule.compiler.conventions.arguments import (
-    Argument,
-    Cast,
-    InMemory,
-    check_argument,
-    in_memory,
-    listed,
-    shown,
-    types,
-    values,
-)
+from ferrule.compiler.conventions.arguments import InMemory, listed
 from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.conventions.byvalue import Passed, Shape, call_by_value
+from ferrule.compiler.conventions.hostarguments import (
+    CArgument,
+    c_types,
+    c_values,
+    check_c,
+    extensions,
+)
 from ferrule.compiler.conventions.returns import (
     UNWANTED,
+    Checked,
     ReturnCode,
     Returns,
     as_ir,
     checked_returns,
     received,
+    received_members,
+    result_param,
     return_type,
     widened,
 )
+from ferrule.compiler.conventions.texts import text_leaves
+from ferrule.compiler.conventions.variadic import check_named, check_promoted
 from ferrule.compiler.cuda.code import DeviceCode
-from ferrule.compiler.errors import CompileError
-from ferrule.compiler.hostcode import HostCode, LlvmModule
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.hostcode import HostCode, LlvmModule, Undefined
 from ferrule.compiler.hostcode.irtext import parameter_types, result_type
 from ferrule.runtime.llvm.layouts import I32, PTR
-from ferrule.specs import Condition, DType, Param, Pointer, Scalar
+from ferrule.specs import Condition, Param, Scalar
 from ferrule.specs import params as kinds
 from ferrule.specs.conditions import checked_condition
 
 _LOADED: Final = HostCode.from_library(None)
-
-
-@runtime_checkable
-class HostArgument(Protocol):
-    """An argument that host code alone can take, such as an address on the stack."""
-
-    def types(self) -> list[ir.Type]:
-        """The LLVM types of the values that it becomes."""
-        ...
-
-    def values(self, call: Call, what: str) -> list[ir.Value]:
-        """The values; `what` names it in errors."""
-        ...
-
-
-CArgument: TypeAlias = "Argument | HostArgument"
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """The address of a struct, number or tensor map on the stack, for the time of the call.
-
-    Raises TypeError for what becomes no single value.
-    """
-
-    value: Argument
-
-    def __post_init__(self) -> None:
-        check_argument(self.value, "what a Reference refers to")
-        if not isinstance(self.value, InMemory) and len(types(self.value)) != 1:
-            raise TypeError(
-                f"Reference: expected one value, but {shown(self.value)} becomes several"
-            )
-
-    def types(self) -> list[ir.Type]:
-        """See `HostArgument`."""
-        return [PTR]
-
-    def values(self, call: Call, what: str) -> list[ir.Value]:
-        """See `HostArgument`."""
-        return in_memory(call, self.value, what)
+_SOME_FUNCTION: Final = ir.FunctionType(PTR, [])
+"""For code whose functions have no types that are known."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -100,22 +64,28 @@ class CFunction:
     `code`, by default of one that the process has loaded; or an address, a ctypes function or an
     object with an `address`.  The arguments are those of `conventions.arguments` and `Reference`;
     what is narrower than an int is extended as C wants it, a 2-byte float is passed as its bits,
-    uint16_t, except to LLVM IR, which may take `half`.
+    uint16_t, except to LLVM IR, which may take `half`.  A `Struct` goes by value, as on x86-64 and
+    AArch64; a complex number is a struct of two floats.
 
     `returns` is None for a function whose result nobody wants, "status" for one that returns an
     int, 0 where all went well (any other is a RuntimeError of the call), or a `ReturnCode`.  With a
-    dtype or "pointer" the call gives the value back.  Made only where `when` holds.
+    dtype or "pointer" the call gives the value back, with "string" a copy of the text at it; with
+    a list of dtypes and "pointer" the members of a struct that comes back by value.
+    `variadic_from` is the position of the first argument that a function such as snprintf takes by
+    its `...`.  Made only where `when` holds.
 
-    Raises TypeError for arguments of other kinds and a struct by value; ValueError for what is no
-    name of a C function, and for a value given back only sometimes.  When it is built, CompileError
-    for a function that the code does not have, or that takes something else where that is known.
+    Raises TypeError for arguments of other kinds; ValueError for what is no name of a C function,
+    for a value given back only sometimes, and for a function of libc with `...` whose arguments
+    there are not told.  When it is built, CompileError for a function that the code does not have,
+    or that takes something else where that is known, and for a struct by value to LLVM IR.
     """
 
     function: str
     arguments: tuple[CArgument, ...]
-    returns: ReturnCode | DType | Literal["pointer"] | None
+    returns: Checked
     code: HostCode
     when: Condition | None
+    variadic_from: int | None
 
     def __init__(
         self,
@@ -125,16 +95,19 @@ class CFunction:
         returns: Returns = None,
         code: HostCode | None = None,
         when: Condition | None = None,
+        variadic_from: int | None = None,
     ) -> None:
         put = object.__setattr__
         name, found = chosen_function(function, code)
         put(self, "function", name)
         put(self, "code", found)
+        put(self, "variadic_from", variadic_from)
         put(self, "arguments", listed(arguments, f"the arguments of {name}"))
         put(self, "returns", checked_returns(returns))
         put(self, "when", None if when is None else checked_condition(when))
         for position, argument in enumerate(self.arguments):
-            _check(argument, f"argument #{position} of {name}")
+            check_c(argument, f"argument #{position} of {name}")
+        check_named(name, found, variadic_from, len(self.arguments))
         if self.when is not None and self.results():
             raise ValueError(
                 f"{name}: a call that depends on a condition can give nothing back: write to a "
@@ -152,41 +125,90 @@ class CFunction:
                 return ()
             case ReturnCode(dtype=dtype):
                 return (Scalar("result", dtype),)
-            case DType() as dtype:
-                return (Scalar("result", dtype),)
-            case _:
-                return (Pointer("result"),)
+            case tuple() as members:
+                return tuple(map(result_param, members))
+            case "string":
+                return (kinds.String("result"),)
+            case returned:
+                return (result_param(returned),)
 
     def emit(self, call: Call) -> None:
         """See `CallingConvention`."""
         value = self.value(call)
         if isinstance(self.returns, ReturnCode):
             self._check_status(call, self.returns, value)
-        if self.results():
+        if isinstance(self.returns, tuple):
+            for each in received_members(call, value, self.returns):
+                call.give([each])
+        elif self.returns == "string":
+            call.give(text_leaves(call, value, self.function))
+        elif self.results():
             call.give([value])
 
     def value(self, call: Call) -> ir.Value:
-        """Make the call; what the function returns."""
-        given, kinds_of = [], []
+        """Make the call; what the function returns, of a struct its address."""
+        name, symbol = self.function, self.code.symbol(self.function)
+        given: list[ir.Value] = []
         for position, argument in enumerate(self.arguments):
-            what = f"argument #{position} of {self.function}"
-            given += _values(call, argument, what)
-            kinds_of += _types(argument)
+            given += c_values(call, argument, f"argument #{position} of {name}")
         returned = return_type(self.returns)
-        wanted = ir.FunctionType(returned, kinds_of)
-        self.code.require(self.function, wanted, call.signature.name)
-        given, kind = self._fitted(call, given, wanted)
-        self.code.bring(call, self.function)
-        signs = [sign for each in self.arguments for sign in _are_signed(each)]
-        pairs = zip(kind.args, signs, strict=True)
-        extended = {
-            position: ("signext" if signed else "zeroext",)
-            for position, (each, signed) in enumerate(pairs)
-            if isinstance(each, ir.IntType) and each.width < 32
-        }
-        callee = declared(call, self.code.symbol(self.function), kind)
-        value = call.emitter.builder.call(callee, given, arg_attrs=extended)
+        if self._has_structs():
+            if isinstance(self.code.source, LlvmModule):
+                raise _not_in_ir(call.signature.name, name)
+            self.code.require(name, _SOME_FUNCTION, call.signature.name)
+            self.code.bring(call, name)
+            value = call_by_value(call, symbol, returned, self._passed(), given)
+        else:
+            wanted = ir.FunctionType(returned, [value.type for value in given])
+            self.code.require(name, wanted, call.signature.name)
+            given, kind = self._fitted(call, given, wanted)
+            self.code.bring(call, name)
+            value = self._plain(call, symbol, kind, given)
+        if isinstance(returned, Shape):
+            return value
         return received(call, value, returned, self.returns)
+
+    def _has_structs(self) -> bool:
+        """Whether a struct goes or comes back by value."""
+        by_value = any(isinstance(each, InMemory) for each in self.arguments)
+        return by_value or isinstance(self.returns, tuple)
+
+    def _plain(
+        self, call: Call, symbol: str, kind: ir.FunctionType, given: list[ir.Value]
+    ) -> ir.Value:
+        """A call without structs."""
+        ways = [each for argument in self.arguments for each in extensions(argument)]
+        extended = {
+            position: (how,)
+            for position, (how, value) in enumerate(zip(ways, given, strict=True))
+            if how and isinstance(value.type, ir.IntType)
+        }
+        if self.variadic_from is not None:
+            fixed = sum(len(c_types(each)) for each in self.arguments[: self.variadic_from])
+            check_promoted(self.function, fixed, kind.args)
+            kind = ir.FunctionType(kind.return_type, kind.args[:fixed], var_arg=True)
+        callee = declared(call, symbol, kind)
+        if isinstance(self.code.source, Undefined) and not isinstance(callee, ir.Function):
+            raise ValueError(
+                f"{call.signature.name}: {self.function} is called with different types, so nobody "
+                f"can define it: give the functions names of their own"
+            )
+        # Whoever reads the declaration alone, as MLIR does, passes them so, too.
+        for position, parameter in enumerate(getattr(callee, "args", ())):
+            for how in extended.get(position, ()):
+                parameter.add_attribute(how)
+        return call.emitter.builder.call(callee, given, arg_attrs=extended)
+
+    def _passed(self) -> list[Passed]:
+        """What the function takes, with structs."""
+        passed: list[Passed] = []
+        for position, argument in enumerate(self.arguments):
+            if isinstance(argument, InMemory):
+                passed.append(Shape.of(argument, f"argument #{position} of {self.function}"))
+                continue
+            pairs = zip(c_types(argument), extensions(argument), strict=True)
+            passed += [f"{kind} {how}".rstrip() for kind, how in pairs]
+        return passed
 
     def _fitted(
         self, call: Call, given: list[ir.Value], kind: ir.FunctionType
@@ -227,7 +249,7 @@ def chosen_function(function: object, code: HostCode | None) -> tuple[str, HostC
     if code is not None and not isinstance(code, HostCode):
         raise TypeError(
             f"CFunction: expected code=HostCode.from_object(…), from_llvm(…) or from_library(…), "
-            f"but got {type(code).__name__}"
+            f"of ferrule.compiler.conventions, but got {type(code).__name__}"
         )
     if isinstance(function, str):
         if not function or any(letter.isspace() or not letter.isprintable() for letter in function):
@@ -241,39 +263,15 @@ def chosen_function(function: object, code: HostCode | None) -> tuple[str, HostC
     return f"the function at {found.symbol('').removeprefix('ferrule_address_')}", found
 
 
-def _check(argument: object, what: str) -> None:
-    if isinstance(argument, HostArgument):
-        return
-    check_argument(argument, what)
-    if isinstance(argument, InMemory):
-        raise TypeError(
-            f"{what}: how C passes a {type(argument).__name__} by value depends on the processor; "
-            f"let the function take its address, Reference(…)"
+def _not_in_ir(name: str, function: str) -> CompileError:
+    return CompileError(
+        Diagnostic(
+            f"{name}: {function} is LLVM IR, which has no structs of C by value: its compiler has "
+            f"made other parameters of them",
+            hint="list those as the function's type has them, or give the code as an object file, "
+            "conventions.HostCode.from_object(…)",
         )
-
-
-def _types(argument: CArgument) -> list[ir.Type]:
-    return argument.types() if isinstance(argument, HostArgument) else types(argument)
-
-
-def _values(call: Call, argument: CArgument, what: str) -> list[ir.Value]:
-    if isinstance(argument, HostArgument):
-        return argument.values(call, what)
-    return values(call, argument, what)
-
-
-def _are_signed(argument: CArgument) -> list[bool]:
-    """Of each value whether it is extended with its sign."""
-    match argument:
-        case Cast(dtype=dtype) | Scalar(dtype=dtype):
-            return [dtype.kind == "int"]
-        case kinds.Tuple(items=items):
-            return [sign for item in items for sign in _are_signed(item)]
-        case kinds.Optional(item=item):
-            return [False, *_are_signed(item)]
-        case kinds.Union(members=members):
-            return [False, *(sign for member in members for sign in _are_signed(member))]
-    return [False] * len(_types(argument))
+    )
 
 
 def declared(call: Call, symbol: str, kind: ir.FunctionType) -> ir.Value:

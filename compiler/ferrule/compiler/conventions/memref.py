@@ -18,7 +18,8 @@ from llvmlite import ir
 
 from ferrule.compiler.conventions.arguments import Cast
 from ferrule.compiler.conventions.base import Call
-from ferrule.compiler.conventions.functions import CArgument, CFunction
+from ferrule.compiler.conventions.functions import CFunction
+from ferrule.compiler.conventions.hostarguments import CArgument
 from ferrule.compiler.conventions.memref_results import Results
 from ferrule.compiler.conventions.returns import ReturnCode, Returns
 from ferrule.compiler.cuda.code import DeviceCode

@@ -11,17 +11,38 @@ from llvmlite import ir
 
 from ferrule.compiler.conventions.arguments import TYPES
 from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.conventions.byvalue import Shape
 from ferrule.compiler.halves import BFloatType
 from ferrule.compiler.wrapper.leaves import leaves_of
 from ferrule.runtime.llvm.layouts import I8, I16, I64, PTR, VOID
-from ferrule.specs import DType, Scalar, as_dtype
+from ferrule.specs import DType, Pointer, Scalar, as_dtype
 from ferrule.specs.params.numbers import check_scalar_dtype
 
-Returns: TypeAlias = "ReturnCode | DType | str | None"
+Returns: TypeAlias = "ReturnCode | DType | str | collections.abc.Sequence[DType | str] | None"
+Checked: TypeAlias = "ReturnCode | DType | Literal['pointer', 'string'] | Members | None"
+Members: TypeAlias = "tuple[DType | Literal['pointer'], ...]"
+"""Of a struct that comes back by value."""
 
 _ROW: Final = '{-1: (ValueError, "what is wrong")}'
 _OF_C: Final = MappingProxyType(
-    {"void": None, "int": "int32", "float": "float32", "double": "float64", "ptr": "pointer"}
+    {
+        "void": None,
+        "float": "float32",
+        "double": "float64",
+        "char": "int8",
+        "short": "int16",
+        "int": "int32",
+        **dict.fromkeys(("long", "long long", "ssize_t", "ptrdiff_t", "intptr_t"), "int64"),
+        **dict.fromkeys(("size_t", "unsigned long", "uintptr_t"), "uint64"),
+        **{
+            f"{kind}{bits}_t": f"{kind}{bits}"
+            for kind in ("int", "uint")
+            for bits in (8, 16, 32, 64)
+        },
+        **dict.fromkeys(("ptr", "void*", "char*", "const char*", "void *", "char *"), "pointer"),
+        "unsigned": "uint32",
+        "unsigned int": "uint32",
+    }
 )
 
 
@@ -56,6 +77,8 @@ class ReturnCode:
         put(self, "dtype", check_scalar_dtype(as_dtype(dtype)))
         put(self, "fails", fails)
         put(self, "value", value)
+        if not isinstance(value, bool):
+            raise TypeError(f"ReturnCode: value must be True or False, but got {value!r}")
         if fails not in ("nonzero", "negative"):
             raise ValueError(f"ReturnCode: expected fails='nonzero' or 'negative', got {fails!r}")
         if self.dtype.kind not in ("int", "uint"):
@@ -83,7 +106,7 @@ def _rows(errors: object) -> list[tuple[int, str, str]]:
     rows = []
     for code, row in errors.items():
         match code, row:
-            case int(), (kind, str() as text):
+            case int(), (kind, str() as text) if not isinstance(code, bool):
                 rows.append((code, _class_name(kind), text))
             case _:
                 raise TypeError(
@@ -93,33 +116,71 @@ def _rows(errors: object) -> list[tuple[int, str, str]]:
 
 
 def _class_name(kind: type[Exception] | str) -> str:
+    is_class = isinstance(kind, type) and issubclass(kind, Exception)
     name = kind if isinstance(kind, str) else getattr(kind, "__name__", "")
-    if not name.isidentifier():
+    if not ((is_class or isinstance(kind, str)) and name.isidentifier()):
         raise TypeError(f"ReturnCode: expected a class of errors or its name, but got {kind!r}")
     return name
 
 
-def checked_returns(given: Returns) -> Returns:
-    """What a function returns, as a convention keeps it; "status" is a `ReturnCode`."""
-    if given is None or isinstance(given, ReturnCode) or given == "pointer":
+def checked_returns(given: Returns) -> Checked:
+    """What a function returns, as a convention keeps it; "status" is a `ReturnCode`, a list the
+    members of a struct."""
+    if given is None or isinstance(given, ReturnCode):
         return given
     if given == "status":
         return ReturnCode()
+    if given == "string":
+        return "string"
+    if isinstance(given, str | DType) or not isinstance(given, collections.abc.Sequence):
+        return _one(given)
+    if not given:
+        raise ValueError("returns=[] is a struct without members: write returns=None for nothing")
+    return tuple(map(_one, given))
+
+
+def _one(given: DType | str) -> DType | Literal["pointer"]:
+    if given == "pointer":
+        return "pointer"
+    if given in ("long double", "_Float16"):
+        raise ValueError(f"no dtype is C's {given}: let the function return a double")
+    if given in ("complex64", "complex128"):
+        part = "float32" if given == "complex64" else "float64"
+        raise ValueError(f"a complex number comes back as two: write returns=[{part!r}, {part!r}]")
     if isinstance(given, str) and given in _OF_C:
         raise ValueError(f"returns={given!r} is no dtype: write returns={_OF_C[given]!r}")
     return check_scalar_dtype(as_dtype(given))
 
 
-def return_type(returns: Returns) -> ir.Type:
-    """The LLVM type of what a function returns, as C has it."""
+def result_param(returned: DType | Literal["pointer"]) -> Scalar | Pointer:
+    """What a call gives back for one value that a function returns."""
+    return Scalar("result", returned) if isinstance(returned, DType) else Pointer("result")
+
+
+def return_type(returns: Checked) -> ir.Type | Shape:
+    """The LLVM type of what a function returns, as C has it; of a struct its shape."""
     match returns:
         case None:
             return VOID
         case ReturnCode(dtype=dtype):
             return _c_type(dtype)
-        case DType() as dtype:
-            return _c_type(dtype)
-    return PTR
+        case tuple() as members:
+            return Shape.of_types(list(map(_member_type, members)))
+    return PTR if returns == "string" else _member_type(returns)
+
+
+def _member_type(returned: DType | Literal["pointer"]) -> ir.Type:
+    return _c_type(returned) if isinstance(returned, DType) else PTR
+
+
+def received_members(call: Call, place: ir.Value, members: Members) -> list[ir.Value]:
+    """The leaves of the members of a struct at an address."""
+    kinds, values = list(map(_member_type, members)), []
+    offsets = [offset for offset, _ in Shape.of_types(kinds).members]
+    for member, kind, offset in zip(members, kinds, offsets, strict=True):
+        value = call.emitter.load(call.emitter.index(place, I8, offset), kind)
+        values.append(received(call, value, kind, member))
+    return values
 
 
 def _c_type(dtype: DType) -> ir.Type:
@@ -144,7 +205,7 @@ def as_ir(call: Call, value: ir.Value, wanted: str) -> ir.Value:
     return value
 
 
-def received(call: Call, value: ir.Value, wanted: ir.Type, returns: Returns) -> ir.Value:
+def received(call: Call, value: ir.Value, wanted: ir.Type, returns: Checked) -> ir.Value:
     """What a function returned as the leaf of a result; of a flag its lowest bit."""
     build = call.emitter.builder
     if value.type in _HALVES.values():

@@ -5,6 +5,6 @@ linker (`embedding`).  LLVM code is compiled in a process of its own first (`tri
 its text becomes a part of a body (`irtext`).
 """
 
-from ferrule.compiler.hostcode.code import Address, HostCode, Library, LlvmModule
+from ferrule.compiler.hostcode.code import Address, HostCode, Library, LlvmModule, Undefined
 
-__all__ = ["Address", "HostCode", "Library", "LlvmModule"]
+__all__ = ["Address", "HostCode", "Library", "LlvmModule", "Undefined"]

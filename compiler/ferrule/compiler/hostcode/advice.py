@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -11,7 +12,11 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.mangled import spoken_name
 from ferrule.runtime import elf
 
-_OBJECT: Final = "objects are for HostCode.from_object, shared libraries for HostCode.from_library"
+HOSTCODE: Final = "ferrule.compiler.conventions.HostCode"
+"""Where what the hints name is imported from."""
+
+_OBJECT: Final = f"objects are for {HOSTCODE}.from_object, shared libraries for its from_library"
+_IR: Final = f"LLVM IR is for {HOSTCODE}.from_llvm"
 _ARCHIVE: Final = (
     "take the objects out of it with ar x, or link all of it to a shared library: "
     "cc -shared -Wl,--whole-archive lib.a -o lib.so"
@@ -19,6 +24,9 @@ _ARCHIVE: Final = (
 _COMPILE: Final = (
     "compile it with -c -fPIC for this processor, or link it to a shared library and name that"
 )
+_MOST_COMPARED: Final = 20_000
+"""Comparing takes a microsecond or more for each."""
+
 _CUDA: Final = 190
 """The ELF machine of cubins."""
 
@@ -26,14 +34,28 @@ _CUDA: Final = 190
 def for_name(name: str, symbols: Sequence[str]) -> str | None:
     """What to say to whoever asks for a function that is not among these symbols."""
     for symbol in symbols:
-        if symbol != name and spoken_name(symbol).rpartition("::")[2] == name:
+        if symbol != name and name in _names(symbol):
             return f'C++ calls it {symbol}: declare it extern "C", or name it so'
         if symbol == f"{name}_":
             return f"Fortran calls it {symbol}: name it so, or declare it bind(C)"
-    near = difflib.get_close_matches(name, symbols, n=1)
+    longer = [symbol for symbol in symbols if name in symbol] if len(name) > 3 else []
+    if longer:
+        return f"did you mean {min(longer, key=len)}?"
+    as_long = [symbol for symbol in symbols if abs(len(symbol) - len(name)) < 3]
+    near = difflib.get_close_matches(name, as_long[:_MOST_COMPARED], n=1)
     if near:
         return f"did you mean {near[0]}?"
     return None if symbols else "functions that are static or inline have no name in an object"
+
+
+def _names(symbol: str) -> tuple[str, ...]:
+    """What a source may call a symbol of C++: with its namespace, without, and without the
+    arguments of a template."""
+    if not symbol.startswith("_Z"):
+        return ()
+    whole = spoken_name(symbol)
+    plain = whole.partition("<")[0]
+    return whole, plain, plain.rpartition("::")[2]
 
 
 def for_object(data: bytes) -> str:
@@ -48,14 +70,14 @@ def for_object(data: bytes) -> str:
             return "its code is for a linker alone: compile it without -flto"
         return _OBJECT if kind == elf.FileType.LIBRARY else _COMPILE
     if b"\ndefine " in b"\n" + data[:65536]:
-        return "LLVM IR is for HostCode.from_llvm"
+        return _IR
     return _COMPILE
 
 
 def for_library(name: str) -> str | None:
     """What to do about a library that cannot be loaded."""
     if name.endswith((".o", ".ll", ".bc")):
-        return "objects are for HostCode.from_object, LLVM IR is for HostCode.from_llvm"
+        return f"objects are for {HOSTCODE}.from_object, LLVM IR for its from_llvm"
     if name.endswith(".a"):
         return _ARCHIVE
     if "/" not in name and Path(name).is_file():
@@ -66,10 +88,37 @@ def for_library(name: str) -> str | None:
 def check_llvm(data: bytes, what: str) -> None:
     """Raises CompileError for bytes that LLVM would call unreadable, and for which there is a
     better word."""
-    if data[:4] == b"\x7fELF":
-        raise CompileError(Diagnostic(f"{what} is an ELF file, not LLVM IR", hint=_OBJECT))
-    if data.startswith(b"!<arch>\n"):
-        raise CompileError(Diagnostic(f"{what} is an archive, not LLVM IR", hint=_ARCHIVE))
+    named = "what was given as LLVM IR" if what == "LLVM IR" else what
+    if not data.strip():
+        raise CompileError(f"{named} is empty")
+    if data.startswith(_BITCODE):
+        return
+    known = next((row for row in _NOT_LLVM if row[0].search(data[:65536])), None)
+    if known is not None:
+        _, kind, hint = known
+        raise CompileError(Diagnostic(f"{named} is {kind}, not LLVM IR", hint=hint))
+
+
+_BITCODE: Final = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
+_NOT_LLVM: Final = (
+    (re.compile(rb"\A\x7fELF"), "an ELF file", _OBJECT),
+    (re.compile(rb"\A!<arch>\n"), "an archive", _ARCHIVE),
+    (re.compile(rb"^\s*\.version\s+\d", re.M), "PTX", "PTX is for fe.DeviceCode.from_ptx"),
+    (
+        re.compile(
+            rb"^\s*(?:module\b(?! asm).*\{|(?:func|llvm)\.func\b|\"builtin\.module\")", re.M
+        ),
+        "MLIR",
+        "fe.frontends.mlir.compile takes MLIR; mlir-translate --mlir-to-llvmir makes LLVM IR of "
+        "its dialect llvm",
+    ),
+    (
+        re.compile(rb"^\s*#\s*include\b|^(?:[\w*]+ +)+\*?\w+\([^)]*\)\s*\{", re.M),
+        "a source",
+        "fe.frontends.c.compile compiles C; clang -S -emit-llvm makes LLVM IR of a source",
+    ),
+)
+"""What is taken for LLVM IR, by what it begins with, and what to do with it."""
 
 
 def check_libraries(given: object) -> None:

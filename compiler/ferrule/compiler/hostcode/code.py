@@ -11,12 +11,13 @@ from __future__ import annotations
 import base64
 import ctypes
 import os
+from _ctypes import CFuncPtr
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from typing_extensions import assert_never
 
@@ -24,6 +25,7 @@ from ferrule.compiler.artefacts import Embedded, Foreign, Part
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.hostcode import advice, irtext
 from ferrule.compiler.hostcode.embedding import PREFIX, SYMBOL, embed
+from ferrule.compiler.hostcode.exported import exported_symbols
 from ferrule.compiler.hostcode.trial import tried_in_child
 from ferrule.runtime.elf import ObjectFileError
 from ferrule.runtime.links import OF_C, Link
@@ -198,9 +200,8 @@ class HostCode:
 def _address(given: object, owner: object) -> Address:
     if isinstance(given, int) and not isinstance(given, bool):
         value, keep = given, owner
-    elif callable(given) and hasattr(given, "restype"):
-        pointer: Any = given
-        value, keep = ctypes.cast(pointer, ctypes.c_void_p).value or 0, (given, owner)
+    elif isinstance(given, CFuncPtr):
+        value, keep = ctypes.cast(given, ctypes.c_void_p).value or 0, (given, owner)
     elif isinstance(found := getattr(given, "address", None), int):
         value, keep = found, (given, owner)
     else:
@@ -234,13 +235,17 @@ def _require_known(symbol: str, names: Iterable[str], what: str) -> None:
 
 def _no_symbol(symbol: str, path: str | None, what: str) -> CompileError:
     if path is None:
-        message = f"{what}: this process has no symbol {symbol}"
-        hint = "say where the function is, code=HostCode.from_library('libz.so.1'), from_object(…)"
-        return CompileError(Diagnostic(message, hint=hint))
-    fortran = f"{symbol}_"
+        known = [name for library in OF_C for name in exported_symbols(library)]
+        where = (
+            f"say where the function is, code={advice.HOSTCODE}.from_library('libz.so.1'), "
+            "from_object(…)"
+        )
+        near = known and advice.for_name(symbol, known)
+        hint = f"{near} Else {where}" if near else where
+        return CompileError(Diagnostic(f"{what}: this process has no symbol {symbol}", hint=hint))
     hint = 'functions of C++ have other names, unless they are extern "C"'
-    if _has(_open(path), fortran):
-        hint = advice.for_name(symbol, [fortran]) or hint
+    names = exported_symbols(path)
+    hint = (advice.for_name(symbol, names) if names else None) or hint
     return CompileError(Diagnostic(f"{what}: the library {path} has no symbol {symbol}", hint=hint))
 
 

@@ -114,7 +114,8 @@ def compile(
     """A function with this signature that launches a kernel of a CUDA C++ source.
 
     `source` is the text or the path of a file.  `kernel` is the kernel's name or a name expression,
-    `scale<float>`; the only kernel by default.  `params` are what it gets, see
+    `scale<float>`; by default the one that is called as the signature is, or the only one.
+    `params` are what it gets, see
     `compiler.conventions`; by default the addresses of the signature's tensors and its numbers, in
     their order.  `grid`, `block`, `smem`, `cluster`, `stream`, `cooperative` and `use_pdl` are as
     for `CudaLaunch`, `results` and `options` as for `compiler.build`, the others as for `module`.
@@ -125,8 +126,9 @@ def compile(
     from ferrule.compiler.building import build
 
     check_signature(signature, "cuda.compile")
-    if not isinstance(kernel, str | None):
-        raise TypeError(f"kernel must be the name of one kernel, but got {kernel!r}")
+    if kernel == "" or not isinstance(kernel, str | None):
+        kind = ValueError if kernel == "" else TypeError
+        raise kind(f"kernel must be the name of one kernel, but got {kernel!r}")
     named = read_source(source, f"{signature.name}.cu")
     names = () if kernel is None else (kernel,)
     compiled = module(
@@ -143,6 +145,8 @@ def compile(
         line_info=line_info,
         form=form,
     )
+    if kernel is None and signature.name in compiled.names:
+        kernel = signature.name
     launch = compiled.launch(
         kernel,
         in_order(signature) if params is None else params,
@@ -185,6 +189,8 @@ def module(
     """
     if form not in FORMS:
         raise ValueError(f"form must be one of {', '.join(map(repr, FORMS))}, but got {form!r}")
+    if not isinstance(std, str):
+        raise TypeError(f"std must be a text, such as 'c++17', but got {std!r}")
     names = (kernels,) if isinstance(kernels, str) else texts("kernels", kernels)
     read = read_source(source, name)
     search = search_words(read, include_paths, defines or {})
@@ -208,7 +214,10 @@ def _code(name: str, made: Sequence[Made], kernels: Sequence[str]) -> DeviceCode
         return DeviceCode.from_images(images, kernels or None)
     except (CompileError, ValueError) as error:
         said = error.diagnostic.message if isinstance(error, CompileError) else error
-        hint = "a template is compiled where it is named, kernel='scale<float>'"
+        hint = (
+            "a template is compiled where it is named, kernel='scale<float>'; a kernel that is "
+            "static cannot be launched"
+        )
         if kernels:
             hint = "a kernel that is static, or in a namespace without a name, cannot be launched"
         message = f"what {name} was compiled to cannot be used: {said}"
@@ -261,19 +270,11 @@ def _made(compiles: Compiles, request: Request, arch: str) -> Made:
 
 def _archs(given: str | Sequence[str] | None) -> tuple[str, ...]:
     """The architectures, each once."""
-    if given is None:
-        given = default_environment().get("FERRULE_GPU_ARCH")
-    if given is not None:
-        return architectures("target", given)
-    from ferrule.compiler.cuda.archs import arch_of
+    from ferrule.compiler.cuda.archs import NO_GPU, choose
     from ferrule.runtime.devices import cuda_devices
 
-    gpus = cuda_devices()
-    if not gpus:
-        raise CompileError(
-            Diagnostic(
-                "this machine has no GPU to take an architecture from",
-                hint='pass target="sm_90a", or several, or set FERRULE_GPU_ARCH',
-            )
-        )
-    return (arch_of(*gpus[0]),)
+    lacking = Diagnostic(
+        f"CUDA C++ is compiled for an architecture: {NO_GPU}",
+        hint='pass target="sm_90a", or several, or set FERRULE_GPU_ARCH',
+    )
+    return choose("target", given, architectures, default_environment(), cuda_devices, lacking)

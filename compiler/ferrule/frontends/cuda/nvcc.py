@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from ferrule.compiler.errors import CompileError
+from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.cuda.requests import Form, Made, Request
+from ferrule.frontends.sources import hint_for_headers
 
 _MARK: Final = "ferrule_kernel_"
 _NAMED: Final = re.compile(rf"\b{_MARK}(\d+)\s*=\s*(?:generic\()?([\w$]+)")
@@ -69,5 +70,6 @@ def _run(
         )
         log = (done.stderr + done.stdout).strip().replace(str(file), source.name)
         if done.returncode != 0 or not target.exists():
-            raise CompileError(f"{source.name} cannot be compiled for {arch} by nvcc:\n{log}")
+            message = f"{source.name} cannot be compiled for {arch} by nvcc:\n{log}"
+            raise CompileError(Diagnostic(message, hint=hint_for_headers(log)))
         return target.read_bytes(), log

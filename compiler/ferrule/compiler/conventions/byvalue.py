@@ -1,0 +1,273 @@
+"""Structs by value, as C hands them over and gives them back on x86-64 and AArch64.
+
+Which registers a struct goes into depends on the processor, and the text of a body is the same for
+all.  So a body calls a *bridge*, which gets the addresses of structs, and beside the body stands
+one bridge for each processor (`Part.machine`), which makes the call as C does there.
+
+Sources: System V ABI, AMD64 supplement, 3.2.3 "Parameter Passing"; Procedure Call Standard for the
+Arm 64-bit Architecture, 6.8.2 "Parameter passing rules" and 6.9 "Result return".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final, TypeAlias
+
+from llvmlite import ir
+
+from ferrule.compiler.artefacts import Part
+from ferrule.compiler.conventions.arguments import InMemory, Struct, types
+from ferrule.compiler.conventions.base import Call
+from ferrule.runtime.llvm.layouts import I64, VOID, align_of, size_of
+from ferrule.runtime.llvm.writer import symbol_name
+
+_WORD: Final = 8
+_MOST_IN_REGISTERS: Final = 16
+_FLOATS: Final = {"float": 4, "double": 8}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Size and alignment of a struct in bytes, and its members: where each is, its LLVM type."""
+
+    size: int
+    align: int
+    members: tuple[tuple[int, str], ...]
+
+    @classmethod
+    def of(cls, given: InMemory, what: str) -> Shape:
+        """That of an argument.
+
+        Raises TypeError for a struct without members, and for one that fits registers but is
+        aligned to more than they are wide: C's compilers do not agree on those.
+        """
+        members = tuple(_members(given, 0))
+        is_small = given.size <= _MOST_IN_REGISTERS
+        if is_small and not members:
+            raise TypeError(f"{what}: C has no struct without members")
+        if is_small and given.align > _WORD:
+            raise TypeError(
+                f"{what}: a struct of {given.size} bytes that is aligned to {given.align} cannot "
+                f"be handed over by value: let the function take its address, Reference(…)"
+            )
+        return cls(given.size, given.align, members)
+
+    @classmethod
+    def of_types(cls, kinds: Sequence[ir.Type]) -> Shape:
+        """That of a struct with members of these types, one after the other."""
+        end, members = 0, []
+        for kind in kinds:
+            offset = _rounded(end, align_of(kind))
+            members.append((offset, str(kind)))
+            end = offset + size_of(kind)
+        align = max(map(align_of, kinds))
+        return cls(_rounded(end, align), align, tuple(members))
+
+    @property
+    def words(self) -> int:
+        """The eight-byte words that it takes in memory."""
+        return -(-self.size // _WORD)
+
+
+Passed: TypeAlias = "str | Shape"
+"""What a function takes: a value with its LLVM type and attributes, or a struct."""
+
+_Way: TypeAlias = "tuple[str, ...]"
+"""How a struct is handed over: the types of the values that its words become, or in memory."""
+
+_IN_MEMORY: Final[_Way] = ("memory",)
+
+
+def call_by_value(
+    call: Call,
+    symbol: str,
+    returned: ir.Type | Shape,
+    passed: Sequence[Passed],
+    given: Sequence[ir.Value],
+) -> ir.Value:
+    """Call a function some of whose arguments, or whose result, are structs.
+
+    `given` has an address for each struct, see `on_stack`.  The result is what the function
+    returns, or where the struct is.
+    """
+    e = call.emitter
+    texts = {machine: call_text(machine, symbol, returned, passed) for machine in _RULES}
+    name = f"ferrule_bridge_{sha256(''.join(texts.values()).encode()).hexdigest()[:16]}"
+    for machine, text in texts.items():
+        whole = text.replace("@bridge(", f"@{name}(")
+        call.part(Part(name, name, whole, machine=machine))
+    place, arguments = None, list(given)
+    if isinstance(returned, Shape):
+        place = e.alloca(I64, returned.words, name="returned")
+        arguments.insert(0, place)
+    result = VOID if isinstance(returned, Shape) else returned
+    kind = ir.FunctionType(result, [each.type for each in arguments])
+    value = e.call(e.symbol(name, kind), arguments)
+    return value if place is None else place
+
+
+def on_stack(call: Call, given: InMemory, what: str) -> ir.Value:
+    """The address of a struct, in whole words whose gaps are zero."""
+    e, words = call.emitter, -(-given.size // _WORD)
+    place = e.alloca(I64, words, name="struct")
+    place.align = max(_WORD, given.align)
+    if given.size <= _MOST_IN_REGISTERS:
+        for position in range(words):
+            e.store(e.const_i64(0), e.index(place, I64, position))
+    given.store(call, place, what)
+    return place
+
+
+def _members(given: object, start: int) -> Iterator[tuple[int, str]]:
+    """The numbers and addresses in a struct; nothing of what only has bytes."""
+    match given:
+        case Struct(fields=fields, offsets=offsets):
+            for field, offset in zip(fields, offsets, strict=True):
+                yield from _members(field, start + offset)
+        case InMemory():
+            return
+        case _:
+            (kind,) = types(given)  # type: ignore[arg-type]
+            yield start, str(kind)
+
+
+def _rounded(size: int, align: int) -> int:
+    return -(-size // align) * align
+
+
+# ---- what the processors say ----
+
+
+def _sysv_words(shape: Shape) -> _Way:
+    """Each word in a register for floats if it has floats alone, else in one for integers."""
+    if shape.size > _MOST_IN_REGISTERS:
+        return _IN_MEMORY
+    words = []
+    for position in range(shape.words):
+        inside = [kind for offset, kind in shape.members if offset // _WORD == position]
+        words.append("double" if all(kind in _FLOATS for kind in inside) else "i64")
+    return tuple(words)
+
+
+def _sysv(returned: _Way, passed: Sequence[Passed]) -> Iterator[_Way]:
+    """A struct goes into registers if there are enough for all of it, else onto the stack."""
+    free = {"i64": 5 if returned == _IN_MEMORY else 6, "double": 8}
+    for each in passed:
+        if isinstance(each, Shape):
+            way = words = _sysv_words(each)
+            if any(words.count(kind) > left for kind, left in free.items()):
+                way = _IN_MEMORY
+        else:
+            way, words = (each,), ("double" if each in _FLOATS else "i64",)
+        if way != _IN_MEMORY:
+            for kind in words:
+                free[kind] = max(0, free[kind] - 1)
+        yield way
+
+
+def _aapcs_words(shape: Shape) -> _Way:
+    """Up to four floats of one type in registers for floats, else up to two words."""
+    kinds, count = {kind for _, kind in shape.members}, len(shape.members)
+    if len(kinds) == 1 and kinds.issubset(_FLOATS) and count <= 4:
+        (kind,) = kinds
+        if shape.size == count * _FLOATS[kind]:
+            return (f"[{count} x {kind}]",)
+    if shape.size > _MOST_IN_REGISTERS:
+        return _IN_MEMORY
+    return ("i64",) if shape.words == 1 else ("[2 x i64]",)
+
+
+def _aapcs(returned: _Way, passed: Sequence[Passed]) -> Iterator[_Way]:
+    """LLVM puts an array into registers all or none."""
+    for each in passed:
+        yield _aapcs_words(each) if isinstance(each, Shape) else (each,)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """How one struct is handed over, and the arguments of a call; how one in memory is."""
+
+    words: Callable[[Shape], _Way]
+    ways: Callable[[_Way, Sequence[Passed]], Iterator[_Way]]
+    memory: str
+
+
+_RULES: Final[Mapping[str, _Rules]] = {
+    "x86_64": _Rules(_sysv_words, _sysv, "ptr byval([{size} x i8]) align {align}"),
+    "aarch64": _Rules(_aapcs_words, _aapcs, "ptr"),
+}
+MACHINES: Final = tuple(_RULES)
+"""The processors that have bridges."""
+
+
+# ---- the text of a bridge ----
+
+
+def call_text(
+    machine: str, symbol: str, returned: ir.Type | Shape, passed: Sequence[Passed]
+) -> str:
+    """LLVM IR of the function `bridge`: `returned` is the first parameter where it is a struct."""
+    rules = _RULES[machine]
+    back = rules.words(returned) if isinstance(returned, Shape) else (str(returned),)
+    lines: list[str] = []
+    given: list[str] = []
+    parameters: list[str] = []
+    if isinstance(returned, Shape):
+        parameters.append("ptr %result")
+        if back == _IN_MEMORY:
+            size, align = returned.size, max(_WORD, returned.align)
+            given.append(f"ptr sret([{size} x i8]) align {align} %result")
+    for number, (each, way) in enumerate(zip(passed, rules.ways(back, passed), strict=True)):
+        kind = "ptr" if isinstance(each, Shape) else each.partition(" ")[0]
+        parameters.append(f"{kind} %a{number}")
+        given += _operands(lines, f"%a{number}", each, way, rules.memory)
+    lines += _called(symbol, returned, back, given)
+    kinds = ", ".join(each.rpartition(" ")[0] for each in given)
+    result, _ = _result(returned, back)
+    head = f"declare {result} {symbol_name(symbol)}({kinds})\n"
+    outer = "void" if isinstance(returned, Shape) else str(returned)
+    body = "".join(f"  {line}\n" for line in lines)
+    start = f"define {outer} @bridge({', '.join(parameters)}) alwaysinline nounwind"
+    return f"{head}{start} {{\n{body}}}\n"
+
+
+def _operands(lines: list[str], value: str, each: Passed, way: _Way, memory: str) -> list[str]:
+    """The operands of the call that one argument becomes."""
+    if not isinstance(each, Shape):
+        return [f"{each} {value}"]
+    if way == _IN_MEMORY:
+        return [f"{memory.format(size=each.size, align=max(_WORD, each.align))} {value}"]
+    return _loaded(lines, value, way)
+
+
+def _loaded(lines: list[str], place: str, way: _Way) -> list[str]:
+    """Load the words of a struct; the operands of the call."""
+    operands = []
+    for position, kind in enumerate(way):
+        value = f"{place}.{position}"
+        lines.append(f"{value}.at = getelementptr i8, ptr {place}, i64 {_WORD * position}")
+        lines.append(f"{value} = load {kind}, ptr {value}.at, align {_WORD}")
+        operands.append(f"{kind} {value}")
+    return operands
+
+
+def _result(returned: ir.Type | Shape, back: _Way) -> tuple[str, bool]:
+    """The LLVM type of what the function returns, and whether it is to be stored."""
+    if not isinstance(returned, Shape):
+        return str(returned), False
+    if back == _IN_MEMORY:
+        return "void", False
+    return (back[0] if len(back) == 1 else f"{{ {', '.join(back)} }}"), True
+
+
+def _called(
+    symbol: str, returned: ir.Type | Shape, back: _Way, given: Sequence[str]
+) -> Iterator[str]:
+    kind, is_stored = _result(returned, back)
+    made = f"call {kind} {symbol_name(symbol)}({', '.join(given)})"
+    yield made if kind == "void" else f"%value = {made}"
+    if is_stored:
+        yield f"store {kind} %value, ptr %result, align {_WORD}"
+    yield "ret void" if kind == "void" or is_stored else f"ret {kind} %value"

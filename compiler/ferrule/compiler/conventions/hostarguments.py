@@ -1,0 +1,127 @@
+"""What a C function can be given, beyond what every callee can."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from llvmlite import ir
+
+from ferrule.compiler.conventions.arguments import (
+    Argument,
+    Cast,
+    InMemory,
+    check_argument,
+    in_memory,
+    shown,
+    types,
+    values,
+)
+from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.conventions.byvalue import Shape, on_stack
+from ferrule.runtime.llvm.layouts import PTR
+from ferrule.specs import Scalar
+from ferrule.specs import params as kinds
+
+
+@runtime_checkable
+class HostArgument(Protocol):
+    """An argument that host code alone can take, such as an address on the stack."""
+
+    def types(self) -> list[ir.Type]:
+        """The LLVM types of the values that it becomes."""
+        ...
+
+    def values(self, call: Call, what: str) -> list[ir.Value]:
+        """The values; `what` names it in errors."""
+        ...
+
+
+CArgument: TypeAlias = "Argument | HostArgument"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The address of a struct, number or tensor map on the stack, for the time of the call.
+
+    Raises TypeError for what becomes no single value.
+    """
+
+    value: Argument
+
+    def __post_init__(self) -> None:
+        check_argument(self.value, "what a Reference refers to")
+        if not isinstance(self.value, InMemory) and len(types(self.value)) != 1:
+            raise TypeError(
+                f"Reference: expected one value, but {shown(self.value)} becomes several"
+            )
+
+    def types(self) -> list[ir.Type]:
+        """See `HostArgument`."""
+        return [PTR]
+
+    def values(self, call: Call, what: str) -> list[ir.Value]:
+        """See `HostArgument`."""
+        return in_memory(call, self.value, what)
+
+
+def check_c(argument: object, what: str) -> None:
+    """Raises TypeError for what no C function can be given; `what` names it there."""
+    if isinstance(argument, HostArgument):
+        return
+    instead = _instead(argument)
+    if instead is not None:
+        raise TypeError(f"{what} is {shown(argument)}: {instead}")
+    check_argument(argument, what)
+    if isinstance(argument, InMemory):
+        Shape.of(argument, what)
+
+
+def _instead(argument: object) -> str | None:
+    """What to write for things that look like an argument in Python."""
+    if isinstance(argument, str | bytes):
+        return "a text goes as conventions.CString(…)"
+    if isinstance(argument, float):
+        return "a number has a type in C, conventions.cast(…, 'float64')"
+    if callable(argument) and not isinstance(argument, type):
+        return "a callback goes as a Pointer of the signature, for its address is known at a call"
+    return None
+
+
+def c_types(argument: CArgument) -> list[ir.Type]:
+    """The LLVM types of the values that an argument becomes; not of a struct by value."""
+    return argument.types() if isinstance(argument, HostArgument) else types(argument)
+
+
+def c_values(call: Call, argument: CArgument, what: str) -> list[ir.Value]:
+    """The values that an argument becomes; of a struct by value its address."""
+    if isinstance(argument, HostArgument):
+        return argument.values(call, what)
+    if isinstance(argument, InMemory):
+        return [on_stack(call, argument, what)]
+    return values(call, argument, what)
+
+
+def extensions(argument: CArgument) -> list[str]:
+    """Of each value how it is extended to an int, nothing for what is as wide."""
+    pairs = zip(c_types(argument), _are_signed(argument), strict=True)
+    return [
+        ("signext" if signed else "zeroext")
+        if isinstance(kind, ir.IntType) and kind.width < 32
+        else ""
+        for kind, signed in pairs
+    ]
+
+
+def _are_signed(argument: CArgument) -> list[bool]:
+    """Of each value whether it is extended with its sign."""
+    match argument:
+        case Cast(dtype=dtype) | Scalar(dtype=dtype):
+            return [dtype.kind == "int"]
+        case kinds.Tuple(items=items):
+            return [sign for item in items for sign in _are_signed(item)]
+        case kinds.Optional(item=item):
+            return [False, *_are_signed(item)]
+        case kinds.Union(members=members):
+            return [False, *(sign for member in members for sign in _are_signed(member))]
+    return [False] * len(c_types(argument))

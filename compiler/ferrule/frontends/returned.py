@@ -1,0 +1,124 @@
+"""What a function of a C source returns: its compiler is asked, one type after the other.
+
+Behind the source stand assertions that the type of a call, which is never made, is not the one or
+the other.  Those that fail say what it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Final, Literal, TypeAlias
+
+from ferrule.compiler.conventions.returns import Checked, ReturnCode
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.specs import DType, as_dtype
+
+_Returned: TypeAlias = "DType | Literal['pointer', 'string'] | None"
+
+_DTYPES: Final = {
+    "_Bool": "bool",
+    "char": "int8",
+    "signed char": "int8",
+    "unsigned char": "uint8",
+    "short": "int16",
+    "unsigned short": "uint16",
+    "int": "int32",
+    "unsigned int": "uint32",
+    "long": "int64",
+    "unsigned long": "uint64",
+    "long long": "int64",
+    "unsigned long long": "uint64",
+    "float": "float32",
+    "double": "float64",
+}
+_OTHERS: Final = ("void", "long double", "_Float16", "__bf16", "__int128", "unsigned __int128")
+_CLASSES: Final = {"a pointer": 5, "a complex number": 9, "a struct": 12, "a union": 13}
+"""Types by the numbers of `__builtin_classify_type`."""
+
+_SEVERAL: Final = ("a complex number", "a struct", "a union")
+_ASKED: Final = (*_DTYPES, *_OTHERS, *_CLASSES)
+_FAILED: Final = re.compile(r"static.assert(?:ion)? failed")
+FILE: Final = "returned"
+"""What the compiler calls the file of the assertions."""
+
+
+def questions(function: str, parameters: str, arguments: str, size: int) -> str:
+    """The assertions; `size` is that of the struct which the caller expects, in bytes."""
+    made = f"({function})({arguments})"
+    alike = f"__builtin_types_compatible_p(__typeof__({made}), {{}})"
+    asked = [f"!{alike.format(each)}" for each in (*_DTYPES, *_OTHERS)]
+    asked += [f"__builtin_classify_type({made}) != {each}" for each in _CLASSES.values()]
+    asked.append(f"sizeof({made}) == {size}")
+    lines = "\n".join(f'_Static_assert({each}, "");' for each in asked)
+    return f'#line 1 "{FILE}"\nstatic void ferrule_{FILE}({parameters}) {{\n{lines}\n}}\n'
+
+
+def failed(words: str) -> bool:
+    """Whether what the compiler says is that an assertion fails."""
+    return _FAILED.search(words) is not None
+
+
+def check_returned(function: str, lines: Collection[int], wanted: Checked, size: int) -> None:
+    """Raises CompileError where the function returns something else than the call expects.
+
+    `lines` are those of the `questions` whose assertions fail.  Nothing is said of a type that is
+    none of those asked for, and of what nobody wants.
+    """
+    actual = next((each for i, each in enumerate(_ASKED) if i + 2 in lines), None)
+    if actual is None:
+        return
+    if isinstance(wanted, tuple):
+        has_size = len(_ASKED) + 2 not in lines
+        if actual in _SEVERAL and has_size:
+            return
+        what = f"{actual} of another size" if actual in _SEVERAL else actual
+        said = f"a struct of {size} bytes"
+    else:
+        expected = wanted.dtype if isinstance(wanted, ReturnCode) else wanted
+        if _fits(actual, expected):
+            return
+        what, said = actual, _name(expected)
+    raise CompileError(
+        Diagnostic(f"{function} returns {what}, but the call expects {said}", hint=_hint(actual))
+    )
+
+
+def _fits(actual: str, wanted: _Returned) -> bool:
+    if wanted is None:
+        return actual not in ("a struct", "a union")
+    if actual not in _DTYPES:
+        return actual == "a pointer" and (isinstance(wanted, str) or _is_address(wanted))
+    dtype = as_dtype(_DTYPES[actual])
+    if isinstance(wanted, str):
+        return wanted == "pointer" and _is_address(dtype)
+    if dtype.kind == "float" or dtype.kind == "bool":
+        return dtype == wanted or (dtype.kind == "bool" and wanted.name in ("int8", "uint8"))
+    as_bits = wanted.kind in ("int", "uint") or wanted.bits == 16
+    return as_bits and dtype.bits == wanted.bits
+
+
+def _is_address(dtype: DType) -> bool:
+    return dtype.kind in ("int", "uint") and dtype.bits == 64
+
+
+def _name(wanted: _Returned) -> str:
+    match wanted:
+        case None:
+            return "nothing"
+        case DType(name=name):
+            return name
+    return "a pointer"
+
+
+def _hint(actual: str) -> str:
+    match actual:
+        case "void":
+            return "write returns=None"
+        case "a pointer":
+            return "write returns='pointer'"
+        case "a struct" | "a union" | "a complex number":
+            return "list the dtypes of its members, returns=['float64', 'int32']"
+    if actual in _DTYPES:
+        return f"write returns={_DTYPES[actual]!r}"
+    return "let the function write it to a pointer, in a type that a dtype has"
