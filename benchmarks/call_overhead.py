@@ -182,6 +182,16 @@ def keyword_rows(made: Subjects, effort: Effort) -> Iterator[Row]:
         yield measure(f"3 {kind}, two by keyword", sides, effort)
 
 
+def bound_row(made: Subjects, effort: Effort) -> Row:
+    """A call whose arguments were bound before."""
+    args = [_array(), _array(), _array()]
+    sides = [
+        call_side(FERRULE, made.tensors[3].bind(*args), (), effort),
+        call_side(PLAIN, made.unchecked, args, effort),
+    ]
+    return measure("3 NumPy arrays, bound before", sides, effort)
+
+
 def refused_row(made: Subjects, effort: Effort, checked: Any) -> Row:
     """A call that is refused: raise and catch."""
     args = [_array(), _array(), _array().astype(np.float64)]
@@ -289,7 +299,7 @@ def run(effort: Effort, missing: str | None, folder: Path, *, others: bool) -> R
     skipped = [Skipped("tvm_ffi.cpp.load_inline", missing)] if missing else []
     if not _has_torch():
         skipped.append(Skipped("PyTorch tensors", "PyTorch is not installed"))
-    rows = (*python, *keywords, refused)
+    rows = (*python, *keywords, bound_row(made, effort), refused)
     tables = [Table("A call from Python", NS, rows, (FERRULE, PLAIN)), julia(python)]
     found = list(goals(python, keywords[1] if len(keywords) > 1 else None, refused))
     if others:

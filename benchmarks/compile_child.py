@@ -36,6 +36,21 @@ def stage_split(work: Callable[[], object], repeated: int) -> dict[str, float]:
     return {stage: statistics.median(spent) for stage, spent in found.items()}
 
 
+def first_calls(kernels: Any) -> dict[str, float]:
+    """The first call of all, of a function of two arrays, and that of another of three."""
+    import numpy as np
+
+    vector, rows = subjects.vector(), subjects.row_major(fe.sym_int(), 8)
+    options = subjects.OPTIONS
+    two = fe.compile(kernels.add_one, vector, vector, options=options)
+    three = fe.compile(kernels.rms_norm, rows, subjects.row_major(8), rows, options=options)
+    x, y = np.ones((1, 8), np.float32), np.ones((1, 8), np.float32)
+    return {
+        "call_first": seconds(lambda: two(x[0], y[0])),
+        "call_other": seconds(lambda: three(x, y[0], y)),
+    }
+
+
 def main(repeated: int) -> None:
     """Compile add_one twice, then the other kernels; then each `repeated` times, by stage."""
     kernels = subjects.quickstart()
@@ -63,6 +78,7 @@ def main(repeated: int) -> None:
         "rms_norm": seconds(rms_norm),
         "gpu_first": seconds(add_one_gpu),
         "gpu_second": seconds(add_one_gpu),
+        **first_calls(kernels),
     }
     works = (add_one, softmax, rms_norm, add_one_gpu)
     split = {work.__name__: stage_split(work, repeated) for work in works}

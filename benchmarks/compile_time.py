@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import peers
@@ -59,7 +60,19 @@ IMPORTS: Final = {
 }
 COUNTS: Final = (1, 2, 4, 8, 16, 20, 32, 64)
 RANK: Final = 4
-CHILDREN: Final = ("first", "second", "softmax", "rms_norm", "gpu_first", "gpu_second")
+NAMES: Final = MappingProxyType(
+    {
+        "first": "add_one, the first in a process",
+        "second": "add_one, the second",
+        "softmax": "softmax, after add_one",
+        "rms_norm": "rms_norm, after both",
+        "gpu_first": "add_one for sm_90a, the first for a GPU",
+        "gpu_second": "add_one for sm_90a, the second",
+        "call_first": "the first call of a function in a process",
+        "call_other": "the first call of one with other kinds of parameters",
+    }
+)
+"""The rows of what is timed in new processes."""
 
 
 # ---- imports ----
@@ -107,7 +120,7 @@ def compilations(rounds: int, inline: int, repeated: int, folder: Path) -> Compi
         found.append(json.loads(_python(code)))
         if number < inline:
             built.append(_inline_seconds(folder / f"inline{number}"))
-    whole = {name: tuple(each["whole"][name] for each in found) for name in CHILDREN}
+    whole = {name: tuple(each["whole"][name] for each in found) for name in NAMES}
     kernels: list[str] = list(found[0]["split"])
     split = {kernel: _medians([each["split"][kernel] for each in found]) for kernel in kernels}
     return Compilations(whole, split, tuple(built))
@@ -126,15 +139,7 @@ def _medians(found: Sequence[dict[str, float]]) -> dict[str, float]:
 
 def compile_rows(done: Compilations) -> Iterator[Row]:
     """The rows of whole compilations."""
-    names = {
-        "first": "add_one, the first in a process",
-        "second": "add_one, the second",
-        "softmax": "softmax, after add_one",
-        "rms_norm": "rms_norm, after both",
-        "gpu_first": "add_one for sm_90a, the first for a GPU",
-        "gpu_second": "add_one for sm_90a, the second",
-    }
-    for name, title in names.items():
+    for name, title in NAMES.items():
         yield Row(title, (Measured("ferrule", done.whole[name]),))
     if done.inline:
         yield Row("add_one in C++", (Measured("tvm_ffi.cpp.load_inline", done.inline),))

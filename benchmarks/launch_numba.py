@@ -1,6 +1,6 @@
 """What a call of a Numba function costs, beside Numba's own dispatch.
 
-    python benchmarks/launch_numba.py [--quick] [--json FILE]
+    python benchmarks/launch.py --only numba
 
 The functions are Numba's on both sides, of few elements, so that what is measured is what surrounds
 them: on the CPU those of `numba.njit`, and where there is a GPU the launch of a kernel of
@@ -9,25 +9,12 @@ them: on the CPU those of `numba.njit`, and where there is a GPU the launch of a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import importlib.util
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from harness import (
-    FULL,
-    NS,
-    QUICK,
-    Effort,
-    Goal,
-    Result,
-    Row,
-    Skipped,
-    Table,
-    arguments,
-    call_side,
-    finish,
-    measure,
-)
+from harness import NS, Effort, Goal, Result, Row, Skipped, Table, call_side, measure
 
 import ferrule as fe
 from ferrule.specs import Tensor
@@ -107,30 +94,24 @@ def on_a_gpu(effort: Effort) -> list[Row] | str:
     return [measure("2 arrays", sides, effort)]
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Measure and show."""
-    given = arguments("What a call of a Numba function costs", argv)
-    try:
-        import numba
-    except ImportError as error:
-        left_out = Skipped("all of it", f"Numba cannot be imported: {error}")
-        finish("launch_numba", Result((), (), (left_out,)), given)
-        return
-    effort = QUICK if given.quick else FULL
+def missing() -> str | None:
+    """Why nothing can be measured."""
+    return "Numba is not installed" if importlib.util.find_spec("numba") is None else None
+
+
+def measured(folder: Path, effort: Effort) -> Result:
+    """All of it; launches of kernels where there is a GPU."""
+    import numba
+
     compared = (FERRULE, NUMBA)
-    tables = [Table("A call on the CPU", NS, tuple(on_the_cpu(numba, effort)), compared)]
-    skipped, goals = [], []
+    rows = tuple(on_the_cpu(numba, effort))
+    calls = Table("A call of a Numba function on the CPU", NS, rows, compared)
     launches = on_a_gpu(effort)
     if isinstance(launches, str):
-        skipped.append(Skipped("launches on a GPU", launches))
-    else:
-        tables.append(Table("A launch on a GPU", NS, tuple(launches), compared))
-        goals = [
-            Goal(f"{row.name}, over Numba's launch on a GPU", 0.1, row.ratio(*compared), "times")
-            for row in launches
-        ]
-    finish("launch_numba", Result(tuple(tables), tuple(goals), tuple(skipped)), given)
-
-
-if __name__ == "__main__":
-    main()
+        return Result((calls,), (), (Skipped("launches of Numba kernels", launches),))
+    goals = [
+        Goal(f"{row.name}, over Numba's launch on a GPU", 0.1, row.ratio(*compared), "times")
+        for row in launches
+    ]
+    launched = Table("A launch of a Numba kernel", NS, tuple(launches), compared)
+    return Result((calls, launched), tuple(goals))

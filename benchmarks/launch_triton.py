@@ -1,6 +1,5 @@
 """What the launch of a Triton kernel costs on the host: by Triton's launchers, and compiled.
 
-    python benchmarks/launch_triton.py [--quick] [--json FILE]
     python benchmarks/launch.py --only triton
 
 Needs Triton and a C compiler, and no GPU: the driver is a stand-in whose calls return at once, so
@@ -14,30 +13,13 @@ and for ferrule, they are tvm-ffi's and say that they are on the first GPU.
 from __future__ import annotations
 
 import importlib.util
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from harness import (
-    FULL,
-    NS,
-    QUICK,
-    Effort,
-    Goal,
-    Result,
-    Row,
-    Skipped,
-    Table,
-    arguments,
-    call_side,
-    finish,
-    measure,
-)
-from launch import SIZE, Vector
-from launch_overhead import STAND_IN, load_stand_in
-from launch_overhead import compiler as c_compiler
+from harness import NS, Effort, Goal, Result, Row, Table, call_side, measure
+from launch_given import SIZE, Vector
 
 import ferrule as fe
 from ferrule.frontends import triton as frontend
@@ -47,8 +29,6 @@ LAUNCH: Final = "kernel[grid](…)"
 COMPILED: Final = "CompiledKernel[grid](…)"
 GOALS: Final = ((LAUNCH, 0.1), (COMPILED, 0.25))
 GRID: Final = (8, 1, 1)
-OLDER: Final = STAND_IN.with_name("fast_modules.c")
-"""What Triton's launcher calls of the driver."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +65,10 @@ def cases() -> tuple[Case, ...]:
     return (
         Case("no arguments", kernels.nothing),
         Case("5 arguments: 3 tensors, 2 numbers", kernels.five, 3, (1000, 0.5), (1024,)),
-        Case("19 arguments: 5 tensors, 9 numbers", kernels.nineteen, 5, integers, (1, 2, 4, 8, 64)),
+        Case(
+            "19 arguments: 5 tensors, 9 numbers, 5 constants",
+            *(kernels.nineteen, 5, integers, (1, 2, 4, 8, 64)),
+        ),
     )
 
 
@@ -158,22 +141,3 @@ def measured(folder: Path, effort: Effort) -> Result:
     rows = tuple(row(case, vectors, effort) for case in known)
     table = Table("A launch of a Triton kernel from Python", NS, rows, (FERRULE, LAUNCH))
     return Result((table,), tuple(goals(rows)))
-
-
-def main(argv: Sequence[str] | None = None) -> None:
-    """Measure and show."""
-    given = arguments("What the launch of a Triton kernel costs on the host", argv)
-    command, reason = c_compiler(), missing()
-    if command is None or reason is not None:
-        why = reason or "no C compiler ($CC, cc, gcc or clang) for the stand-in and the launcher"
-        finish("launch_triton", Result((), (), (Skipped("all of it", why),)), given)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        driver = load_stand_in(command, Path(folder), OLDER)
-        effort = QUICK if given.quick else FULL
-        finish("launch_triton", measured(Path(folder), effort), given)
-        del driver  # until now it was called
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """What a launch of a Warp kernel costs on the CPU, beside Warp's own launches.
 
-    python benchmarks/launch_warp.py [--quick] [--json FILE]
+    python benchmarks/launch.py --only warp
 
 The kernels are Warp's on both sides, of few elements, so that what is measured is what surrounds
 them.  ferrule's functions are called with NumPy arrays; Warp launches with arrays of its own, which
@@ -9,26 +9,13 @@ it likes best, and with a launch that was recorded before (`record_cmd`).  Needs
 
 from __future__ import annotations
 
-import tempfile
+import importlib.util
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from harness import (
-    FULL,
-    NS,
-    QUICK,
-    Effort,
-    Goal,
-    Result,
-    Row,
-    Skipped,
-    Table,
-    arguments,
-    call_side,
-    finish,
-    measure,
-)
+from harness import NS, Effort, Goal, Result, Row, Table, call_side, measure
 
 import ferrule as fe
 
@@ -91,26 +78,21 @@ def row(wp: Any, name: str, kernel: Any, count: int, more: Sequence[Any], effort
     return measure(name, sides, effort)
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Measure and show."""
-    given = arguments("What a launch of a Warp kernel costs on the CPU", argv)
-    try:
-        import warp as wp
-    except ImportError as error:
-        left_out = Skipped("all of it", f"Warp cannot be imported: {error}")
-        finish("launch_warp", Result((), (), (left_out,)), given)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        wp.config.kernel_cache_dir = folder
-        wp.config.log_level = wp.LOG_WARNING
-        found = rows(wp, QUICK if given.quick else FULL)
+def missing() -> str | None:
+    """Why nothing can be measured."""
+    return "Warp is not installed" if importlib.util.find_spec("warp") is None else None
+
+
+def measured(folder: Path, effort: Effort) -> Result:
+    """All of it; `folder` gets what Warp compiles."""
+    import warp as wp
+
+    wp.config.kernel_cache_dir = str(folder)
+    wp.config.log_level = wp.LOG_WARNING
+    found = tuple(rows(wp, effort))
     goals = [
         Goal(f"{each.name}, over wp.launch", 0.1, each.ratio(FERRULE, WARP), "times")
         for each in found
     ]
-    table = Table("A launch on the CPU, from Python", NS, tuple(found), (FERRULE, WARP))
-    finish("launch_warp", Result((table,), tuple(goals)), given)
-
-
-if __name__ == "__main__":
-    main()
+    table = Table("A launch of a Warp kernel on the CPU", NS, found, (FERRULE, WARP))
+    return Result((table,), tuple(goals))
