@@ -110,9 +110,9 @@ def test_an_object_is_mapped_in_one_piece(
     asked = []
     make = binding.create_lljit_compiler
 
-    def seen(**options: bool) -> object:
+    def seen(machine: object, **options: bool) -> object:
         asked.append(options)
-        return make(**options)
+        return make(machine, **options)
 
     monkeypatch.setattr(binding, "create_lljit_compiler", seen)
     Engine.load(count_code)

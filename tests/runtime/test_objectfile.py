@@ -22,6 +22,7 @@ _DATA = compile_text(
     "@shadow = hidden global i32 1\n",
     "echo",
 ).data
+_SECTIONS = struct.unpack_from("<Q", _DATA, 40)[0]
 
 
 def test_symbols() -> None:
@@ -72,6 +73,9 @@ def _patched(offset: int, form: str, value: int) -> bytes:
         (_patched(40, "<Q", 1 << 63), "cut off"),
         (_patched(58, "<H", 63), "wanted section headers of 64 bytes"),
         (_patched(60, "<H", 0), "wanted section headers of 64 bytes, got 0"),
+        (_patched(62, "<H", 0xDD00), "the names of sections: section 56576 of"),
+        (_patched(62, "<H", 2), "the names of sections: wanted a section of type 3, got"),
+        (_patched(_SECTIONS + 64, "<I", 1 << 20), "a section's name is outside the table of"),
     ],
 )
 def test_what_is_refused(data: bytes, message: str) -> None:

@@ -103,7 +103,7 @@ def test_streams() -> None:
         ({"use_tvm_ffi_env_stream": True, "device": "gpu"}, "'gpu' is no device type"),
         (
             {"use_tvm_ffi_env_stream": True, "device": "cuda", "device_id": -1},
-            "device_id must be at least 0, but got -1",
+            "a device index must be an int of at least 0, but got -1",
         ),
     ],
 )

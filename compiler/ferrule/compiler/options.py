@@ -68,7 +68,7 @@ class Options:
     pipeline: Pipeline = "llvm"
 
     def __post_init__(self) -> None:
-        if self.target is not None and self.target not in TARGETS:
+        if self.target is not None and not _is_one_of(self.target, TARGETS):
             raise CompileError(_unknown_target(self.target, "the option target"))
         object.__setattr__(self, "gpu_arch", _joined(self.gpu_arch))
         for name in ("host_cpu", "host_target", "dump_dir"):
@@ -77,16 +77,16 @@ class Options:
                 raise CompileError(f"{name} must be a str, but got {value!r}")
         if not isinstance(self.ptxas_options, str):
             raise CompileError(f"ptxas_options must be a str, but got {self.ptxas_options!r}")
-        for name in _SWITCHES:
+        for name in ("enable_tvm_ffi", "strip_paths", *_SWITCHES):
             if not isinstance(getattr(self, name), bool):
                 raise CompileError(f"{name} must be a bool, but got {getattr(self, name)!r}")
-        if self.release_gil != "auto" and not isinstance(self.release_gil, bool):
+        if not _is_one_of(self.release_gil, ("auto",)) and not isinstance(self.release_gil, bool):
             raise CompileError(
                 f"release_gil must be True, False or 'auto', but got {self.release_gil!r}"
             )
-        if self.pipeline not in PIPELINES:
+        if not _is_one_of(self.pipeline, PIPELINES):
             raise CompileError(_unknown_pipeline(self.pipeline, "the option pipeline"))
-        if self.opt_level not in (0, 1, 2, 3) or isinstance(self.opt_level, bool):
+        if type(self.opt_level) is not int or not 0 <= self.opt_level <= 3:
             raise CompileError(f"opt_level must be 0, 1, 2 or 3, but got {self.opt_level!r}")
 
 
@@ -95,6 +95,10 @@ _SWITCHES: Final = (
     "noalias",
 )
 """Options that are on or off, for CUDA kernels."""
+
+
+def _is_one_of(value: object, words: Iterable[str]) -> bool:
+    return isinstance(value, str) and value in words
 
 
 def _joined(gpu_arch: object) -> str | None:

@@ -170,7 +170,7 @@ def element_spec(item: Any) -> params.Param | None:
     """The spec of the elements of a container; None for any.  Raises TypeError and ValueError."""
     if item is Any or item is None or item is object:
         return None
-    if isinstance(item, DType) or item in _CLASSES:
+    if isinstance(item, DType) or (isinstance(item, type) and item in _CLASSES):
         return params.Scalar("item", item if isinstance(item, DType) else _CLASSES[item])
     if isinstance(item, type) and item in _TEXTS:
         return _TEXTS[item]("item")

@@ -7,8 +7,8 @@ deleter of its tensors, which is why the code stays for good: a tensor may outli
 from __future__ import annotations
 
 import ctypes
+from _ctypes import CFuncPtr
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, Final
 
 from llvmlite import ir
@@ -73,16 +73,13 @@ def use_allocator(allocate: CFunction | None, free: CFunction | None) -> None:
 
 def _address(what: str, kind: type[Any], function: CFunction | None) -> int:
     """The address of a C function; a Python function gets one."""
-    if isinstance(function, int) and not isinstance(function, bool) and function > 0:
+    if isinstance(function, int) and not isinstance(function, bool) and 0 < function < 1 << 64:
         return function
     if callable(function):
-        with suppress(ctypes.ArgumentError):
-            known = ctypes.cast(function, ctypes.c_void_p).value  # type: ignore[arg-type]
-            _KEPT.append(function)
-            return known or 0
-        made = kind(function)
-        _KEPT.append(made)
-        return ctypes.cast(made, ctypes.c_void_p).value or 0
+        made = function if isinstance(function, CFuncPtr) else kind(function)
+        if address := ctypes.cast(made, ctypes.c_void_p).value:
+            _KEPT.append(made)
+            return address
     raise TypeError(f"{what} must be a function or the address of one, but got {function!r}")
 
 

@@ -156,6 +156,8 @@ class DLPackTensor:
     def _given_order(self, given: Sequence[int] | None) -> tuple[int, ...] | None:
         if given is None:
             return self.order
+        if not isinstance(given, Sequence) or not all(isinstance(rank, int) for rank in given):
+            raise TypeError(f"stride_order must be a tuple of ints, but got {given!r}")
         order = tuple(given)
         if sorted(order) != list(range(len(self.shape))):
             raise ValueError(

@@ -81,11 +81,15 @@ _FOREIGN: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The ELF header: the machine, and the offsets of the headers of sections and segments."""
+    """The ELF header: the machine, and the offsets of the headers of sections and segments.
+
+    `names` is the section with the names of sections.
+    """
 
     machine: Machine
     sections: range
     segments: range
+    names: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,7 @@ class Section:
     entry_size: int
     address: int = 0
     flags: int = 0
+    name_at: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +129,7 @@ class Note:
 def read_header(data: bytes, wanted: FileType) -> Header:
     """The header of a file of this type for a machine that ferrule knows."""
     check_magic(data)
-    kind, machine, _, _, segments_at, at, _, _, segment_size, segments, size, count, _ = unpack(
+    kind, machine, _, _, segments_at, at, _, _, segment_size, segments, size, count, text = unpack(
         HEADER, data, 0, "the ELF header"
     )
     if data[4:7] != _ELF64_LITTLE:
@@ -146,6 +151,7 @@ def read_header(data: bytes, wanted: FileType) -> Header:
         Machine(machine),
         range(at, at + size * count, SECTION.size),
         range(segments_at, segments_at + segment_size * segments, SEGMENT.size),
+        text,
     )
 
 
@@ -161,10 +167,10 @@ def check_magic(data: bytes) -> None:
 
 def read_section(data: bytes, offset: int) -> Section:
     """The section header at this offset."""
-    _, kind, flags, address, at, size, link, info, align, entry_size = unpack(
+    name_at, kind, flags, address, at, size, link, info, align, entry_size = unpack(
         SECTION, data, offset, "a section header"
     )
-    return Section(kind, at, size, link, info, align, entry_size, address, flags)
+    return Section(kind, at, size, link, info, align, entry_size, address, flags, name_at)
 
 
 def read_notes(data: bytes, offset: int, size: int, align: int) -> Iterator[Note]:
@@ -233,11 +239,19 @@ def _check_place(sections: Sequence[Section], name: str, where: int, value: int,
         raise ObjectFileError(f"symbol {name!r} reaches past its section of {limit} bytes")
 
 
-def read_name(names: bytes, at: int) -> str:
-    """The name at this place of a table of names."""
+def check_section_names(data: bytes, sections: Sequence[Section], names: int) -> None:
+    """ObjectFileError where a section's name is outside of the section `names`."""
+    table = section_at(sections, names, SHT_STRTAB, "the names of sections")
+    text = data[table.offset : table.offset + table.size]
+    for section in sections:
+        read_name(text, section.name_at, "section")
+
+
+def read_name(names: bytes, at: int, what: str = "symbol") -> str:
+    """The name of a symbol, or another thing, at this place of a table of names."""
     end = names.find(b"\0", at)
     if at >= len(names) or end < 0:
-        raise ObjectFileError("a symbol's name is outside the table of names")
+        raise ObjectFileError(f"a {what}'s name is outside the table of names")
     return names[at:end].decode("utf-8", "backslashreplace")
 
 

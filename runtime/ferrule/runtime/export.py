@@ -134,7 +134,9 @@ def export_stub(path: StrPath, functions: Iterable[Described]) -> None:
 
 
 def check_export_name(name: str) -> None:
-    """ValueError for a name that cannot follow `__tvm_ffi_` in a C symbol."""
+    """ValueError for a name that cannot follow `__tvm_ffi_` in a C symbol, TypeError for no str."""
+    if not isinstance(name, str):
+        raise TypeError(f"function_name must be a str, but got {name!r}")
     if not _IDENTIFIER.fullmatch(name):
         raise ValueError(f"function_name must be a C identifier, but got {name!r}")
     if name.startswith("_"):
@@ -165,6 +167,8 @@ def named_functions(functions: Iterable[Function] | Mapping[str, Function]) -> d
         for function in functions.values():
             _signature(function)
         return dict(functions)
+    if not isinstance(functions, Iterable):
+        raise TypeError(f"functions must be a list, or a dict by name, but got {functions!r}")
     named: dict[str, Function] = {}
     for function in functions:
         name = _signature(function).name
@@ -195,7 +199,7 @@ def _signature(function: Any) -> specs.Signature:
 
 
 def _target(path: StrPath, suffixes: tuple[str, ...], caller: str) -> Path:
-    target = Path(path)
+    target = checked_path(path, caller)
     if target.suffix not in suffixes:
         raise ValueError(
             f"{caller} writes {' '.join(suffixes)} files, but got the suffix {target.suffix!r} in "
@@ -204,6 +208,13 @@ def _target(path: StrPath, suffixes: tuple[str, ...], caller: str) -> Path:
     if not target.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {str(target.parent)!r} to write {target.name}")
     return target
+
+
+def checked_path(path: object, caller: str) -> Path:
+    """The path.  Raises TypeError for what is none."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"{caller}: expected the path of a file, but got {path!r}")
+    return Path(path)
 
 
 _WRITERS: Final = (

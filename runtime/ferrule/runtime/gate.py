@@ -35,7 +35,7 @@ from ferrule.runtime.entry.python import (
 from ferrule.runtime.entry.structs import ACCEPT, PLAN, instance_layout
 from ferrule.runtime.heaptype import HeapType
 from ferrule.runtime.llvm.emitter import COLD, LIKELY, UNLIKELY, Emitter
-from ferrule.runtime.llvm.layouts import I64, PTR, PY_ARRAY, PY_ARRAY_DESCR, PY_OBJECT, Layout
+from ferrule.runtime.llvm.layouts import I8, I64, PTR, PY_ARRAY, PY_ARRAY_DESCR, PY_OBJECT, Layout
 from ferrule.runtime.llvm.native import compile_native
 from ferrule.runtime.plan import (
     NUMPY_DESCR_OFFSET,
@@ -45,7 +45,7 @@ from ferrule.runtime.plan import (
     CallPlan,
 )
 from ferrule.runtime.tuples import ARRAY_TYPE, ITEM, PYTHON, UNPACK, define_unpack
-from ferrule.runtime.views import NUMPY_TYPES
+from ferrule.runtime.views import DLPACK_TYPES
 
 GATE_NAME: Final = "gate"
 UNPACKING_GATE_NAME: Final = "unpacking_gate"
@@ -222,8 +222,14 @@ def _emit_type_check(e: Emitter, argument: ir.Value, table: ir.Value, refused: i
     read_only = e.builder.icmp_unsigned("==", writable, e.const_i32(0))
     descr = e.load_field(argument, PY_ARRAY, "descr")
     number = e.load_field(descr, PY_ARRAY_DESCR, "type_num")
-    foreign = e.builder.icmp_unsigned(">=", number, e.const_i32(NUMPY_TYPES))
-    e.cond_branch(e.builder.or_(read_only, foreign), refused, taken, UNLIKELY)
+    order = e.load_field(descr, PY_ARRAY_DESCR, "byteorder")
+    swapped = e.icmp("eq", order, ir.Constant(I8, ord(">")))
+    listed = e.builder.and_(e.builder.zext(number, I64), e.const_i64(63))
+    bit = e.builder.and_(e.const_i64(DLPACK_TYPES), e.builder.shl(e.const_i64(1), listed))
+    none = e.builder.icmp_unsigned("==", bit, e.const_i64(0))
+    foreign = e.builder.or_(none, e.builder.icmp_unsigned(">=", number, e.const_i32(64)))
+    unfit = e.builder.or_(e.builder.or_(read_only, swapped), foreign)
+    e.cond_branch(unfit, refused, taken, UNLIKELY)
 
     e.at(first)
     types = e.field_ptr(table, ACCEPT, "types")

@@ -25,6 +25,7 @@ from ferrule.runtime.artefacts import ExportForm, ObjectCode, Stage
 from ferrule.runtime.elf import FileType, Note, ObjectFileError
 from ferrule.runtime.engine import host_machine
 from ferrule.runtime.errors import StageError
+from ferrule.runtime.export import checked_path
 from ferrule.runtime.finder import Finder
 from ferrule.runtime.function import Function, make_function
 from ferrule.runtime.importtree import LIBRARY, Node, order, read_import_tree
@@ -59,7 +60,7 @@ def load_module(
     if isinstance(file, bytes | bytearray | memoryview):
         path, data = None, bytes(file)
     else:
-        path = Path(file)
+        path = checked_path(file, "load_module")
         data = path.read_bytes()
     try:
         return _load(data, path)

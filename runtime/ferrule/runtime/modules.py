@@ -132,6 +132,8 @@ class Module:
         self._makers = dict(makers)
         self._made: dict[str, Any] = {}
         self._lock = RLock()
+        if not isinstance(imports, Iterable):
+            raise TypeError(f"imports must be a list of modules, but got {imports!r}")
         self._imports = tuple(map(_checked, imports))
 
     def _giving(self, function: Function) -> Callable[[], Function]:

@@ -47,6 +47,7 @@ def read_object(data: bytes, resolved: frozenset[int] = frozenset()) -> ObjectFi
     sections = [elf.read_section(data, offset) for offset in header.sections]
     for section in sections:
         _check_extent(data, section)
+    elf.check_section_names(data, sections, header.names)
     tables = [section for section in sections if section.kind == elf.SHT_SYMTAB]
     if len(tables) > 1:
         raise ObjectFileError(f"wanted an object with one symbol table, got {len(tables)}")

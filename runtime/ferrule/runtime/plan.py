@@ -24,7 +24,7 @@ from ferrule import specs
 from ferrule.runtime.entry.key import EntryKey
 from ferrule.runtime.foreign import has_big_ints
 from ferrule.runtime.typeinfo import classes_of
-from ferrule.runtime.views import NUMPY_TYPES
+from ferrule.runtime.views import has_dlpack_dtype
 
 NUMPY_FLAGS_OFFSET: Final = 64
 """Where `PyArrayObject.flags` lies, in every numpy since 1.0; tried before it is relied on."""
@@ -50,7 +50,7 @@ class Accepted:
         """Whether the gate would pass this value."""
         kind = type(value)
         if kind is self.array:
-            return bool(value.flags.writeable) and 0 <= value.dtype.num < NUMPY_TYPES
+            return bool(value.flags.writeable) and has_dlpack_dtype(value)
         return kind in self.types
 
 

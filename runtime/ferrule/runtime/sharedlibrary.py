@@ -58,7 +58,7 @@ class SharedLibrary:
             try:
                 openmp.offer()
                 library = ctypes.CDLL(str(at), os.RTLD_NOW | os.RTLD_LOCAL)
-            except OSError as error:
+            except (OSError, UnicodeDecodeError) as error:  # the latter: its words are no text
                 words = str(error).replace(str(at), path.name if path else at.name)
                 raise ObjectFileError(f"the system cannot load it: {words}") from None
             module = tvm_ffi.load_module(str(at), keep_module_alive=False) if wants else None
@@ -106,7 +106,7 @@ def _fresh_path(data: bytes, path: Path | None, folder: Path) -> Path:
 def _is_open(path: Path) -> bool:
     try:
         library = ctypes.CDLL(str(path), _ALREADY | os.RTLD_NOW) if _ALREADY else None
-    except OSError:
+    except (OSError, UnicodeDecodeError):
         return False
     if library is None:
         return False

@@ -26,6 +26,9 @@ _PACKED: Final = specs.Float4E2M1FN.code | 4 << 8 | 2 << 16
 NUMPY_TYPES: Final = 256
 """Numbers from here on are dtypes of other packages, which NumPy does not give out by DLPack."""
 
+DLPACK_TYPES: Final = sum(1 << np.dtype(each).num for each in "?bhilqBHILQefdFD")
+"""The numbers of NumPy's own dtypes that DLPack has: a bit for each."""
+
 
 class DLTensor(ctypes.Structure):
     """DLPack's struct of this name."""
@@ -115,6 +118,12 @@ def _writable_bytes(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def has_own_dtype(value: Any) -> bool:
     """Whether this is an array whose dtype is another package's."""
     return isinstance(value, np.ndarray) and not 0 <= value.dtype.num < NUMPY_TYPES
+
+
+def has_dlpack_dtype(array: np.ndarray[Any, Any]) -> bool:
+    """Whether NumPy gives out by DLPack what has this dtype."""
+    number = array.dtype.num
+    return 0 <= number < 64 and bool(DLPACK_TYPES >> number & 1) and array.dtype.isnative
 
 
 def view_of(tensor: Any) -> View:

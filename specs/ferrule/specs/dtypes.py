@@ -13,6 +13,7 @@ Codes and names: DLPack 1.3 (`DLDataTypeCode`); names in messages come from this
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any, Final, Literal
 
 Kind = Literal["bool", "int", "uint", "float", "complex"]
@@ -89,6 +90,8 @@ class Numeric(metaclass=DType):
     value: bool | int | float
 
     def __init__(self, value: Any) -> None:
+        if type(self) is Numeric:
+            raise TypeError("Numeric is the base of all dtypes: call one of them, as in Int32(3)")
         self.value = _convert(type(self), value)
 
     def __repr__(self) -> str:
@@ -120,6 +123,8 @@ class Numeric(metaclass=DType):
 def _convert(dtype: DType, value: Any) -> bool | int | float:
     if isinstance(value, Numeric):
         value = value.value
+    if getattr(value, "ndim", 0) != 0:
+        raise TypeError(f"{dtype.name} takes a number, but got an array: {value!r}")
     match dtype.kind:
         case "bool":
             if value in (0, 1):
@@ -134,9 +139,10 @@ def _convert(dtype: DType, value: Any) -> bool | int | float:
 
 
 def _convert_int(dtype: DType, value: Any) -> int:
-    if isinstance(value, float) or not hasattr(value, "__index__"):
-        raise TypeError(f"{dtype.name} takes an integer, but got {value!r}")
-    number = int(value.__index__())
+    try:
+        number = int(operator.index(value))
+    except TypeError:
+        raise TypeError(f"{dtype.name} takes an integer, but got {value!r}") from None
     low, high = dtype.range
     if not low <= number <= high:
         raise OverflowError(f"{number} is out of the range of {dtype.name}, [{low}, {high}]")
@@ -152,6 +158,8 @@ def _convert_float(dtype: DType, value: Any) -> float:
         return float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
+    except (TypeError, ValueError):
+        raise TypeError(f"{dtype.name} takes a number, but got {value!r}") from None
 
 
 class Boolean(Numeric, name="bool", kind="bool", bits=8):

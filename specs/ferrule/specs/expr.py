@@ -277,6 +277,10 @@ def divisibility_of(dim: Dim) -> int:
             return abs(dim)
         case Sym(divisibility=divisibility):
             return divisibility
+        case Compound():
+            pass
+        case _:
+            raise TypeError(f"a size is an int or a symbolic int, but got {dim!r}")
     left, right = divisibility_of(dim.lhs), divisibility_of(dim.rhs)
     match dim.op:
         case "mul":

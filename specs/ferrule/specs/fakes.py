@@ -132,7 +132,7 @@ def make_fake_tensor(
     Raises ValueError or TypeError for what no tensor can have.
     """
     free = as_dtype_sym(dtype) if isinstance(dtype, (DTypeSym, tuple, list)) else None
-    packed = dtype == PACKED_NAME
+    packed = isinstance(dtype, str) and dtype == PACKED_NAME
     first: Any = free.dtypes[0] if free is not None else dtype
     checked = Float4E2M1FN if packed else as_dtype(first)
     sizes = check_dims("shape", shape)
@@ -172,7 +172,7 @@ def make_fake_compact_tensor(
     Raises ValueError for an order that is no permutation; otherwise as `make_fake_tensor`.
     """
     sizes = check_dims("shape", shape)
-    order = tuple(range(len(sizes))) if stride_order is None else tuple(stride_order)
+    order = tuple(range(len(sizes))) if stride_order is None else stride_order
     return make_fake_tensor(
         dtype,
         sizes,

@@ -10,7 +10,7 @@ and those that differ in the number of parameters have none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 
@@ -53,8 +53,7 @@ class Overloads(Signature):
     def __init__(
         self, name: str, candidates: Sequence[Signature], shown: str | None = None
     ) -> None:
-        if not candidates:
-            raise ValueError(f"{name}: an overload has at least one candidate")
+        candidates = _checked(name, candidates)
         put = object.__setattr__
         put(self, "candidates", tuple(each.renamed(name) for each in candidates))
         put(self, "shown", shown)
@@ -102,6 +101,19 @@ def read_overloads(text: str, read: Callable[[str], Signature]) -> Overloads:
     shown = lines.pop(0).removeprefix("# ") if lines[0].startswith("# ") else None
     candidates = [read(line) for line in lines]
     return Overloads(candidates[0].name, candidates, shown)
+
+
+def _checked(name: str, candidates: object) -> tuple[Signature, ...]:
+    """The signatures.  Raises TypeError for anything else, ValueError for none."""
+    if not isinstance(candidates, Iterable):
+        raise TypeError(f"{name}: candidates must be in a list, but got {candidates!r}")
+    listed = tuple(candidates)
+    for candidate in listed:
+        if not isinstance(candidate, Signature):
+            raise TypeError(f"{name}: a candidate must be a Signature, but got {candidate!r}")
+    if not listed:
+        raise ValueError(f"{name}: an overload has at least one candidate")
+    return listed
 
 
 def _check_defaults(name: str, candidates: Sequence[Signature]) -> None:

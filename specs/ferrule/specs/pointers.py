@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from ferrule.specs.devices import as_device_type
 from ferrule.specs.dtypes import DType, as_dtype
 from ferrule.specs.params import AddressSpace, EnvStream, Pointer, Stream, check_alignment
+from ferrule.specs.params.tensors import check_index
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,6 @@ def make_fake_stream(
         )
     if device is None and device_id is not None:
         raise ValueError("make_fake_stream: device_id needs a device")
-    if device_id is not None and (isinstance(device_id, bool) or not 0 <= device_id < 1 << 31):
-        raise ValueError(f"make_fake_stream: device_id must be at least 0, but got {device_id!r}")
     place = None if device is None else as_device_type(device)
-    return FakeStream(use_tvm_ffi_env_stream, place, device_id)
+    index = None if device_id is None else check_index(device_id)
+    return FakeStream(bool(use_tvm_ffi_env_stream), place, index)

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, get_args
+from typing import Any
 
 from ferrule.specs.binding import Binding, Place, bindings_of, places_of
 from ferrule.specs.expr import Dim, Sym, ValueOf, format_dim, is_name, symbols_of
 from ferrule.specs.params import EnvStream, Param
+from ferrule.specs.params.base import LONGEST_NAME
+from ferrule.specs.params.compound import KINDS
 from ferrule.specs.results import checked_result
-
-_KINDS: Final = get_args(Param)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,6 +44,8 @@ class Signature:
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "params", _checked_params(self.name, self.params))
+        if not isinstance(self.result, (*KINDS, type(None))):
+            raise TypeError(f"{self.name}: result must be a spec or None, but got {self.result!r}")
         arguments = (param for param in self.params if not isinstance(param, EnvStream))
         put(self, "arguments", tuple(arguments))
         _check_names(self.name, [param.name for param in self.params])
@@ -81,6 +83,9 @@ class Signature:
             if param.name == name:
                 return param
         raise KeyError(f"{name!r} is no parameter of {self}")
+
+    __iter__ = None
+    """A signature is no sequence: `params` is."""
 
     def index(self, name: str) -> int:
         """The position of the parameter with this name."""
@@ -127,7 +132,7 @@ def _checked_params(function: str, params: object) -> tuple[Param, ...]:
         raise TypeError(f"{function}: parameters must be in a list, but got a {kind} alone")
     listed = tuple(params)
     for position, param in enumerate(listed):
-        if not isinstance(param, _KINDS):
+        if not isinstance(param, KINDS):
             raise TypeError(
                 f"{function}: parameter #{position} must be a spec, such as "
                 f"Tensor('x', (n,), 'float32'), but got {param!r}"
@@ -138,6 +143,10 @@ def _checked_params(function: str, params: object) -> tuple[Param, ...]:
 def _check_names(function: str, names: Sequence[str]) -> None:
     if not isinstance(function, str) or not is_name(function):
         raise ValueError(f"a function's name must be an identifier, but got {function!r}")
+    if len(function) > LONGEST_NAME:
+        raise ValueError(
+            f"a function's name has {len(function)} characters, more than {LONGEST_NAME}"
+        )
     seen: set[str] = set()
     for name in names:
         if not is_name(name):

@@ -15,7 +15,14 @@ from typing import Any, NoReturn
 
 from ferrule.language.layouts.dims import at_most, quotient, same, times
 from ferrule.language.layouts.errors import refuse
-from ferrule.language.layouts.layout import Layout, flat_modes, from_flat, join, modes_of
+from ferrule.language.layouts.layout import (
+    Layout,
+    flat_modes,
+    from_flat,
+    join,
+    modes_of,
+    require_layout,
+)
 from ferrule.language.layouts.tuples import format_tuple
 from ferrule.specs import Dim
 from ferrule.specs.expr import is_dim
@@ -44,7 +51,8 @@ def coalesce(layout: Layout, *, target_profile: Any = None) -> Layout:
 
 
 def filter_zeros(layout: Layout) -> Layout:
-    """The layout with a size of 1 where the stride is 0."""
+    """The layout with a size of 1 where the stride is 0.  Raises LayoutError for no layout."""
+    require_layout(layout)
     if isinstance(layout.shape, tuple):
         return join([filter_zeros(mode) for mode in modes_of(layout)])
     return Layout(1, 0) if layout.stride == 0 else layout

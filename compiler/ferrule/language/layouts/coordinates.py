@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, Protocol
 
 from ferrule.language.layouts.errors import refuse
-from ferrule.language.layouts.layout import Layout, join, modes_of
+from ferrule.language.layouts.layout import Layout, join, modes_of, require_layout
 from ferrule.language.layouts.tuples import (
     as_int_tuple,
     as_tuple,
@@ -126,6 +126,7 @@ def crd2idx(coord: Any, layout: Layout, *, arithmetic: Arithmetic = SIZES) -> An
 
     A None in the coordinate counts as 0.  Raises LayoutError for one that does not fit.
     """
+    require_layout(layout)
     at = natural(coord, layout.shape, arithmetic)
     index: Any = 0
     for number, stride in zip(leaves(at), leaves(layout.stride), strict=True):
@@ -147,6 +148,7 @@ def idx2crd(idx: Any, shape: Any, *, arithmetic: Arithmetic = SIZES) -> Any:
 
 def slice_(layout: Layout, coord: Any) -> Layout:
     """The modes that a coordinate keeps with None, side by side; see `slice_and_offset`."""
+    require_layout(layout)
     if is_free(coord):
         return layout
     natural(map_leaves(lambda leaf: leaf if is_free(leaf) else 0, coord), layout.shape)

@@ -27,6 +27,8 @@ def complement(layout: Layout, cotarget: Any = 1, *, operation: str = "complemen
             modes.append((gap, current))
         current = times(extent, stride)
     whole = size(cotarget)
+    if current == 0:
+        refuse(operation, f"{layout} has no elements, so no repetition of it covers anything")
     if not at_most(whole, current):
         modes.append((ceil_quotient(whole, current), current))
     return coalesce(from_flat(modes))

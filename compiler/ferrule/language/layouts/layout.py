@@ -72,6 +72,8 @@ class Layout:
 
     def __getitem__(self, mode: int) -> Layout:
         modes = modes_of(self)
+        if isinstance(mode, bool) or not isinstance(mode, int):
+            raise TypeError(f"a mode of {self} is given by its position, an int, not by {mode!r}")
         if not -len(modes) <= mode < len(modes):
             raise IndexError(f"{self} has {len(modes)} modes, and no mode {mode}")
         return modes[mode]
@@ -80,8 +82,19 @@ class Layout:
         return len(as_tuple(self.shape))
 
 
+def require_layout(value: object) -> None:
+    """Raises LayoutError for what is no layout."""
+    if not isinstance(value, Layout):
+        shown = format_tuple(value) if isinstance(value, tuple) else repr(value)
+        refuse("a layout", f"expected one, but got {shown}", f"write make_layout({shown})")
+
+
 def modes_of(layout: Layout) -> tuple[Layout, ...]:
-    """The modes of a layout, each a layout; a layout of one leaf has itself."""
+    """The modes of a layout, each a layout; a layout of one leaf has itself.
+
+    Raises LayoutError for what is no layout.
+    """
+    require_layout(layout)
     if not isinstance(layout.shape, tuple) or not isinstance(layout.stride, tuple):
         return (layout,)
     return tuple(map(Layout, layout.shape, layout.stride))
@@ -98,7 +111,11 @@ def join(modes: Sequence[Layout]) -> Layout:
 
 
 def flat_modes(layout: Layout) -> list[tuple[Dim, Dim]]:
-    """The leaves of a layout: size and stride of each, from left to right."""
+    """The leaves of a layout: size and stride of each, from left to right.
+
+    Raises LayoutError for what is no layout.
+    """
+    require_layout(layout)
     return list(zip(leaves(layout.shape), leaves(layout.stride), strict=True))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ferrule.language.layouts.errors import refuse
 from ferrule.language.layouts.layout import Layout, join, modes_of, part_at
-from ferrule.language.layouts.tuples import Mode, as_tuple, at_mode, format_tuple, leaves
+from ferrule.language.layouts.tuples import Mode, as_tuple, at_mode, format_tuple, leaves, path_of
 
 
 def _split(value: Any) -> tuple[Any, ...]:
@@ -26,7 +26,7 @@ def get(value: Any, mode: Mode = None) -> Any:
 def select(value: Any, mode: Sequence[int]) -> Any:
     """The modes at these positions, in this order."""
     modes = _split(value)
-    for position in mode:
+    for position in path_of([mode] if mode is None else mode):
         if not 0 <= position < len(modes):
             refuse("select", f"there is no mode {position} in {_text(value)}")
     return _merge(value, [modes[position] for position in mode])
@@ -35,6 +35,7 @@ def select(value: Any, mode: Sequence[int]) -> Any:
 def group_modes(value: Any, begin: int, end: int) -> Any:
     """The modes from `begin` to before `end` as one mode; -1 stands for the rank."""
     modes = _split(value)
+    begin, end = path_of([begin, end])
     end = len(modes) if end == -1 else end
     if not 0 <= begin <= end <= len(modes):
         refuse("group_modes", f"there are no modes {begin} to {end} in {_text(value)}")
@@ -64,7 +65,7 @@ def prepend(value: Any, elem: Any, up_to_rank: int | None = None) -> Any:
 def _added(value: Any, modes: tuple[Any, ...], elem: Any, rank: int | None) -> list[Any]:
     if isinstance(value, Layout) != isinstance(elem, Layout):
         refuse("append", f"{_text(elem)} cannot be a mode of {_text(value)}")
-    count = 1 if rank is None else rank - len(modes)
+    count = 1 if rank is None else path_of(rank)[0] - len(modes)
     if count < 0:
         refuse("append", f"{_text(value)} has more than {rank} modes")
     return [elem] * count

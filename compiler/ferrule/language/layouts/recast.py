@@ -19,6 +19,9 @@ def recast_layout(new_type_bits: int, old_type_bits: int, src_layout: Layout) ->
     Smaller elements make the mode of stride 1 longer; larger ones take neighbours together, so the
     sizes and strides must allow it.  Raises LayoutError where they do not.
     """
+    for bits in (new_type_bits, old_type_bits):
+        if isinstance(bits, bool) or not isinstance(bits, int):
+            refuse("recast_layout", f"bits must be ints, but got {bits!r}")
     if new_type_bits < 1 or old_type_bits < 1:
         refuse("recast_layout", f"bits must be positive: {new_type_bits} and {old_type_bits}")
     common = math.gcd(new_type_bits, old_type_bits)

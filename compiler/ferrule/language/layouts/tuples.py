@@ -89,7 +89,9 @@ def depth_of(value: Any) -> int:
 
 def path_of(mode: Mode) -> tuple[int, ...]:
     """A path as a tuple.  Raises LayoutError for what is no list of positions."""
-    path = () if mode is None else (mode,) if isinstance(mode, int) else tuple(mode)
+    path: tuple[Any, ...] = ()
+    if mode is not None:
+        path = tuple(mode) if isinstance(mode, Sequence) else (mode,)
     for step in path:
         if isinstance(step, bool) or not isinstance(step, int):
             refuse("mode", f"expected a list of positions such as [0], but got {mode!r}")

@@ -27,6 +27,9 @@ DYNAMIC: Final = 128
 """The first type index of registered object types; in a union it stands for all of them."""
 STRINGS: Final = frozenset({8, 11, 65})
 
+LONGEST_NAME: Final = 512
+"""Of functions and parameters, in characters: LLVM cuts off names of more than 1024."""
+
 
 @dataclass(frozen=True, slots=True)
 class Plain:
@@ -48,4 +51,6 @@ def check_name(name: str) -> str:
     """A parameter's name: an identifier, or the position of an item.  Raises ValueError."""
     if not (isinstance(name, str) and (is_name(name) or name.isdecimal())):
         raise ValueError(f"a parameter's name must be an identifier, but got {name!r}")
+    if len(name) > LONGEST_NAME:
+        raise ValueError(f"a parameter's name has {len(name)} characters, more than {LONGEST_NAME}")
     return name

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias, get_args
 
 from typing_extensions import assert_never
 
@@ -41,7 +42,7 @@ class Tuple:
 
     def __post_init__(self) -> None:
         check_name(self.name)
-        object.__setattr__(self, "items", tuple(self.items))
+        object.__setattr__(self, "items", _listed(self.name, self.items))
         _check_inside(self.name, self.items, fields=self.fields)
         names = [item.name for item in self.items] if self.fields else []
         if not all(map(is_name, names)) or len(set(names)) < len(names):
@@ -78,7 +79,7 @@ class Union:
 
     def __post_init__(self) -> None:
         check_name(self.name)
-        object.__setattr__(self, "members", tuple(self.members))
+        object.__setattr__(self, "members", _listed(self.name, self.members))
         _check_inside(self.name, self.members)
         if len(self.members) < 2:
             raise ValueError(f"{self.name}: a Union has at least two members")
@@ -197,8 +198,24 @@ def check_distinct(union: Union) -> None:
         taken |= indices
 
 
+KINDS: Final = get_args(Param)
+
+
+def _listed(name: str, items: object) -> tuple[Any, ...]:
+    """Several specs as a tuple.  Raises TypeError for what is no tuple or list."""
+    if not isinstance(items, Iterable) or isinstance(items, (str, bytes)):
+        raise TypeError(f"{name}: what stands inside it must be in a tuple, but got {items!r}")
+    return tuple(items)
+
+
 def _check_inside(name: str, items: tuple[Param, ...], *, fields: bool = False) -> None:
     """What stands inside a parameter is an argument's, and without a default, but for fields."""
+    for item in items:
+        if not isinstance(item, KINDS):
+            raise TypeError(
+                f"{name}: what stands inside it must be a spec, such as "
+                f"Scalar('x', 'int32'), but got {item!r}"
+            )
     if any(isinstance(item, EnvStream) for item in items):
         raise ValueError(f"{name}: an env stream is no argument, so it cannot stand inside another")
     for item in items:

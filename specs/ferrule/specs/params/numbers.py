@@ -73,7 +73,7 @@ class Shape:
         default: tuple[int, ...] | Required = REQUIRED,
     ) -> None:
         put = object.__setattr__
-        if kind not in get_args(TupleKind):
+        if not isinstance(kind, str) or kind not in get_args(TupleKind):
             raise ValueError(f"kind must be one of {get_args(TupleKind)}, but got {kind!r}")
         put(self, "name", check_name(name))
         put(self, "dims", check_dims("dims", dims, signed=kind in SIGNED_KINDS))

@@ -78,11 +78,12 @@ class Tensor:
         put = object.__setattr__
         put(self, "name", check_name(name))
         put(self, "shape", check_dims("shape", shape))
-        put(self, "packed", dtype == PACKED_NAME if packed is None else packed)
-        put(self, "dtype", Float4E2M1FN if dtype == PACKED_NAME else as_dtype(dtype))
+        pairs = isinstance(dtype, str) and dtype == PACKED_NAME
+        put(self, "packed", pairs if packed is None else packed)
+        put(self, "dtype", Float4E2M1FN if pairs else as_dtype(dtype))
         put(self, "strides", _chosen_strides(self.shape, strides, contiguous))
         put(self, "device", None if device is None else as_device_type(device))
-        put(self, "device_id", None if device_id is None else _check_index(device_id))
+        put(self, "device_id", None if device_id is None else check_index(device_id))
         put(self, "align", check_alignment(self.dtype, align))
         put(self, "read_only", bool(read_only))
         put(self, "owning", bool(owning))
@@ -161,7 +162,8 @@ def check_alignment(dtype: DType, align: int | None) -> int:
     return align
 
 
-def _check_index(index: int) -> int:
+def check_index(index: int) -> int:
+    """The number of a device.  Raises ValueError for what is none."""
     if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < 1 << 31:
         raise ValueError(f"a device index must be an int of at least 0, but got {index!r}")
     return index
@@ -206,8 +208,11 @@ def compact_strides(shape: Sequence[Dim], order: Sequence[int]) -> tuple[Dim, ..
     """Strides without gaps; `order[i]` is the rank of dim i, the lowest varies fastest.
 
     For shape (2, 3, 4): order (0, 1, 2) gives (1, 2, 6), column-major; (2, 1, 0) gives (12, 4, 1).
-    Raises ValueError for an order that is no permutation of the dims.
+    Raises ValueError for an order that is no permutation of the dims, TypeError for what is none.
     """
+    check_dims("shape", shape)
+    if not isinstance(order, Sequence) or not all(isinstance(rank, int) for rank in order):
+        raise TypeError(f"stride_order must be a tuple of ints, but got {order!r}")
     if sorted(order) != list(range(len(shape))):
         raise ValueError(
             f"stride_order must be a permutation of {tuple(range(len(shape)))}, but got {order!r}"
