@@ -9,7 +9,7 @@ import os
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from ferrule.compiler.artefacts import Location
 from ferrule.compiler.errors import CompileError, Diagnostic, Span
@@ -73,11 +73,11 @@ def read_source(function: Callable[..., Any]) -> Source:
     """
     if not isinstance(function, types.FunctionType):
         raise CompileError(f"{function!r} is no Python function, so it has no source to compile")
-    lines, first_line = _lines(function)
-    place = _place(function, lines, first_line)
+    rest, first_line = _lines(function)
+    place = _place(function, rest, first_line)
     refuse_kinds(function, place)
     try:
-        node = _parse(lines, first_line)
+        lines, node = _statement(rest, first_line)
     except SyntaxError:
         raise _no_source(function) from None
     # Python may show other text for a function that `exec` made: since 3.13 that of `python -c`.
@@ -113,9 +113,9 @@ def _place(function: types.FunctionType, lines: list[str], first_line: int) -> S
 
 
 def _lines(function: types.FunctionType) -> tuple[list[str], int]:
-    """The lines of a function, decorators included, and the number of the first.
+    """The lines of a file from a function on, decorators included, and the number of the first.
 
-    Those of `inspect.getsourcelines`, which searches all modules for one that is not imported.
+    Found as `inspect` does, which searches all modules for one that is not imported.
     """
     code = function.__code__
     file = inspect.getsourcefile(code) or code.co_filename
@@ -123,7 +123,7 @@ def _lines(function: types.FunctionType) -> tuple[list[str], int]:
     lines = linecache.getlines(file, function.__globals__)[code.co_firstlineno - 1 :]
     if not lines:
         raise _no_source(function)
-    return inspect.getblock(lines), code.co_firstlineno
+    return lines, code.co_firstlineno
 
 
 def _no_source(function: types.FunctionType) -> CompileError:
@@ -136,6 +136,40 @@ def _no_source(function: types.FunctionType) -> CompileError:
     )
 
 
+def _statement(lines: list[str], first_line: int) -> tuple[list[str], ast.stmt]:
+    """The lines of the function that these begin with, and its AST."""
+    block = _block(lines)
+    try:
+        return block, _parse(block, first_line)
+    except SyntaxError:  # cut off too early, in a text of several lines: then by Python's words
+        block = inspect.getblock(lines)
+        return block, _parse(block, first_line)
+
+
+def _block(lines: list[str]) -> list[str]:
+    """The lines of a function by their indentation, which is much faster than word by word."""
+    margin = _margin(lines[0])
+    inside, end = False, 0
+    for number, line in enumerate(lines):
+        text = line.lstrip()
+        if text[:1] in _GOES_ON:
+            continue
+        if _margin(line) <= margin and inside:
+            break
+        inside = inside or text.startswith(_HEADS)
+        end = number
+    return lines[: end + 1]
+
+
+def _margin(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+_HEADS: Final = ("def ", "async ")
+_GOES_ON: Final = ("", "#", ")", "]", "}")
+"""What a line begins with that ends no statement, wherever it stands; the first is an empty one."""
+
+
 def _parse(lines: list[str], first_line: int) -> ast.stmt:
     """The first statement of these lines, as it stands: indented, and with its file's lines.
 
@@ -143,15 +177,10 @@ def _parse(lines: list[str], first_line: int) -> ast.stmt:
     """
     text = "".join(lines)
     if not lines[0][:1].isspace():
-        return _renumbered(ast.parse(text).body[0], first_line - 1)
-    block = ast.parse(f"if True:\n{text}").body[0]
+        return ast.parse("\n" * (first_line - 1) + text).body[0]
+    block = ast.parse("\n" * (first_line - 2) + f"if True:\n{text}").body[0]
     assert isinstance(block, ast.If)
-    return _renumbered(block.body[0], first_line - 2)
-
-
-def _renumbered(node: ast.stmt, lines: int) -> ast.stmt:
-    ast.increment_lineno(node, lines)
-    return node
+    return block.body[0]
 
 
 def default_values(function: types.FunctionType) -> dict[str, Any]:

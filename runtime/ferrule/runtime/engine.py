@@ -172,13 +172,23 @@ def initialize_llvm() -> None:
     binding.initialize_native_asmprinter()
 
 
-def _link(data: bytes, imports: Mapping[str, int], exports: tuple[str, ...]) -> tuple[Any, Any]:
+@cache
+def _linking_machine() -> Any:
+    """LLVM's machine for linkers, which compile nothing: without one each would look up the CPU."""
     from llvmlite import binding
 
     initialize_llvm()
+    return binding.Target.from_triple(host_triple()).create_target_machine(
+        cpu=host_baseline_cpu(), reloc="pic", codemodel="default"
+    )
+
+
+def _link(data: bytes, imports: Mapping[str, int], exports: tuple[str, ...]) -> tuple[Any, Any]:
+    from llvmlite import binding
+
     # LLVM's other linker maps each section for itself.  In a process with gigabytes of libraries
     # they can be too far from each other for what refers to them, which ends the process.
-    lljit = binding.create_lljit_compiler(use_jit_link=True)
+    lljit = binding.create_lljit_compiler(_linking_machine(), use_jit_link=True)
     library = binding.JITLibraryBuilder().add_object_img(data)
     for name, address in imports.items():
         library.import_symbol(name, address)

@@ -107,6 +107,7 @@ class Table:
 
     def __init__(self) -> None:
         self._messages: list[bytes] = []
+        self._texts: dict[tuple[Part, ...], bytes] = {}
         self._shown: set[Op] = set()
 
     def __len__(self) -> int:
@@ -119,9 +120,16 @@ class Table:
 
     def add(self, message: Message) -> int:
         """Take in a message; its id."""
-        self._messages.append(encoded(message))
+        self._messages.append(b"".join(map(self._text, _texts(message))))
         self._shown |= shown(message)
         return len(self._messages) - 1
+
+    def _text(self, text: tuple[Part, ...]) -> bytes:
+        # Most messages of a wrapper are of a few kinds, and point to the same line.
+        known = self._texts.get(text)
+        if known is None:
+            known = self._texts[text] = _as_bytes(text)
+        return known
 
     def data(self) -> bytes:
         """The table as it stands."""
@@ -134,10 +142,17 @@ class Table:
 
 def encoded(message: Message) -> bytes:
     """A message as bytes."""
+    return b"".join(map(_as_bytes, _texts(message)))
+
+
+def _texts(message: Message) -> tuple[tuple[Part, ...], ...]:
     trace = message.trace
     last = (Text(trace),) if isinstance(trace, str) else (trace,)
-    texts = ((Text(message.error),), message.parts, last)
-    return b"".join(_shortened(_encoded(text)) + b"\0" for text in texts)
+    return (Text(message.error),), message.parts, last
+
+
+def _as_bytes(text: tuple[Part, ...]) -> bytes:
+    return _shortened(_encoded(text)) + b"\0"
 
 
 def shown(message: Message) -> frozenset[Op]:
@@ -168,6 +183,8 @@ def _encoded(text: Iterable[Part]) -> bytes:
 
 def _packed(part: Part) -> bytes:
     match part:
+        case Text(text) if text.isprintable():
+            return text.encode()
         case Text(text):
             return _CONTROL.sub(_ESCAPED, text.encode())
         case parts.ValueHere():

@@ -1,0 +1,58 @@
+"""Functions are read from their files, whatever their lines look like.
+
+The reference is Python's parser, which has read the whole file.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ferrule.language.source import read_source
+
+PROGRAMS = {
+    "between others": "x = 1\ndef f(a):\n    return a\ny = 2\n",
+    "one line": "def f(a): return a\ny = 2\n",
+    "the last line has no end": "def f(a):\n    return a",
+    "parameters over lines": "def f(\n    a,\n    b=(1,\n2),\n) -> int:\n    return a\ny = 2\n",
+    "decorated": "d = lambda k: lambda f: f\n@d(\n    k=1,\n)\ndef f(a):\n    return a\n",
+    "a text like the end": 'def f(a):\n    """One.\n\nx = 2\ndef g(): pass\n"""\n    return a\n',
+    "a text that ends at the margin": 'def f(a):\n    b = """\n"""\n    return a\n',
+    "a line that goes on": "def f(a):\n    b = a + \\\n1\n    return b\ny = 2\n",
+    "comments at the margin": "def f(a):\n# one\n    b = a\n\n# two\n    return b\n# three\n",
+    "an inner function": "def f(a):\n    def g(b):\n        return b\n    return g(a)\ny = 2\n",
+    "tabs": "def f(a):\n\tif a:\n\t\treturn 1\n\treturn a\ny = 2\n",
+    "inside an if": "if True:\n    def f(a):\n        return a\n    y = 2\nelse:\n    z = 3\n",
+    "a method": "class A:\n    @staticmethod\n    def f(a):\n        return a\n    y = 2\nf = A.f",
+    "decorated with a def in a text": (
+        'def d(t): return lambda f: f\n@d("""\ndef no(): pass\n""")\ndef f(a):\n    return a\n'
+    ),
+    "letters of several bytes": "def f(ä):\n    ö = ä  # ü\n    return ö\n",
+}
+
+
+def loaded(path: Path, text: str) -> Callable[..., Any]:
+    path.write_text(text, encoding="utf-8")
+    found = importlib.util.spec_from_file_location("program", path)
+    assert found is not None and found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    function: Callable[..., Any] = module.f
+    return function
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_function_is_the_one_that_its_whole_file_has(tmp_path: Path, name: str) -> None:
+    text = PROGRAMS[name]
+    source = read_source(loaded(tmp_path / "program.py", text))
+    every = ast.walk(ast.parse(text))
+    (wanted,) = (x for x in every if isinstance(x, ast.FunctionDef) and x.name == "f")
+    assert ast.dump(source.node, include_attributes=True) == ast.dump(
+        wanted, include_attributes=True
+    )
+    assert source.lines[0] == text.splitlines()[source.first_line - 1]
