@@ -228,10 +228,17 @@ def test_types_of_c_are_no_dtypes(given: str, said: str) -> None:
         CFunction("f", returns=given)
 
 
-@pytest.mark.parametrize("arguments", [N, "xy", {"x": N}])
-def test_arguments_are_in_a_list(arguments: Any) -> None:
-    with pytest.raises(TypeError, match="the arguments of f must be in a list, but got"):
-        CFunction("f", arguments)
+@pytest.mark.parametrize("convention", [CFunction, conventions.Memref, conventions.SafeCall])
+@pytest.mark.parametrize("arguments", [N, "xy", {"x": N}, None, 3])
+def test_arguments_are_in_a_list(convention: Any, arguments: Any) -> None:
+    with pytest.raises(TypeError, match="the arguments of .*f must be in a list, but got"):
+        convention("f", arguments)
+
+
+def test_attributes_of_python_are_no_symbols_of_c() -> None:
+    sig = Signature("f", [tensor("x", N)])
+    with pytest.raises(CompileError, match="this process has no symbol __class__"):
+        compiler.build(sig, CFunction("__class__"))
 
 
 def test_a_call_is_made_where_its_condition_holds() -> None:

@@ -90,6 +90,6 @@ def _address(library: ctypes.CDLL, link: Link) -> int:
 
 def _found(library: ctypes.CDLL, symbol: str) -> int | None:
     try:
-        return ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value
+        return ctypes.cast(library[symbol], ctypes.c_void_p).value
     except AttributeError:
         return None

@@ -16,7 +16,7 @@ from typing import Final, Literal, TypeAlias
 
 from llvmlite import ir
 
-from ferrule.compiler.conventions.arguments import Cast
+from ferrule.compiler.conventions.arguments import Cast, listed
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.functions import CFunction
 from ferrule.compiler.conventions.hostarguments import CArgument
@@ -150,9 +150,10 @@ class Memref:
         if not isinstance(function, str):
             raise TypeError(f"Memref: expected the name of a function, but got {function!r}")
         name = f"{_C_PREFIX}{function}" if interface == "c" else function
+        given = listed(arguments, f"the arguments of {name}")
         values = [
             _argument(argument, interface, f"argument #{position} of {name}")
-            for position, argument in enumerate(arguments)
+            for position, argument in enumerate(given)
         ]
         single, several = _returned(name, interface, returns)
         if several and when is not None:
@@ -160,7 +161,7 @@ class Memref:
         put(self, "function", CFunction(name, values, returns=single, code=code, when=when))
         put(self, "interface", interface)
         put(self, "given", several)
-        put(self, "tensors", tuple(_tensors(arguments)))
+        put(self, "tensors", tuple(_tensors(given)))
 
     @property
     def when(self) -> Condition | None:
@@ -221,10 +222,10 @@ def _returned(
     """What the C function returns by value, else what it leaves in a struct of results."""
     if returns is None or isinstance(returns, (str, DType, ReturnCode)):
         return returns, ()
-    listed = [returns] if isinstance(returns, Tensor) else list(returns)
+    several = [returns] if isinstance(returns, Tensor) else listed(returns, f"{name}: `returns`")
     results = tuple(
         each if isinstance(each, Tensor) else check_scalar_dtype(as_dtype(each))  # type: ignore[arg-type]
-        for each in listed
+        for each in several
     )
     if len(results) == 1 and isinstance(results[0], DType):
         return results[0], ()

@@ -9,7 +9,7 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import RAISED, Fault, literal
-from ferrule.compiler.conventions.arguments import cast, values
+from ferrule.compiler.conventions.arguments import cast, listed, values
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.dltensors import Lent
 from ferrule.compiler.conventions.functions import chosen_function, declared
@@ -58,7 +58,7 @@ class SafeCall:
         name, found = chosen_function(function, code)
         put(self, "function", name)
         put(self, "code", found)
-        put(self, "arguments", tuple(arguments))
+        put(self, "arguments", listed(arguments, f"the arguments of {name}"))
         put(self, "returns", None if returns is None else as_dtype(returns))
         if self.returns is not None and self.returns.name not in _INDICES:
             raise ValueError(

@@ -318,6 +318,6 @@ def _is_there(path: str) -> bool:
 
 def _has(library: ctypes.CDLL, symbol: str) -> bool:
     try:
-        return ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value is not None
+        return ctypes.cast(library[symbol], ctypes.c_void_p).value is not None
     except AttributeError:
         return False
