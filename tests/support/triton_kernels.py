@@ -149,3 +149,19 @@ def gluon_block(source, out, SIZE: gl.constexpr):
 def defaulted(x, step=1, factor=0.5, BLOCK: tl.constexpr = 64):
     at = tl.arange(0, BLOCK) * step
     tl.store(x + at, tl.load(x + at) * factor)
+
+
+@triton.jit
+def half(x):
+    return x + tl.arange(0, 32)
+
+
+@triton.jit
+def misfitting(x):
+    tl.store(x, half(tl.arange(0, 64)))
+
+
+@triton.jit
+def rows(source, to, SIZE: tl.constexpr):
+    at = tl.program_id(0) * SIZE
+    to.store([at, 0], source.load([at, 0]))

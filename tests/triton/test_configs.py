@@ -15,6 +15,7 @@ from triton_launcher import tensor
 from ferrule import specs
 from ferrule.compiler.errors import CompileError
 from ferrule.frontends import triton as frontend
+from ferrule.frontends.triton.traced_tensors import TracedDescriptor, TracedTensor
 
 pytestmark = pytest.mark.needs_cc
 
@@ -212,10 +213,13 @@ def test_a_hook_that_fills_a_tensor_is_a_launch_before(
 
 
 def test_a_hook_sets_the_block_of_a_descriptor(gpu: FakeCuda, kernels: ModuleType) -> None:
+    """One that asks first whether it is a descriptor, as it is in a launch by Triton."""
     import triton
+    from triton.tools.tensor_descriptor import TensorDescriptor
 
     def hook(arguments: dict[str, Any]) -> None:
-        arguments["source"].block_shape = [arguments["SIZE"], arguments["SIZE"]]
+        if isinstance(arguments["source"], TensorDescriptor):
+            arguments["source"].block_shape = [arguments["SIZE"], arguments["SIZE"]]
 
     function = frontend.compile(
         kernels.copy_block,
@@ -286,10 +290,21 @@ def test_a_heuristic_that_cannot_be_traced_says_what_to_do(
         compiled(kernel, signature={"x": "*fp32[n]"})
 
 
-def test_a_heuristic_sees_dtypes_as_pytorch_has_them(gpu: FakeCuda, kernels: ModuleType) -> None:
+def test_a_hook_knows_a_descriptor_of_gluon() -> None:
+    hopper = pytest.importorskip("triton.experimental.gluon.nvidia.hopper")
+    x = TracedTensor(specs.Tensor("x", (64,), "float16"))
+    assert isinstance(TracedDescriptor(x, (16,), is_gluon=True), hopper.TensorDescriptor)
+    assert not isinstance(TracedDescriptor(x, (16,)), hopper.TensorDescriptor)
+
+
+def test_a_heuristic_sees_tensors_as_pytorch_has_them(gpu: FakeCuda, kernels: ModuleType) -> None:
     torch, triton = pytest.importorskip("torch"), pytest.importorskip("triton")
-    heuristic = {"BLOCK": lambda args: 64 if args["x"].dtype == torch.float32 else 32}
-    kernel = triton.heuristics(heuristic)(kernels.chosen.fn)
+
+    def block(args: dict[str, Any]) -> int:
+        is_tensor = isinstance(args["x"], torch.Tensor)
+        return 64 if is_tensor and args["x"].dtype == torch.float32 else 32
+
+    kernel = triton.heuristics({"BLOCK": block})(kernels.chosen.fn)
     function = compiled(kernel, signature={"x": "*fp32[n]"}, constexprs={"WIDE": True})
     function(tensor(128)[0])
     assert gpu.launches()[0].grid == (2, 1, 1)

@@ -82,6 +82,9 @@ def test_a_number_by_name_is_that_of_every_call(
     ours = launched(gpu, function, tensor(100)[0], tensor(100)[0], *given)
     packed = [(100).to_bytes(4, "little"), np.float32(2.5).tobytes()]
     assert list(ours.parameters[2:4]) == packed
+    documented = "In every call: n = 100, factor = 2.5" in str(function.__doc__)
+    kept = function.notes.get("triton", {}).get("fixed")
+    assert (documented, kept) == ((False, None) if by_position else (True, numbers))
 
 
 def test_a_grid_sees_numbers_by_name(gpu: FakeCuda, kernels: ModuleType) -> None:
@@ -96,8 +99,9 @@ def test_a_grid_sees_numbers_by_name(gpu: FakeCuda, kernels: ModuleType) -> None
 
 
 def test_numbers_by_name_have_all_widths(gpu: FakeCuda, kernels: ModuleType) -> None:
-    given = {"a": 0.1, "b": 0.1, "c": 2, "d": 1 << 40, "e": 5}
+    given = {"a": -float("inf"), "b": 0.1, "c": 2, "d": 1 << 40, "e": 5}
     (x, at), function = tensor(1), compiled(kernels.annotated, "*fp32:16", **given)
+    assert function.notes["triton"]["fixed"] == {**given, "a": "-inf"}
     theirs = own_launch(gpu, kernels.annotated, (1,), at, *given.values())
     same(launched(gpu, function, x), theirs, apart={2: b"\xcd\x3d"})
 

@@ -247,16 +247,44 @@ def test_a_descriptor_of_the_host(gpu: FakeCuda, kernels: ModuleType) -> None:
     assert (found.sizes, found.strides, found.box) == ((256, 256), (512,), (64, 64))
     assert (found.dtype, found.swizzle, found.promotion, found.address) == (6, 3, 2, at.address)
     assert struct.unpack("<iiqq", b"".join(ours.parameters[1:5])) == (256, 256, 256, 1)
-    same(ours, own_launch(gpu, kernels.copy_block, (4, 4), described(at), to, 256, SIZE=64))
+    given = described(at, [256, 256], [64, 64]), to, 256
+    same(ours, own_launch(gpu, kernels.copy_block, (4, 4), *given, SIZE=64))
 
 
-def described(at: Address) -> Any:
-    """The descriptor that Triton's own launcher takes, of 256 by 256 elements."""
+@pytest.mark.usefixtures("allocator")
+def test_a_descriptor_of_a_result_and_of_a_flattened_tensor(
+    gpu: FakeCuda, kernels: ModuleType
+) -> None:
+    """As attention has them: Triton's users flatten q, k and v in a view, and allocate."""
+    function = frontend.compile(
+        kernels.rows,
+        signature={
+            "source": frontend.descriptor("*fp16[b, m, 64]:16", (32, 64), flatten=True),
+            "to": frontend.descriptor(
+                frontend.zeros(("b", "m", 64), "float16"), (32, 64), flatten=True
+            ),
+        },
+        constexprs={"SIZE": 32},
+        grid=lambda meta: (frontend.ceil_div(meta["source"].shape[0], meta["SIZE"]),),
+        target="sm_90a",
+    )
+    source, at = tensor(3, 64, 64, dtype=np.float16)
+    result = function(source)
+    assert result.shape == (3, 64, 64)
+    fill, ours = gpu.launches()
+    assert fill.parameters[1] == (3 * 64 * 64).to_bytes(8, "little")
+    made = Address("fp16", decoded(ours.parameters[5]).address)
+    given = described(at, [192, 64], [32, 64]), described(made, [192, 64], [32, 64])
+    same(ours, own_launch(gpu, kernels.rows, (6,), *given, SIZE=32))
+
+
+def described(at: Address, shape: list[int], block: list[int]) -> Any:
+    """The descriptor that Triton's own launcher takes."""
     from triton.tools.tensor_descriptor import TensorDescriptor
 
     made = TensorDescriptor.__new__(TensorDescriptor)
-    made.base, made.shape, made.strides = at, [256, 256], [256, 1]
-    made.block_shape, made.padding, made.round_f32_to_tf32 = [64, 64], "zero", False
+    made.base, made.shape, made.strides = at, shape, [shape[1], 1]
+    made.block_shape, made.padding, made.round_f32_to_tf32 = block, "zero", False
     return made
 
 

@@ -48,6 +48,11 @@ WRONG: dict[str, tuple[Any, dict[str, Any], str]] = {
     "no size": ({**SCALE, "n": lambda sig: "n"}, {}, "gives 'n', which is no size"),
     "like": ({**SCALE, "y": frontend.like("z")}, {}, "like 'z', which is no tensor"),
     "empty": ({**SCALE, "y": frontend.empty(("k",), "float32")}, {}, "the size 'k', which no"),
+    "size that is a number": (
+        {**SCALE, "n": "i32", "x": frontend.empty(("n",), "float32"), "y": "*fp32[k]"},
+        {},
+        "has the size 'n', which no tensor has\n  expected: k\n.*callers give the tensor",
+    ),
     "dtype": (
         {**SCALE, "x": fe.make_fake_compact_tensor(fe.Complex64, (4,))},
         {},
@@ -125,12 +130,21 @@ def test_an_error_of_triton_is_shown(kernels: ModuleType) -> None:
     assert "power of 2" in str(error.value)
 
 
+def test_an_error_in_a_function_that_a_kernel_calls_is_shown(kernels: ModuleType) -> None:
+    """Triton's own message has the lines of the call alone."""
+    with pytest.raises(CompileError, match="incompatible dimensions at index 0: 64 and 32"):
+        frontend.compile(kernels.misfitting, "*fp32", grid=1, target="sm_90a")
+
+
 def test_an_annotation_is_kept_to(kernels: ModuleType) -> None:
     names = ("8", "16", "32", "64")
     scalars = {f"{sign}{bits}": "i32" for sign in "ab" for bits in names}
     rest = {"flag": True, "half": 1.0, "brain": "*fp32", "single": 1.0, "double": 1.0}
     with pytest.raises(CompileError, match="brain is annotated as bf16, but"):
         compiled(kernels.every_type, {"x": "*fp32", **scalars, **rest})
+    numbers = {"a": 0.1, "b": 0.1, "c": 2, "d": 5, "e": 300}
+    with pytest.raises(CompileError, match="annotated: e is 300, which fits no uint8"):
+        compiled(kernels.annotated, {"x": "*fp32", **numbers}, constexprs={})
 
 
 def test_a_descriptor_has_its_tensors_dims(kernels: ModuleType) -> None:
@@ -140,6 +154,12 @@ def test_a_descriptor_has_its_tensors_dims(kernels: ModuleType) -> None:
     strided = {**signature, "source": frontend.descriptor("*fp16[n, n: 1, s]", (64, 64))}
     with pytest.raises(CompileError, match="whose last stride is 1"):
         compiled(kernels.copy_block, strided, constexprs={"SIZE": 64})
+    flat = {**signature, "source": frontend.descriptor("*fp16[b, n, n: s, n, 1]", (64, 64))}
+    with pytest.raises(CompileError, match="has 2 dims, but the tensor has 3"):
+        compiled(kernels.copy_block, flat, constexprs={"SIZE": 64})
+    flat["source"] = frontend.descriptor("*fp16[b, n, n: s, n, 1]", (64, 64), flatten=True)
+    with pytest.raises(CompileError, match="cannot be flattened .* 3 dims that is not compact"):
+        compiled(kernels.copy_block, flat, constexprs={"SIZE": 64})
 
 
 def test_without_a_gpu_a_target_must_be_named(

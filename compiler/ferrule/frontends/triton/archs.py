@@ -14,7 +14,8 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import Fault, literal
-from ferrule.compiler.conventions.base import Call, CallingConvention
+from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.conventions.protocol import CallingConvention
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.cuda.driver import CALLS, LIBRARY, Attribute
 from ferrule.compiler.cuda.finding import RTLD_NOW

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any, Literal
 
 from ferrule.frontends.triton.paths import Path
@@ -62,7 +63,8 @@ class DescriptorArgument:
     """A tensor with the block that is copied at once, as a tensor map.
 
     `padding` is what reads as outside: "zero" or "nan"; `layout` that of the block in shared
-    memory, as Gluon writes it; `rounded`: float32 is rounded to tfloat32 on the way.
+    memory, as Gluon writes it; `rounded`: float32 is rounded to tfloat32 on the way.  `made` and
+    `fill` are those of a `PointerArgument`; `flatten`: the tensor's first dims count as one.
     """
 
     name: str
@@ -71,6 +73,23 @@ class DescriptorArgument:
     padding: Literal["zero", "nan"] = "zero"
     layout: str = ""
     rounded: bool = False
+    made: bool = False
+    fill: int | None = None
+    flatten: bool = False
+
+    @property
+    def viewed(self) -> Tensor:
+        """What the descriptor describes: the tensor, or one with as many dims as the block."""
+        if not self.flatten:
+            return self.tensor
+        shape, last = self.tensor.shape, len(self.tensor.shape) - len(self.block)
+        rows = reduce(lambda left, right: left * right, shape[: last + 1])
+        strides = self.tensor.strides[last:]
+        return Tensor(self.name, (rows, *shape[last + 1 :]), self.tensor.dtype, strides=strides)
+
+    def traced(self, tensor: TracedTensor, viewed: TracedTensor) -> TracedDescriptor:
+        """The descriptor as functions that are traced see it; both tensors as they see them."""
+        return TracedDescriptor(tensor, self.block, viewed, is_gluon=bool(self.layout))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +145,9 @@ class Arguments:
             match argument:
                 case PointerArgument():
                     seen[argument.name] = TracedTensor(argument.tensor, path)
-                case DescriptorArgument(block=block):
-                    tensor = TracedTensor(argument.tensor, path)
-                    seen[argument.name] = TracedDescriptor(tensor, block)
+                case DescriptorArgument(viewed=viewed):
+                    tensors = TracedTensor(argument.tensor, path), TracedTensor(viewed, path)
+                    seen[argument.name] = argument.traced(*tensors)
                 case IntegerArgument():
                     seen[argument.name] = traced(argument.size, path)
                 case ConstantArgument():
@@ -161,6 +180,7 @@ class Descriptor:
     padding: Literal["zero", "nan"]
     layout: str = ""
     rounded: bool = False
+    flatten: bool = False
 
 
 @dataclass(frozen=True, slots=True)

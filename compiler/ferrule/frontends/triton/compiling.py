@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from ferrule import compiler
@@ -12,7 +13,7 @@ from ferrule.compiler.artefacts import Location
 from ferrule.compiler.cuda.archs import NO_GPU, choose
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.options import Options, default_environment
-from ferrule.frontends.triton.arguments import Arguments
+from ferrule.frontends.triton.arguments import Arguments, Fixed
 from ferrule.frontends.triton.configs import Version, condition_of, versions_of
 from ferrule.frontends.triton.examples import arguments_of
 from ferrule.frontends.triton.fills import filling
@@ -28,7 +29,7 @@ from ferrule.runtime.devices import cuda_devices
 from ferrule.specs.expr import is_name
 
 if TYPE_CHECKING:
-    from ferrule.compiler.conventions.base import CallingConvention
+    from ferrule.compiler.conventions.protocol import CallingConvention
     from ferrule.runtime import Function
 
 
@@ -196,7 +197,7 @@ class _Compilation:
         return compiled
 
     def _notes(self) -> dict[str, Any]:
-        """The configurations as data, in the order in which they are tried."""
+        """As data: the configurations in the order in which they are tried, fixed numbers."""
         configs = [
             {
                 "key": dict(zip(self.kernel.key, version.key or (), strict=False)),
@@ -205,12 +206,24 @@ class _Compilation:
             for version in self.versions
             if version.text
         ]
-        return {"triton": {"configs": configs}} if configs else {}
+        known = {"configs": configs, "fixed": self._fixed()}
+        found = {key: each for key, each in known.items() if each}
+        return {"triton": found} if found else {}
+
+    def _fixed(self) -> dict[str, int | float | bool | str]:
+        """The numbers that every call has; infinities and NaN as text, which JSON lacks."""
+        given = self.job.given.items()
+        numbers = {name: each.value for name, each in given if isinstance(each, Fixed)}
+        return {name: each if isfinite(each) else str(each) for name, each in numbers.items()}
 
     def _documented(self, doc: str | None) -> str | None:
-        """The kernel's documentation, and its configurations: kept in whatever is exported."""
+        """The kernel's documentation, the numbers that callers do not give, and configurations:
+        kept in whatever is exported."""
         text = doc if doc is not None else self.kernel.function.__doc__
         lines = [] if text is None else [text]
+        fixed = ", ".join(f"{name} = {value}" for name, value in self._fixed().items())
+        if fixed:
+            lines.append(f"In every call: {fixed}")
         for version in self.versions:
             if version.text:
                 key = zip(self.kernel.key, version.key or (), strict=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from ferrule import specs
 from ferrule.compiler.errors import CompileError, Diagnostic
@@ -30,59 +30,6 @@ from ferrule.frontends.triton.tensors import REFERENCE, Tensors
 from ferrule.frontends.triton.types import DTYPES, is_float, read_type
 from ferrule.specs import Dim, DType, Numeric, Param, Scalar, Signature, SupportsSpec, Sym, Tensor
 from ferrule.specs.expr import is_dim
-
-
-def like(source: str, *, dtype: DType | str | None = None) -> Output:
-    """An example of a tensor that the function makes and returns, with the sizes of a parameter.
-
-    It is compact, whatever the strides of the parameter; `dtype` is the parameter's by default.
-    Raises TypeError for what is no name, ValueError for a dtype that there is not.
-    """
-    if not isinstance(source, str):
-        raise TypeError(f"like: expected the name of a parameter, but got {source!r}")
-    return Output(source, None, None if dtype is None else specs.as_dtype(dtype))
-
-
-def empty(shape: tuple[Dim | str, ...], dtype: DType | str) -> Output:
-    """An example of a tensor that the function makes and returns.
-
-    Sizes are numbers, expressions over the sizes of parameters, and names of these.  Raises
-    TypeError for others, ValueError for a dtype that there is not.
-    """
-    return Output(None, _sizes("empty", shape), specs.as_dtype(dtype))
-
-
-def zeros(shape: tuple[Dim | str, ...], dtype: DType | str) -> Output:
-    """An example of a tensor that the function makes, fills with 0 before the kernel is launched,
-    and returns: for kernels that add to it.  Sizes are those of `empty`."""
-    return Output(None, _sizes("zeros", shape), specs.as_dtype(dtype), fill=0)
-
-
-def _sizes(what: str, shape: Any) -> tuple[Dim | str, ...]:
-    if isinstance(shape, tuple | list) and all(isinstance(n, str) or is_dim(n) for n in shape):
-        return tuple(shape)
-    raise TypeError(
-        f"{what}: expected a tuple of sizes, numbers or names such as ('m', 64), but got {shape!r}"
-    )
-
-
-def descriptor(
-    example: Any, block_shape: tuple[int, ...], padding: Literal["zero", "nan"] = "zero"
-) -> Descriptor:
-    """An example of what `TensorDescriptor.from_tensor(tensor, block_shape, padding)` makes.
-
-    Callers give the tensor; the function encodes the descriptor on each call.  Raises TypeError
-    for a block that is none, ValueError for another padding.
-    """
-    block = block_shape if isinstance(block_shape, tuple | list) else None
-    if block is None or not all(type(size) is int and size > 0 for size in block):
-        raise TypeError(
-            "descriptor: expected a block_shape of numbers such as (64, 64), "
-            f"but got {block_shape!r}"
-        )
-    if padding not in ("zero", "nan"):
-        raise ValueError(f"descriptor: padding is 'zero' or 'nan', but got {padding!r}")
-    return Descriptor(example, tuple(block), padding)
 
 
 def arguments_of(kernel: Kernel, name: str, given: Mapping[str, Any]) -> Arguments:
@@ -114,7 +61,8 @@ class _Reader:
             self._argument(parameter, examples[parameter.name])
             for parameter in self.kernel.parameters
         )
-        made = tuple(a.tensor for a in each if isinstance(a, PointerArgument) and a.made)
+        tensors = PointerArgument | DescriptorArgument
+        made = tuple(a.tensor for a in each if isinstance(a, tensors) and a.made)
         signature = Signature(self.name, tuple(self._parameters(each)))
         return Arguments(signature, made, each, self.kernel.tuples)
 
@@ -139,7 +87,7 @@ class _Reader:
     def _parameters(self, arguments: tuple[Argument, ...]) -> Iterator[Param]:
         for argument in arguments:
             match argument:
-                case PointerArgument(made=False) | DescriptorArgument():
+                case PointerArgument(made=False) | DescriptorArgument(made=False):
                     yield argument.tensor
                 case (
                     IntegerArgument(scalar=Scalar() as scalar)
@@ -170,15 +118,37 @@ class _Reader:
 
     def _tensor_argument(self, name: str, tensor: Tensor, example: Any) -> Argument:
         if isinstance(example, Descriptor):
-            return DescriptorArgument(
-                name, tensor, example.block, example.padding, example.layout, example.rounded
-            )
+            return self._descriptor_argument(name, tensor, example)
         hint: Hint | None = 16 if tensor.align >= 16 else None
         if isinstance(example, Reinterpreted):
             return PointerArgument(name, tensor, hint, read_as=self._read_as(name, tensor, example))
         if isinstance(example, Output):
             return PointerArgument(name, tensor, hint, made=True, fill=example.fill)
         return PointerArgument(name, tensor, hint)
+
+    def _descriptor_argument(
+        self, name: str, tensor: Tensor, example: Descriptor
+    ) -> DescriptorArgument:
+        order = tuple(reversed(range(len(tensor.shape))))
+        is_compact = tensor.strides == specs.compact_strides(tensor.shape, order)
+        if example.flatten and not (is_compact and len(example.block) <= len(tensor.shape)):
+            raise CompileError(
+                f"{self.tensors.what(name)} cannot be flattened for a block of "
+                f"{len(example.block)} dims: it is a tensor of {len(tensor.shape)} dims"
+                f"{'' if is_compact else ' that is not compact'}"
+            )
+        made = example.example if isinstance(example.example, Output) else None
+        return DescriptorArgument(
+            name,
+            tensor,
+            example.block,
+            example.padding,
+            example.layout,
+            example.rounded,
+            made=made is not None,
+            fill=made.fill if made else None,
+            flatten=example.flatten,
+        )
 
     def _read_as(self, name: str, tensor: Tensor, example: Reinterpreted) -> DType:
         if example.dtype.bits == tensor.dtype.bits:

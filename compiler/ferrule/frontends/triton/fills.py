@@ -23,7 +23,7 @@ from ferrule.frontends.triton.specialise import specialisations
 from ferrule.specs import Signature, Tensor
 
 if TYPE_CHECKING:
-    from ferrule.compiler.conventions.base import CallingConvention
+    from ferrule.compiler.conventions.protocol import CallingConvention
 
 _BLOCK: Final = 1024
 

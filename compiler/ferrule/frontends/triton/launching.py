@@ -18,7 +18,8 @@ from ferrule import specs
 from ferrule.compiler import conventions
 from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.arguments import Argument, parameters
-from ferrule.compiler.conventions.base import Call, CallingConvention
+from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.conventions.protocol import CallingConvention
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.cuda.tilings import DataType
 from ferrule.compiler.errors import CompileError, Diagnostic
@@ -228,8 +229,8 @@ def _taken_apart(argument: DescriptorArgument, kernel: Sequence[int]) -> Iterato
     second in newer versions of Triton), then what comes behind a map.  `kernel` has the bytes of
     each parameter from here on.
     """
-    tensor = argument.tensor
-    yield tensor.data
+    tensor = argument.viewed
+    yield argument.tensor.data
     for size in (*tensor.shape, *tensor.strides):
         yield conventions.cast(size, specs.Int64)
     flags = (argument.padding == "nan", argument.rounded)
@@ -249,7 +250,7 @@ def _behind(tensor: Tensor) -> Iterator[Argument]:
 
 def _descriptor(argument: DescriptorArgument, layout: DescriptorLayout | None) -> Iterator[Any]:
     """`CUtensorMap`, then the sizes as int32 and the strides in elements as int64."""
-    tensor = argument.tensor
+    tensor = argument.viewed
     if layout is None or layout.fp4_padded or layout.swizzle >= len(_SWIZZLES):
         raise CompileError(
             f"the descriptor {argument.name!r} is of a kind that cannot be made here: "
@@ -263,8 +264,10 @@ def _descriptor(argument: DescriptorArgument, layout: DescriptorLayout | None) -
             f"wants a tensor map of {element.name.lower()}"
         )
     yield conventions.TensorMap(
-        tensor,
+        argument.tensor,
         layout.block,
+        shape=tensor.shape,
+        strides=tensor.strides,
         swizzle=_SWIZZLES[layout.swizzle],
         l2_promotion="128B",
         oob_fill="nan" if argument.padding == "nan" else "zero",

@@ -158,8 +158,17 @@ def _failures(kernel: Kernel, arch: int) -> Iterator[None]:
         yield
     except Exception as error:
         raise CompileError(
-            f"Triton cannot compile {kernel.name} for sm_{arch}: {type(error).__name__}: {error}"
+            f"Triton cannot compile {kernel.name} for sm_{arch}: {_said(error)}"
         ) from error
+
+
+def _said(error: BaseException) -> str:
+    """What an error says, and what it comes from: Triton shows the lines of a function that calls
+    another, and says what is wrong of that one."""
+    text, first = f"{type(error).__name__}: {error}", error
+    while first.__cause__ is not None:
+        first = first.__cause__
+    return text if str(first) in text else f"{text}\n{type(first).__name__}: {first}"
 
 
 def _facts(metadata: Any) -> LaunchFacts:

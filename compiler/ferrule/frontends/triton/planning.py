@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.frontends.triton.arguments import Arguments, PointerArgument
+from ferrule.frontends.triton.arguments import Arguments, DescriptorArgument, PointerArgument
 from ferrule.frontends.triton.configs import Version
 from ferrule.frontends.triton.fills import Fill
 from ferrule.frontends.triton.grids import Grid, trace_grid
@@ -54,7 +54,7 @@ class Planner:
         fills = tuple(
             Fill(each.tensor, each.fill)
             for each in filled.each
-            if isinstance(each, PointerArgument) and each.fill is not None
+            if isinstance(each, PointerArgument | DescriptorArgument) and each.fill is not None
         )
         if version.hook is not None:
             trace(version.hook, {**options, **seen}, f"{self.name}: the pre_hook of its config")

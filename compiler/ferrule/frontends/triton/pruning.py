@@ -24,7 +24,7 @@ from ferrule.frontends.triton.arguments import (
     PointerArgument,
 )
 from ferrule.frontends.triton.installed import Kernel
-from ferrule.frontends.triton.traced_tensors import TracedDescriptor, TracedTensor
+from ferrule.frontends.triton.traced_tensors import TracedTensor
 from ferrule.frontends.triton.tuples import nest
 from ferrule.runtime.views import view_of
 from ferrule.specs import REQUIRED, Dim, Scalar, Sym, Tensor
@@ -88,8 +88,9 @@ def _value(argument: Argument, given: Mapping[str, Any], values: Mapping[Sym, in
             return given[name]
         case PointerArgument(tensor=tensor):
             return TracedTensor(_known(tensor, values))
-        case DescriptorArgument(tensor=tensor, block=block):
-            return TracedDescriptor(TracedTensor(_known(tensor, values)), block)
+        case DescriptorArgument(tensor=tensor, viewed=viewed):
+            known = (TracedTensor(_known(each, values)) for each in (tensor, viewed))
+            return argument.traced(*known)
         case IntegerArgument(scalar=Scalar(name=name)) | NumberArgument(scalar=Scalar(name=name)):
             return given[name]
         case IntegerArgument(size=size):

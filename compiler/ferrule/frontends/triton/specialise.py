@@ -293,7 +293,15 @@ class _Specialiser:
         elif isinstance(argument.size, Sym) and argument.size.width == dtype.bits:
             self.packed.append(argument.size)
         else:
-            self.packed.append(conventions.cast(argument.size, dtype))
+            self.packed.append(self._cast(argument.name, argument.size, dtype))
+
+    def _cast(self, name: str, value: Dim, dtype: DType) -> Packed:
+        try:
+            return conventions.cast(value, dtype)
+        except ValueError:
+            raise CompileError(
+                f"{self._what(name)} is {value}, which fits no {dtype.name}"
+            ) from None
 
     def _number(self, parameter: KernelParameter, argument: NumberArgument) -> None:
         given, name = argument.scalar, parameter.name
@@ -314,7 +322,7 @@ class _Specialiser:
             self.packed.append(conventions.cast(number, dtype))
 
     def _descriptor(self, parameter: KernelParameter, argument: DescriptorArgument) -> None:
-        name, tensor = parameter.name, argument.tensor
+        name, tensor = parameter.name, argument.viewed
         element = pointer_type(tensor.dtype, self._what(name))[1:]
         if len(argument.block) != len(tensor.shape):
             raise CompileError(

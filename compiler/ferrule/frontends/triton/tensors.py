@@ -76,7 +76,7 @@ class Tensors:
                 self.specs[name] = spec
         elif hasattr(type(tensor), "__dlpack__"):
             self.specs[name] = of_real_tensor(name, tensor)
-        if tensor is not example and name not in self.specs:
+        if tensor is not example and name not in self.specs and not isinstance(tensor, Output):
             raise CompileError(f"{self.what(name)} is no tensor: {tensor!r}")
 
     def _tensor_of_text(self, name: str, text: TypeText) -> Tensor:
@@ -90,7 +90,8 @@ class Tensors:
 
     def read_outputs(self, examples: Mapping[str, Any]) -> None:
         """Take in the tensors that the function makes."""
-        outputs = [(n, e) for n, e in examples.items() if isinstance(e, Output)]
+        found = [(name, inner(example)) for name, example in examples.items()]
+        outputs = [(name, example) for name, example in found if isinstance(example, Output)]
         for name, example in outputs:
             source = self._source(name, example)
             shape = source.shape if example.shape is None else self._shape(name, example.shape)
@@ -117,15 +118,21 @@ class Tensors:
     def _shape(self, name: str, shape: tuple[Dim | str, ...]) -> tuple[Dim, ...]:
         found = []
         for size in shape:
-            if isinstance(size, str) and size not in self.symbols:
+            dim = self.symbols.get(size) if isinstance(size, str) else size
+            if dim is None or not self.is_known(dim):
                 raise CompileError(
                     Diagnostic(
-                        f"{self.what(name)} has the size {size!r}, which no tensor has",
-                        expected=", ".join(self.symbols) or "a number",
+                        f"{self.what(name)} has the size {str(size)!r}, which no tensor has",
+                        expected=", ".join(self._known_names()) or "a number",
+                        hint="a tensor that the function makes has the sizes of others: where a "
+                        "number of the call says how long it is, callers give the tensor",
                     )
                 )
-            found.append(self.symbols[size] if isinstance(size, str) else size)
+            found.append(dim)
         return tuple(found)
+
+    def _known_names(self) -> list[str]:
+        return [name for name, symbol in self.symbols.items() if self.is_known(symbol)]
 
     def referred(self, name: str, text: str, found: re.Match[str]) -> Dim:
         """The size that a `REFERENCE` names."""

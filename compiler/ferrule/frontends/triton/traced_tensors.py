@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from ferrule import specs
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.triton.paths import Path
 from ferrule.frontends.triton.tracing import traced, undecided
 from ferrule.specs import Tensor
+
+_DESCRIPTOR: Final = "triton.tools.tensor_descriptor", "TensorDescriptor"
+_GLUON_DESCRIPTOR: Final = "triton.experimental.gluon.nvidia.hopper", "TensorDescriptor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,11 @@ class TracedTensor:
     tensor: Tensor
     path: Path | None = None
     filled: list[int | float] = field(default_factory=list)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """PyTorch's, for functions that ask whether an argument is a tensor."""
+        return _class("torch", "Tensor") or TracedTensor
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -101,11 +109,25 @@ class TracedTensor:
 class TracedDescriptor:
     """A descriptor in a function that is traced; a hook may set `block_shape`, nothing else."""
 
-    __slots__ = ("_block", "_tensor")
+    __slots__ = ("_block", "_is_gluon", "_tensor", "_viewed")
 
-    def __init__(self, tensor: TracedTensor, block: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        tensor: TracedTensor,
+        block: tuple[int, ...],
+        viewed: TracedTensor | None = None,
+        *,
+        is_gluon: bool = False,
+    ) -> None:
         self._tensor = tensor
+        self._viewed = viewed or tensor
         self._block = block
+        self._is_gluon = is_gluon
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """Triton's or Gluon's: hooks ask whether an argument is a descriptor."""
+        return _class(*(_GLUON_DESCRIPTOR if self._is_gluon else _DESCRIPTOR)) or TracedDescriptor
 
     @property
     def base(self) -> TracedTensor:
@@ -114,13 +136,13 @@ class TracedDescriptor:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """The tensor's sizes."""
-        return self._tensor.shape
+        """The sizes of what it describes."""
+        return self._viewed.shape
 
     @property
     def strides(self) -> Any:
-        """The tensor's strides in elements."""
-        return self._tensor.stride()
+        """The strides of what it describes, in elements."""
+        return self._viewed.stride()
 
     @property
     def block_shape(self) -> list[int]:
@@ -130,3 +152,9 @@ class TracedDescriptor:
     @block_shape.setter
     def block_shape(self, sizes: Any) -> None:
         self._block = tuple(int(getattr(size, "value", size)) for size in sizes)
+
+
+def _class(module: str, name: str) -> type | None:
+    """A class of a package, where that is imported: nobody asks for it elsewhere."""
+    found: type | None = getattr(sys.modules.get(module), name, None)
+    return found
