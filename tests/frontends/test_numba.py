@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ import ferrule as fe
 from ferrule import specs
 from ferrule.compiler.errors import CompileError
 from ferrule.frontends import numba as frontend
-from ferrule.frontends.numba import host
+from ferrule.frontends.numba import host, linking
 from ferrule.specs import Scalar, Signature, Tensor, Tuple
 
 numba = pytest.importorskip("numba", reason="Numba is not installed")
@@ -86,6 +88,20 @@ def test_of_an_exception_made_of_values_the_class_and_what_is_constant_are_told(
         fn(4)
 
 
+class Own(KeyError):
+    """An exception that callers know nothing of."""
+
+
+def test_an_exception_of_a_class_of_ones_own_is_what_that_is_made_of() -> None:
+    def check(n):
+        if n > 3:
+            raise Own("too much")
+        return n
+
+    with pytest.raises(KeyError, match="Own: too much"):
+        frontend.compile(check, fe.Int64)(4)
+
+
 def test_a_backslash_in_what_describes_an_exception_is_one_byte() -> None:
     text = '@.const.pickledata.ab.10 = internal constant [3 x i8] c"a\\\\\\0A", align 1'
     ((found,),) = [[each[2] for each in host._EXCEPTION.finditer(text)]]
@@ -94,10 +110,10 @@ def test_a_backslash_in_what_describes_an_exception_is_one_byte() -> None:
 
 def test_statements_on_whole_arrays_need_no_python() -> None:
     def scaled(x, out):
-        out[1:] = np.exp(x[::2]) * 2
+        out[1:] = x[::2]
 
     fn = frontend.compile(scaled, vector("x"), Tensor("out", (M,), "float32"))
-    x, out = np.zeros(6, np.float32), np.zeros(4, np.float32)
+    x, out = np.full(6, 2, np.float32), np.zeros(4, np.float32)
     fn(x, out)
     assert out.tolist() == [0, 2, 2, 2]
     with pytest.raises(ValueError, match="made of values"):
@@ -118,6 +134,51 @@ def test_numbers_keep_their_width(dtype: str) -> None:
     assert str(fn.signature) == f"same(value: {dtype}) -> {dtype}"
     low = {"int8": -128, "uint16": 65535, "int64": -(1 << 63)}.get(dtype, 1)
     assert fn(low) == low
+
+
+def test_functions_that_call_themselves_and_each_other() -> None:
+    @numba.njit
+    def fib(n):
+        return n if n < 2 else fib(n - 1) + fib(n - 2)
+
+    assert frontend.compile(fib, fe.Int64)(10) == 55
+    text = '@".numba.unresolved$_Z3odd" = external local_unnamed_addr global ptr'
+    defined = "define i32 @_Z3odd(ptr %r) {\n  ret i32 0\n}\n"
+    assert linking._resolved(f"{text}\n{defined}").startswith(
+        '@".numba.unresolved$_Z3odd" = internal constant ptr @"_Z3odd"\n'
+    )
+    assert linking._resolved(text) == text
+
+
+def test_what_numba_has_in_its_cache_is_compiled_again(tmp_path: Path) -> None:
+    source = """\
+import numba
+
+@numba.njit("int64(int64)", cache=True)
+def more(n):
+    return n + 1
+
+@numba.cfunc("int64(int64)", cache=True)
+def less(n):
+    return n - 1
+"""
+    (tmp_path / "kept.py").write_text(source, encoding="ascii")
+    signature = Signature("less", [Scalar("n", "int64")])
+    for hits in (0, 1):
+        module = runpy.run_path(str(tmp_path / "kept.py"))
+        assert sum(module["more"].stats.cache_hits.values()) == hits
+        assert frontend.compile(module["more"], int)(3) == 4
+        assert frontend.cfunc(module["less"], signature)(3) == 2
+
+
+def test_addresses_of_this_process_are_no_part_of_a_function() -> None:
+    large, labs = np.zeros(200_000), ctypes.CDLL(None).labs
+    labs.argtypes = [labs.restype]
+    for function in (lambda n: large[n], lambda n: labs(n)):
+        with pytest.raises(CompileError, match="uses an address of this process"):
+            frontend.compile(function, int, name="f")
+    absolute = numba.types.ExternalFunction("labs", numba.int64(numba.int64))
+    assert frontend.compile(lambda n: absolute(n), int, name="f")(-3) == 3
 
 
 def test_tuples_are_their_items() -> None:
@@ -156,6 +217,28 @@ def test_results_are_allocated() -> None:
     fn = frontend.compile(square, vector("x"), vector("out"), results=["out"])
     assert str(fn.signature) == "square(x: Tensor([n], float32)) -> Tensor([n], float32)"
     assert np.from_dlpack(fn(np.arange(4, dtype=np.float32))).tolist() == [0, 1, 4, 9]
+
+
+def test_compact_arrays_get_another_shape_without_the_runtime() -> None:
+    def picked(x, rows, i, j):
+        return x.reshape((rows, -1))[i, j]
+
+    matrix = Tensor("x", (N, M), "float32")
+    fn = frontend.compile(picked, matrix, fe.Int64, fe.Int64, fe.Int64)
+    x = floats(6, 4)
+    for rows, i, j in ((1, 0, 17), (3, 2, 5), (8, 7, 1), (24, 23, 0)):
+        assert fn(x, rows, i, j) == picked(x, rows, i, j)
+    with pytest.raises(ValueError, match="total size of new array must be unchanged"):
+        fn(x, 5, 0, 0)
+    columns = Tensor("x", (N, M), "float32", strides=(1, N))
+    by_columns = frontend.compile(picked, columns, fe.Int64, fe.Int64, fe.Int64)
+    with pytest.raises(NotImplementedError, match="incompatible shape"):
+        by_columns(np.asfortranarray(x), 3, 0, 0)
+
+
+def test_a_constant_is_a_result() -> None:
+    assert frontend.compile(lambda n: -7, int, name="f")(2) == -7
+    assert frontend.compile(lambda n: True, int, name="f")(2) is True
 
 
 def test_functions_of_mathematics_are_those_of_c() -> None:

@@ -172,6 +172,8 @@ def test_what_does_not_fit_is_refused() -> None:
         frontend.compile(len, target="sm_90a")
     with pytest.raises(TypeError, match="target must be an architecture"):
         frontend.compile(scaled(), target=["sm_90a"])  # type: ignore[arg-type]
+    with pytest.raises(CompileError, match="target names 2 architectures"):
+        frontend.compile(scaled(), target="sm_80,sm_90a")
     with pytest.raises(CompileError, match="results names 'D'\n  expected: an array: A, B"):
         frontend.compile(scaled(), target="sm_90a", results=["D"])
     with pytest.raises(CompileError, match="target 'no_arch' is no architecture"):

@@ -151,6 +151,17 @@ def test_specs_narrow_and_results_are_allocated() -> None:
     np.testing.assert_array_equal(made, mine)
 
 
+def test_real_arrays_are_examples_and_elements_keep_their_dims() -> None:
+    specs = {"out": np.zeros((4, 6), np.float32)[:, :3]}
+    fn = frontend.compile(shifted, dim="out", specs=specs)
+    assert "out: Tensor([n1, 3], float32)" in str(fn.signature)
+    given = {"out": wp.zeros(2, dtype=wp.vec3, device="cpu")}
+    assert str(frontend.compile(shifted, dim="out", specs=given).signature) == str(fn.signature)
+    for wrong in (np.zeros((4, 4), np.float32), np.zeros((4, 6), np.float32)[:, ::2]):
+        with pytest.raises(CompileError, match=r"specs\['out'\] does not fit"):
+            frontend.compile(shifted, dim="out", specs={"out": wrong})
+
+
 def test_more_dims_than_the_kernel_has_indices_share_them() -> None:
     fn = frontend.compile(total, dim=("x", 3))
     out = np.zeros(1, np.float32)

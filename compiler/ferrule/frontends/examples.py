@@ -8,9 +8,10 @@ from typing import Any, Final, get_args
 import numpy as np
 
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.frontends.given import brief
+from ferrule.frontends.given import brief, names
 from ferrule.specs import (
     Boolean,
+    Dim,
     DType,
     Float64,
     Int64,
@@ -43,6 +44,16 @@ def tensor_named(specs: Iterable[Param], name: str) -> Tensor:
     )
 
 
+def parted(specs: Iterable[Param], results: Any) -> tuple[tuple[Param, ...], list[Tensor]]:
+    """The parameters of a call, and the arrays that it makes: those that `results` names.
+
+    Raises TypeError for what is no name, CompileError for one that is not there.
+    """
+    listed, returned = list(specs), names(results)
+    made = [tensor_named(listed, each) for each in returned]
+    return tuple(each for each in listed if each.name not in returned), made
+
+
 def spec_of(name: str, example: Any, *, rename: bool = False) -> Param:
     """The spec of the parameter of this name.
 
@@ -67,9 +78,10 @@ def spec_of(name: str, example: Any, *, rename: bool = False) -> Param:
     raise CompileError(Diagnostic(said, expected=_EXPECTED))
 
 
-def of_real_tensor(name: str, tensor: Any) -> Tensor:
+def of_real_tensor(name: str, tensor: Any, constant: int = 0) -> Tensor:
     """The spec of a real tensor: its dtype and rank, any sizes; aligned to 16 bytes if it is.
 
+    Sizes and strides of the last dims, as many as `constant`, are those that it has.
     Raises CompileError for what DLPack cannot hand over.
     """
     from ferrule.runtime.views import view_of
@@ -81,20 +93,31 @@ def of_real_tensor(name: str, tensor: Any) -> Tensor:
             f"the tensor for the parameter {name!r} cannot be taken through DLPack: "
             + str(error).partition("\n")[0]
         ) from None
-    return tensor_like(name, view.shape, view.strides, view.dtype, aligned=view.address % 16 == 0)
+    is_aligned = view.address % 16 == 0
+    return tensor_like(name, view.shape, view.strides, view.dtype, is_aligned, constant)
 
 
 def tensor_like(
-    name: str, sizes: Sequence[int], steps: Sequence[int], dtype: DType, *, aligned: bool
+    name: str,
+    sizes: Sequence[int],
+    steps: Sequence[int],
+    dtype: DType,
+    aligned: bool,
+    constant: int = 0,
 ) -> Tensor:
     """The spec of tensors like one of these sizes and strides, in elements: of the same rank, and
-    compact if it is, else with the strides of 1 that it has; `aligned` to 16 bytes."""
-    shape = [sym_int32() for _ in sizes]
+    compact if it is, else with the strides of 1 that it has; `aligned` to 16 bytes.
+
+    The last dims, as many as `constant`, are as they are.
+    """
+    free = max(0, len(sizes) - constant)
+    shape: list[Dim] = [*(sym_int32() for _ in sizes[:free]), *sizes[free:]]
     order = tuple(reversed(range(len(shape))))
     if tuple(steps) == compact_strides(tuple(sizes), order):
         strides = compact_strides(shape, order)
     else:
-        strides = tuple(1 if step == 1 else sym_int64() for step in steps)
+        outer = (1 if step == 1 else sym_int64() for step in steps[:free])
+        strides = (*outer, *steps[free:])
     align = max(16, dtype.itemsize) if aligned else None
     return Tensor(name, shape, dtype, strides=strides, align=align)
 

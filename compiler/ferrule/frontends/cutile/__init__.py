@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.frontends.examples import tensor_named
-from ferrule.frontends.given import architectures, brief, names
+from ferrule.frontends.examples import parted
+from ferrule.frontends.given import architectures, brief
 from ferrule.frontends.packages import load
 from ferrule.specs import Dim, Signature
 
@@ -65,10 +65,7 @@ def compile(
 
     function = kernel._pyfunc
     found = _parameters(cutile, function, parameters)
-    specs = [each.spec for each in found if each.spec is not None]
-    returned = names(results)
-    made = [tensor_named(specs, each) for each in returned]
-    given = tuple(spec for spec in specs if spec.name not in returned)
+    given, made = parted((each.spec for each in found if each.spec is not None), results)
     signature = Signature(name or function.__name__, given)
     sizes = grid(signature) if callable(grid) else grid
     archs = architectures("target", target)

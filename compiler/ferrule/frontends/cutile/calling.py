@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ferrule.compiler import conventions
-from ferrule.compiler.conventions.base import CallingConvention
 from ferrule.compiler.conventions.cuda import CudaLaunch
+from ferrule.compiler.conventions.protocol import CallingConvention
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.cuda.parameters import check_parameters
 from ferrule.compiler.errors import CompileError, Diagnostic

@@ -11,13 +11,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.frontends.examples import spec_of, tensor_named
-from ferrule.frontends.given import architectures, brief, check_on_cpu, check_signature, names
+from ferrule.frontends.examples import parted, spec_of
+from ferrule.frontends.given import architectures, brief, check_on_cpu, check_signature
 from ferrule.frontends.packages import load
 from ferrule.specs import Dim, Param, Signature
 from ferrule.specs.params import Tensor
 
 if TYPE_CHECKING:
+    from ferrule.compiler.conventions import CallingConvention
     from ferrule.compiler.options import Options
     from ferrule.runtime import Function
 
@@ -65,11 +66,9 @@ def compile(
     cuda = target != "cpu"
     load("numba_cuda" if cuda else "numba", "numba", "numba-cuda" if cuda else "numba")
     plain = _plain(function)
-    params, returned = _params(plain, examples), names(results)
-    given = [param for param in params if param.name not in returned]
-    made = [tensor_named(params, each) for each in returned]
-    signature = Signature(name or _name(plain), tuple(given))
-    convention: Any
+    params = _params(plain, examples)
+    given, made = parted(params, results)
+    signature = Signature(name or _name(plain), given)
     if cuda:
         from ferrule.frontends.numba.device import device_call
 
@@ -77,29 +76,29 @@ def compile(
         sizes: list[Any] = [
             each(signature) if callable(each) else each for each in (grid, block, smem)
         ]
-        convention = device_call(function, params, archs, *sizes)
+        convention: CallingConvention = device_call(function, params, archs, *sizes)
     else:
         from ferrule.frontends.numba.host import host_call
 
-        if grid is not None or block is not None:
-            raise CompileError(
-                Diagnostic(
-                    "grid and block are for kernels: target is 'cpu'",
-                    hint="name an architecture, target='sm_90a'",
-                )
-            )
-        if type(function).__name__ == "CUDADispatcher":
-            raise CompileError(
-                Diagnostic(
-                    f"{_name(plain)} is a kernel of numba.cuda, but the target is 'cpu'",
-                    hint="name an architecture, target='sm_90a'",
-                )
-            )
-        check_on_cpu(params, _name(plain))
+        _check_for_cpu(function, _name(plain), params, grid, block)
         convention = host_call(function, params)
     from ferrule.compiler.building import build
 
     return build(signature, convention, results=made, doc=doc or plain.__doc__, options=options)
+
+
+def _check_for_cpu(
+    function: Any, name: str, params: Sequence[Param], grid: object, block: object
+) -> None:
+    """Raises CompileError for what is for GPUs alone."""
+    if grid is not None or block is not None:
+        wrong = "grid and block are for kernels: target is 'cpu'"
+    elif type(function).__name__ == "CUDADispatcher":
+        wrong = f"{name} is a kernel of numba.cuda, but the target is 'cpu'"
+    else:
+        check_on_cpu(params, name)
+        return
+    raise CompileError(Diagnostic(wrong, hint="name an architecture, target='sm_90a'"))
 
 
 def _plain(function: Any) -> Callable[..., Any]:

@@ -16,24 +16,27 @@ _FUNCTION: Final = re.compile(
 )
 _CALL: Final = re.compile(
     r"^  (?:(%[\w.]+) = )?(?:tail )?call (?:[a-z]+ )*?(void|ptr|i\d+) (?:\([^)]*\) )?"
-    r"@_?Py\w+\(.*\).*$",
+    r"@(?:_?Py\w+|NRT_adapt_\w+|numba_unpickle)\(.*\).*$",
     re.M,
 )
 _ENVIRONMENT: Final = re.compile(r"^  (%[\w.]+) = load ptr, ptr @_ZN08NumbaEnv.*$", re.M)
-_PYTHON: Final = re.compile(r"@_?Py|@NRT_adapt")
+_PYTHON: Final = re.compile(r"@_?Py|@NRT_adapt|@numba_")
+_NOTHING: Final = "nothing.known"
+_NOTHING_KNOWN: Final = f"@{_NOTHING} = internal constant [256 x i8] zeroinitializer, align 16\n"
+"""What stands for the objects that Numba keeps for a function: it has none of them."""
 
 
 def without_boxing(text: str) -> str:
     """The LLVM text of a module, with these functions as they are without Python."""
-    return _FUNCTION.sub(_changed, text)
+    plain, count = _FUNCTION.subn(_changed, text)
+    return f"{plain}\n{_NOTHING_KNOWN}" if count else plain
 
 
 def _changed(found: re.Match[str]) -> str:
     head, values, body = found.groups()
-    plain = _ENVIRONMENT.sub(r"  \1 = getelementptr i8, ptr null, i64 1", body)
+    plain = _ENVIRONMENT.sub(rf"  \1 = getelementptr i8, ptr @{_NOTHING}, i64 0", body)
     plain = _CALL.sub(_nothing, plain)
-    environments = _ENVIRONMENT.findall(body)
-    if _PYTHON.search(plain) or any(_uses(plain, each) != 2 for each in environments):
+    if _PYTHON.search(plain):
         # What the values hold stays; their own memory does not.
         plain = f"  call void @NRT_Free(ptr {values})\n  ret ptr null\n"
     return f"{head}\n{plain}}}"
@@ -43,8 +46,3 @@ def _nothing(found: re.Match[str]) -> str:
     """In place of a call of Python's: a zero, which is the null of an object."""
     name, kind = found.groups()
     return f"  {name} = select i1 true, {kind} zeroinitializer, {kind} undef" if name else ""
-
-
-def _uses(body: str, name: str) -> int:
-    """How often a value is named: one that is only compared is named twice."""
-    return len(re.findall(re.escape(name) + r"(?![\w.])", body))

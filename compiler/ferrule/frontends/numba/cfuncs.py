@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ferrule.compiler.conventions.arguments import Argument, Cast, Null, cast, describe
-from ferrule.compiler.conventions.base import CallingConvention
 from ferrule.compiler.conventions.functions import CFunction
+from ferrule.compiler.conventions.protocol import CallingConvention
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.frontends.numba.host import native_call, result_of
+from ferrule.frontends.numba.host import has_code, native_call, result_of
 from ferrule.frontends.numba.types import dtype_of
 from ferrule.frontends.packages import load
 from ferrule.specs import Data, DType, Param, Signature
@@ -44,9 +44,19 @@ def cfunc_call(
     ]
     returned = function._sig.return_type
     if linked:
-        symbol = function.native_name.removeprefix(_WRAPPER)
-        return native_call(name, function.inspect_llvm(), symbol, returned, converted)
+        whole = _with_code(function)
+        symbol = whole.native_name.removeprefix(_WRAPPER)
+        return native_call(name, whole.inspect_llvm(), symbol, returned, converted)
     return CFunction(function, converted, returns=result_of(name, returned))
+
+
+def _with_code(function: Any) -> Any:
+    """The C function, compiled again where it comes from Numba's cache on disk."""
+    if has_code(function._library, function.native_name):
+        return function
+    numba, compiler = load("numba", "numba"), function._compiler
+    made = numba.cfunc(function._sig, locals=compiler.locals, **compiler.targetoptions)
+    return made(function.__wrapped__)
 
 
 def _handed(params: Sequence[Param]) -> list[Argument]:

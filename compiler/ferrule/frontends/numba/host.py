@@ -23,7 +23,8 @@ from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.hostcode import HostCode
 from ferrule.compiler.wrapper.leaves import leaves_of
-from ferrule.frontends.numba.linking import ENTRY, FORGET, alone
+from ferrule.frontends.numba.linking import ENTRY, alone
+from ferrule.frontends.numba.support import FORGET
 from ferrule.frontends.numba.types import dtype_of, flattened, numba_type
 from ferrule.frontends.packages import load
 from ferrule.runtime.llvm.layouts import I64, PTR
@@ -109,25 +110,43 @@ def native_call(
 def _compiled(function: Any, kinds: tuple[Any, ...]) -> tuple[str, Any]:
     """The name of a function, and what Numba makes of it; CompileError where it cannot."""
     plain = getattr(function, "py_func", function)
-    found = getattr(function, "overloads", {}).get(kinds)
-    if found is None:
-        dispatcher = _dispatcher(function)
-        try:
-            dispatcher.compile(kinds)
-        except Exception as error:
-            words = str(error) if " " in str(error) else f"{type(error).__name__}: {error}"
-            raise CompileError(
-                Diagnostic(f"Numba cannot compile {plain.__name__}: {words}")
-            ) from error
-        found = dispatcher.overloads[kinds]
+    try:
+        found = _found(function, kinds)
+        if found is None or not has_code(found.library, found.fndesc.llvm_func_name):
+            found = _compile(_dispatcher(function), kinds)
+    except Exception as error:
+        words = str(error) if " " in str(error) else f"{type(error).__name__}: {error}"
+        raise CompileError(Diagnostic(f"Numba cannot compile {plain.__name__}: {words}")) from error
     if getattr(found, "objectmode", False):
         raise CompileError(f"Numba compiled {plain.__name__} in object mode, which needs Python")
     return plain.__name__, found
 
 
+def _found(function: Any, kinds: tuple[Any, ...]) -> Any:
+    """What a decorated function is for these types; None for a plain one, and for one that was made
+    with signatures, which compiles no others.
+
+    It is compiled by its own dispatcher, for a function that calls itself calls that one.
+    """
+    found = getattr(function, "overloads", {}).get(kinds)
+    if found is None and getattr(function, "_can_compile", False):
+        return _compile(function, kinds)
+    return found
+
+
+def _compile(dispatcher: Any, kinds: tuple[Any, ...]) -> Any:
+    dispatcher.compile(kinds)
+    return dispatcher.overloads[kinds]
+
+
+def has_code(library: Any, symbol: str) -> bool:
+    """Whether a library of Numba has this function's LLVM IR: one that comes from its cache on disk
+    has the machine code alone."""
+    return any(each.name == symbol for each in library.get_defined_functions())
+
+
 def _dispatcher(function: Any) -> Any:
-    """A dispatcher of our own, with the options of a decorated function: one that was made with
-    signatures compiles no others."""
+    """A dispatcher of our own, with the options of a decorated function, and without a cache."""
     numba = load("numba", "numba")
     if not hasattr(function, "py_func"):
         return numba.njit(function)
@@ -141,7 +160,7 @@ def result_of(name: str, kind: Any) -> DType | None:
 
     if kind in (types.none, types.void):
         return None
-    dtype = dtype_of(types, kind)
+    dtype = dtype_of(types, types.unliteral(kind))
     if dtype is None:
         raise CompileError(
             Diagnostic(
@@ -204,7 +223,9 @@ def _unescaped(found: re.Match[bytes]) -> bytes:
 
 def _described(data: bytes, name: str) -> tuple[str, str]:
     """Numba pickles the class, its arguments and a place, all of them of the user's function; for
-    an argument that is a value of the call there is a value of llvmlite's."""
+    an argument that is a value of the call there is a value of llvmlite's.
+
+    A class that is none of Python's own is told as the nearest one that it is made of."""
     try:
         kind, arguments, *_ = pickle.loads(data)
     except Exception:
@@ -212,4 +233,8 @@ def _described(data: bytes, name: str) -> tuple[str, str]:
     known = [each for each in arguments or () if not type(each).__module__.startswith("llvmlite")]
     if len(known) < len(arguments or ()):
         known.append(f"the rest of {name}'s message is made of values, which needs Python")
-    return kind.__name__, ", ".join(map(str, known)) or kind.__name__
+    message = ", ".join(map(str, known))
+    told = next(each for each in kind.__mro__ if each.__module__ == "builtins")
+    if told is kind:
+        return kind.__name__, message or kind.__name__
+    return told.__name__, f"{kind.__name__}: {message}" if message else kind.__name__

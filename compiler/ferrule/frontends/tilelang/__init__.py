@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ferrule.frontends.examples import tensor_named
-from ferrule.frontends.given import architectures, brief, names
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.examples import parted
+from ferrule.frontends.given import architectures, brief
 from ferrule.frontends.packages import load
 from ferrule.specs import Signature
 
@@ -49,12 +50,19 @@ def compile(
     function = _prim_func(tilelang, function)
     if not isinstance(target, str):
         raise TypeError(f"target must be an architecture such as 'sm_90a', but got {target!r}")
-    (target,) = architectures("target", target)
+    target, *others = architectures("target", target)
+    if others:
+        raise CompileError(
+            Diagnostic(
+                f"target names {len(others) + 1} architectures",
+                expected="one, such as 'sm_90a'",
+                hint="compile the function for each, in functions of their own",
+            )
+        )
     from ferrule.frontends.tilelang.calling import Names, launches
 
-    found, returned = Names.of(function), names(results)
-    made = [tensor_named(found.specs, each) for each in returned]
-    given = tuple(spec for spec in found.specs if spec.name not in returned)
+    found = Names.of(function)
+    given, made = parted(found.specs, results)
     signature = Signature(name or str(function.attrs["global_symbol"]), given)
     convention = launches(tilelang, function, found, target, _configs(pass_configs))
     from ferrule.compiler.building import build

@@ -10,7 +10,8 @@ from typing import Any, Final
 from ferrule.compiler import conventions
 from ferrule.compiler.conventions import CudaLaunch, TensorMap
 from ferrule.compiler.conventions.arguments import Argument, cast
-from ferrule.compiler.conventions.base import Call, CallingConvention
+from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.conventions.protocol import CallingConvention
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends import cuda

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.frontends.examples import tensor_named
-from ferrule.frontends.given import architectures, brief, check_on_cpu, names
+from ferrule.frontends.examples import parted
+from ferrule.frontends.given import architectures, brief, check_on_cpu
 from ferrule.frontends.packages import load
 from ferrule.specs import Dim, Param, Signature
 from ferrule.specs.params import Tensor
@@ -67,10 +67,9 @@ def compile(
     _check_launch(block_dim, max_blocks, cpu_flags)
     if not isinstance(specs, Mapping | None):
         raise TypeError(f"specs must be a dict, such as {{'x': spec}}, but got {specs!r}")
-    params, returned = _params(types, kernel, dict(specs or {})), names(results)
-    given = [param for param in params if param.name not in returned]
-    made = [tensor_named(params, each) for each in returned]
-    signature = Signature(name or kernel.func.__name__, tuple(given))
+    params = _params(types, kernel, dict(specs or {}))
+    given, made = parted(params, results)
+    signature = Signature(name or kernel.func.__name__, given)
     dims = _dims(types, kernel, params, dim(signature) if callable(dim) else dim)
     rows = [(each.label, each.type) for each in kernel.adj.args]
     packed = [types.packed(spec, kind) for spec, (_, kind) in zip(params, rows, strict=True)]

@@ -54,7 +54,7 @@ def cpu_kernel(warp: Any, kernel: Any, flags: str | None) -> CpuKernel:
     if flags is not None:
         options["cpu_compiler_flags"] = flags
     with _changed(warp, kernel, options), TemporaryDirectory() as folder:
-        _compile(warp, kernel, device="cpu", module_dir=folder)
+        _compile(warp, kernel, "cpu", device="cpu", module_dir=folder)
         (path,) = Path(folder).rglob("*.o")
         data = path.read_bytes()
         read = read_object(data)
@@ -80,7 +80,7 @@ def cuda_kernel(warp: Any, kernel: Any, archs: Sequence[str], block_dim: int) ->
     options = {"block_dim": block_dim, "enable_backward": False}
     numbers = [_number(arch) for arch in archs]
     with _changed(warp, kernel, options), TemporaryDirectory() as folder:
-        _compile(warp, kernel, arch=numbers, module_dir=folder, use_ptx=False)
+        _compile(warp, kernel, ", ".join(archs), arch=numbers, module_dir=folder, use_ptx=False)
         found = {path for path in Path(folder).rglob("*.cubin") if _CUBIN.search(path.name)}
         if len(found) != len(set(numbers)):
             raise CompileError(
@@ -100,14 +100,14 @@ def _number(arch: str) -> int:
     return int(arch.removeprefix("sm_").rstrip("af"))
 
 
-def _compile(warp: Any, kernel: Any, **chosen: Any) -> None:
+def _compile(warp: Any, kernel: Any, target: str, **chosen: Any) -> None:
     try:
         warp.compile_aot_module(kernel.module, **chosen)
     except Exception as error:
         # The text of a KeyError is its argument's repr.
         words = error.args[0] if isinstance(error, KeyError) and error.args else error
         raise CompileError(
-            Diagnostic(f"Warp cannot compile the kernel {kernel.key}: {words}")
+            Diagnostic(f"Warp cannot compile the kernel {kernel.key} for {target}: {words}")
         ) from error
 
 

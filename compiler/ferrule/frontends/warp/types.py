@@ -11,13 +11,15 @@ import ctypes
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ferrule.compiler.conventions.arguments import NULL, Argument, Struct, cast
+from ferrule.compiler.conventions.arguments import NULL, Argument, cast
+from ferrule.compiler.conventions.structs import Struct
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.frontends.examples import spec_of
+from ferrule.frontends.examples import of_real_tensor, spec_of
 from ferrule.specs import (
     DType,
     Param,
     Signature,
+    SupportsSpec,
     as_dtype,
     compact_strides,
     sym_int32,
@@ -72,8 +74,8 @@ class Types:
 
         Raises CompileError where it is no example, and where it does not fit the type.
         """
-        given = spec_of(name, example)
         wanted = self.spec(name, kind)
+        given = self._given(name, kind, example)
         if not self._fits(given, wanted, kind):
             raise CompileError(
                 Diagnostic(
@@ -82,6 +84,14 @@ class Types:
                 )
             )
         return given
+
+    def _given(self, name: str, kind: Any, example: Any) -> Param:
+        """The spec of an example; of a real tensor the dims of the elements are constant."""
+        elements = self.shape(getattr(kind, "dtype", None))
+        is_real = hasattr(type(example), "__dlpack__") and not isinstance(example, SupportsSpec)
+        if elements is not None and is_real:
+            return of_real_tensor(name, example, len(elements))
+        return spec_of(name, example)
 
     def packed(self, spec: Param, kind: Any) -> Argument:
         """What a kernel takes for a parameter of this type with this spec."""
