@@ -6,6 +6,7 @@ import ctypes
 import sys
 import zlib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -455,6 +456,8 @@ def test_what_is_no_text_of_c() -> None:
         CString(b"x")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="CString: 'a.x00b' has a zero in it"):
         CString("a\0b")
+    with pytest.raises(ValueError, match=r"CString: '.udc00' has no UTF-8"):
+        CString("\udc00")
 
 
 @pytest.mark.parametrize(
@@ -489,6 +492,28 @@ def test_a_function_that_takes_any_arguments_says_where_these_begin() -> None:
         formatted(x, variadic_from="3")
 
 
+def test_a_function_of_llvm_ir_has_dots_where_the_call_says_so() -> None:
+    text = """
+    declare i32 @snprintf(ptr, i64, ptr, ...)
+    define i32 @dots(ptr %to, i64 %most, ptr %form, ...) {
+      %p = load i8, ptr %form
+      %n = call i32 (ptr, i64, ptr, ...) @snprintf(ptr %to, i64 %most, ptr %form, double 0.5)
+      ret i32 %n
+    }
+    define i32 @plain(i32 %a, i32 %b) {
+      ret i32 %b
+    }
+    """
+    code, a, out = HostCode.from_llvm(text), Scalar("a", "int32"), tensor("out", 8, dtype="uint8")
+    given = [out.data, cast(8, "int64"), CString("%g"), a]
+    call = CFunction("dots", given, code=code, variadic_from=3, returns="int32")
+    assert compiler.build(Signature("f", [out, a]), call)(np.zeros(8, np.uint8), 1) == 3
+    for name, args, more in (("dots", given, {}), ("plain", [a, a], {"variadic_from": 1})):
+        wrong = CFunction(name, args, code=code, **more)
+        with pytest.raises(CompileError, match="does not take what the call gives it"):
+            compiler.build(Signature("f", [out, a]), wrong)
+
+
 @pytest.mark.parametrize(("dtype", "wanted"), [("float32", "float64"), ("int8", "int32")])
 def test_what_c_makes_wider_behind_the_dots_is_refused(dtype: str, wanted: str) -> None:
     with pytest.raises(TypeError, match=rf"#3 is .* write conventions\.cast\(…, '{wanted}'\)"):
@@ -510,3 +535,10 @@ def test_a_name_may_stand_for_functions_of_several_types() -> None:
 
 def test_the_facade_has_what_a_frontend_writes() -> None:
     assert fe.compiler.conventions.CFunction is CFunction
+
+
+def test_a_convention_that_does_not_give_what_it_says_is_refused() -> None:
+    n = Scalar("n", "int32")
+    lacking = SimpleNamespace(when=None, codes=list, results=lambda: [n], emit=lambda call: None)
+    with pytest.raises(ValueError, match=r"f: a convention gives back what .* \(\[1\]\), but"):
+        compiler.build(Signature("f", [n]), lacking)

@@ -13,7 +13,7 @@ import ferrule as fe
 from ferrule import compiler, specs
 from ferrule.compiler.conventions import CudaLaunch
 from ferrule.compiler.cuda.driver import LaunchAttribute as Id
-from ferrule.specs import Pointer, Signature, Tensor
+from ferrule.specs import Pointer, Scalar, Signature, Tensor
 
 N = specs.sym_int64(symbol="n")
 X = Tensor("x", (N,), "float32", device="cuda")
@@ -121,6 +121,7 @@ WRONG = {
     "a priority": ({"priority": 1 << 31}, ValueError, "priority must fit 32 bits, but got 2147483"),
     "no event": ({"programmatic_event_flags": 1}, ValueError, "without a programmatic_event, what"),
     "no late event": ({"launch_completion_event_flags": 1}, ValueError, "what is said of it would"),
+    "a parameter": ({"cluster": Scalar("k", "int32")}, TypeError, "'k': write sig.'k'..value"),
     "no memory": ({"smem": None}, TypeError, "smem must be a size, but got None"),
     "flags": ({"programmatic_event_flags": -1}, ValueError, "a number from 0 on, but got -1"),
 }

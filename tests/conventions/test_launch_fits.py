@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+import numpy as np
 import pytest
 from cuda_device import FakeCuda, data_ptr
 from forged_cubins import ForgedKernel, forge_cubin
@@ -35,6 +36,11 @@ def code(arch: str, *names: str, static: int = 0, directives: str = "") -> fe.De
     return fe.DeviceCode.from_ptx(head + "\n".join(kernels))
 
 
+def cubin(arch: str, static: int = 0) -> fe.DeviceCode:
+    """A kernel without parameters."""
+    return fe.DeviceCode.from_cubin(forge_cubin(arch, [ForgedKernel("f", shared=static)]))
+
+
 def build(device: fe.DeviceCode, kernel: str = "f", params: Any = (), **more: Any) -> fe.Function:
     launch = CudaLaunch(device, kernel, list(params), **{"grid": 1, "block": 32, **more})
     return compiler.build(SIG, launch)
@@ -50,28 +56,46 @@ def refused(device: fe.DeviceCode, **more: Any) -> str:
 
 
 def test_shared_memory_is_compared_with_what_the_architecture_has() -> None:
-    said = refused(code("sm_80", "f", static=4000), smem=163_000)
+    said = refused(cubin("sm_80", static=4000), smem=163_000)
     assert said == (
         "kernel f of sm_80 is to be launched with 163000 bytes of shared memory and 4000 of its "
         "own for a block, but sm_80 has 166912\n"
-        "  hint: ask for at most 162912; leave this image away, or keep PTX for newer GPUs alone: "
-        "DeviceCode.from_ptx(…, arch=…)"
+        "  hint: ask for at most 162912, or leave this image away"
     )
-    assert build(code("sm_80", "f", static=4000), smem=162_912)
-    assert build(code("sm_80", "f"), smem=N * 4), "what only the call knows is checked there"
-    assert build(code("sm_90", "f"), smem=200_000)
+    assert build(cubin("sm_80", static=4000), smem=162_912)
+    assert build(cubin("sm_80"), smem=N * 4), "what only the call knows is checked there"
+    assert build(cubin("sm_90"), smem=200_000)
 
 
 def test_every_image_must_have_the_shared_memory() -> None:
-    texts = [code(arch, "f").ptx[arch] for arch in ("sm_90", "sm_86")]
-    assert "kernel f of sm_86 is to be" in refused(fe.DeviceCode.from_ptx(texts), smem=120_000)
-    kept = fe.DeviceCode.from_ptx(texts[1], arch="sm_90")
-    assert build(kept, smem=120_000)
+    data = [forge_cubin(arch, [ForgedKernel("f")]) for arch in ("sm_90", "sm_86")]
+    assert "kernel f of sm_86 is to be" in refused(fe.DeviceCode.from_cubin(data), smem=120_000)
+
+
+def test_ptx_is_for_newer_gpus_and_may_ask_for_what_one_of_them_has() -> None:
+    assert build(code("sm_80", "f"), smem=220_000)
+    assert build(code("sm_80", "f"), cluster=2, grid=2)
+    said = refused(code("sm_120", "f"), smem=120_000)
+    assert "but no GPU since sm_120 has more than 101376\n" in said
+    assert "but sm_100 has 232448\n" in refused(cubin("sm_100"), smem=232_449)
+    assert build(cubin("sm_107"), smem=327 << 10)
+    with pytest.raises(ValueError, match=r"smem must be in \[0, 334848\], but got 334849"):
+        build(code("sm_100", "f"), smem=334_849)
 
 
 @pytest.mark.parametrize(
     ("capability", "kib"),
-    [(52, 48), (70, 96), (75, 64), (80, 163), (89, 99), (90, 227), (100, 227), (120, 99)],
+    [
+        (52, 48),
+        (70, 96),
+        (75, 64),
+        (80, 163),
+        (89, 99),
+        (90, 227),
+        (100, 227),
+        (107, 327),
+        (120, 99),
+    ],
 )
 def test_the_shared_memory_of_a_block(capability: int, kib: int) -> None:
     assert shared_limit(capability) == kib << 10
@@ -82,12 +106,12 @@ def test_an_architecture_that_nobody_knows_has_no_limit() -> None:
 
 
 def test_clusters_came_with_sm_90() -> None:
-    said = refused(code("sm_89", "f"), cluster=(2, 1, 1), grid=2)
+    said = refused(cubin("sm_89"), cluster=(2, 1, 1), grid=2)
     assert said.startswith(
         "kernel f of sm_89 is to be launched in clusters of (2, 1, 1) blocks, but GPUs have "
         "clusters since sm_90"
     )
-    assert build(code("sm_89", "f"), cluster=1)
+    assert build(cubin("sm_89"), cluster=1)
 
 
 @pytest.mark.parametrize("asked", [{"cluster": (1, 3)}, {"directives": ".reqnctapercluster 1, 3"}])
@@ -179,6 +203,20 @@ def test_lists_inside_of_the_list_want_a_star() -> None:
         build(code("sm_90", "f"), params=[tensors, N])
     with pytest.raises(TypeError, match="but got a list: where its items are meant, write a star"):
         build(code("sm_90", "f"), params=[[X.data, N]])
+
+
+@pytest.mark.parametrize(
+    ("argument", "said"),
+    [
+        (None, "got None: a null pointer is NULL"),
+        (True, 'got True: write cast(1, "bool"), or another dtype'),
+        (np.int32(4), 'got np.int32(4): write cast(4, "int32"), or another dtype'),
+    ],
+)
+def test_what_is_nearly_an_argument_says_what_to_write(argument: Any, said: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        build(code("sm_90", "f"), params=[argument])
+    assert said in str(caught.value)
 
 
 def test_a_cubin_may_take_more_than_4_kb(fake_cuda: FakeCuda) -> None:

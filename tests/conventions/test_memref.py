@@ -205,6 +205,8 @@ def test_what_cannot_be_handed_over() -> None:
         Memref("f", [], interface="expanded", returns=[B])
     with pytest.raises(ValueError, match="depends on a condition can give nothing back"):
         Memref("f", [], returns=[B], when=N > 3)
+    with pytest.raises(TypeError, match="Unranked: expected a Tensor, but got Scalar 'n'"):
+        Unranked(Scalar("n", "int32"))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="expected the name of a function"):
         Memref(ctypes.CFUNCTYPE(None)())  # type: ignore[arg-type]
 

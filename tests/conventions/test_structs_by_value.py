@@ -15,7 +15,7 @@ from c_objects import c_object
 
 import ferrule as fe
 from ferrule import compiler
-from ferrule.compiler.conventions import CFunction, HostCode, Struct, TensorMap
+from ferrule.compiler.conventions import CFunction, HostCode, Struct, TensorMap, cast
 from ferrule.compiler.conventions.byvalue import Shape, call_text
 from ferrule.compiler.errors import CompileError
 from ferrule.runtime.llvm.layouts import F32, F64, I8, I16, I32, I64, PTR
@@ -113,6 +113,34 @@ def test_members_come_back_as_a_tuple() -> None:
     assert str(div.signature).endswith("-> Tuple[int32, int32]")
 
 
+@pytest.mark.needs_cc
+def test_structs_stand_before_dots_and_behind_them() -> None:
+    text = """
+    #include <stdarg.h>
+    struct pair { double a, b; };
+    double sum(struct pair first, int count, ...) {
+        va_list rest; va_start(rest, count);
+        struct pair last = va_arg(rest, struct pair);
+        return first.a + 10 * first.b + 100 * last.a + 1000 * last.b + va_arg(rest, double);
+    }
+    """
+    parts = [Scalar("a", "float64"), Scalar("b", "float64")]
+    pair, code = Struct(parts), HostCode.from_object(c_object(text))
+    more: dict[str, Any] = {"returns": "float64", "code": code}
+    given = [pair, cast(2, "int32"), pair, parts[0]]
+    call = CFunction("sum", given, variadic_from=2, **more)
+    assert compiler.build(Signature("sum", parts), call)(1, 2) == 2122
+    short = CFunction("sum", [*given[:3], cast(0.5, "float32")], variadic_from=2, **more)
+    with pytest.raises(TypeError, match="sum: value #3 is float, which C makes wider"):
+        compiler.build(Signature("sum", parts), short)
+
+
+def test_a_call_with_dots_says_what_stands_before_them() -> None:
+    text = call_text("x86_64", "f", I32, [WIDE, "i16 zeroext", TWO_FLOATS, "i32"], fixed=2)
+    assert "declare i32 @f(ptr byval([24 x i8]) align 8, i16 zeroext, ...)" in text
+    assert "call i32 (ptr, i16, ...) @f(ptr byval([24 x i8]) align 8 %a0, i16 zeroext %a1" in text
+
+
 TWO_FLOATS, FOUR = Shape.of_types([F32, F32]), Shape.of_types([F64] * 4)
 MIXED, NARROW = Shape.of_types([F32, I32, F64]), Shape.of_types([I8, I16])
 WIDE = Shape.of_types([I64, I64, PTR])
@@ -191,6 +219,13 @@ def test_a_struct_that_c_does_not_pass_so_is_refused() -> None:
         CFunction("f", returns=[])
     with pytest.raises(ValueError, match="can give nothing back"):
         CFunction("f", returns=["int32"] * 2, when=Scalar("a", "int32").value > 1)
+
+
+def test_structs_in_structs_take_no_longer_to_read_the_deeper_they_are() -> None:
+    inner = Struct([cast(1, "int8"), cast(1, "float64")])
+    for _ in range(100):
+        inner = Struct([inner, cast(1, "int8")])
+    assert (inner.size, inner.align, inner.offsets) == (816, 8, (0, 808))
 
 
 def test_llvm_ir_has_no_structs_by_value() -> None:

@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import runpy
 import struct
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from c_objects import c_compiler
 from cuda_device import FakeCuda, data_ptr
 from embedded import EXAMPLE, tiny_dsl
 from exported import run_python
 from gpu_functions import floats
 from host_memory import Memory
 from ptxas import assemble
+from tvm_ffi import libinfo
 
 import ferrule as fe
+from ferrule.runtime import find_runtime_libraries
 
 X = np.array([-2.5, -1, -0.0, 0, 0.1, 3, 1e38, np.inf, np.nan], np.float32)
 Y = np.array([1, 2, 3, -4, 5, 6, 1e38, np.inf, 1], np.float32)
+
+
+def guide() -> str:
+    """The text of the page."""
+    return (EXAMPLE.parents[1] / "docs" / "embedding.md").read_text(encoding="utf-8")
 
 
 def axpy(alpha: float, x: Any, y: Any) -> Any:
@@ -116,6 +125,18 @@ def test_a_library_of_it_runs_without_ferrule(tmp_path: Path) -> None:
     assert error.startswith("Mismatched y.shape[0] on argument #2 when calling: `axpy(")
 
 
+@pytest.mark.needs_cc
+def test_the_program_in_c_of_the_guide_calls_it(tmp_path: Path) -> None:
+    function, library = tiny_dsl().build(axpy), find_runtime_libraries(enable_tvm_ffi=True)[0]
+    function.export_to_c(tmp_path / "axpy.o")
+    function.export_header(tmp_path / "axpy.h")
+    (tmp_path / "main.c").write_text(guide().split("```c\n")[1].split("```")[0])
+    include = [f"-I{folder}" for folder in (tmp_path, *libinfo.include_paths())]
+    linked = [*include, "main.c", "axpy.o", library, f"-Wl,-rpath,{Path(library).parent}"]
+    subprocess.run([c_compiler(), *linked, "-o", "main"], check=True, cwd=tmp_path)
+    assert subprocess.run([tmp_path / "main"], check=True, capture_output=True).stdout == b"9\n"
+
+
 def test_it_runs_as_a_program(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(EXAMPLE), run_name="__main__")
     said = capsys.readouterr().out.splitlines()
@@ -125,8 +146,7 @@ def test_it_runs_as_a_program(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_guide_shows_it_whole() -> None:
     """But for its first and last lines; what is shown runs with the other snippets."""
-    text = (EXAMPLE.parents[1] / "docs" / "embedding.md").read_text(encoding="utf-8")
-    section = text.partition("## A language, step by step")[2].partition("\n## ")[0]
+    section = guide().partition("## A language, step by step")[2].partition("\n## ")[0]
     shown = [part.partition("```")[0].strip() for part in section.split("```python\n")[1:]]
     left = EXAMPLE.read_text(encoding="utf-8")
     for part in shown:

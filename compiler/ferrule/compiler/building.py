@@ -11,16 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import Body, Location
+from ferrule.compiler.asked import check_asked, check_options
 from ferrule.compiler.binding import load
-from ferrule.compiler.conventions.arguments import TYPES, listed, shown
-from ferrule.compiler.conventions.base import Call, CallingConvention, check_convention
+from ferrule.compiler.conventions.arguments import TYPES
+from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.conventions.protocol import CallingConvention
 from ferrule.compiler.conventions.steps import allocates, gives_tensors, undefined
 from ferrule.compiler.cuda.code import joined_code
 from ferrule.compiler.cuda.keeping import keep
@@ -35,7 +37,7 @@ from ferrule.runtime.entry.key import CallTraits
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I32, I64, PTR, VOID
 from ferrule.runtime.metadata import checked_notes
-from ferrule.specs import Device, EnvStream, Param, Signature, Tensor, Tuple, symbols_of
+from ferrule.specs import Device, EnvStream, Param, Signature, Tensor, Tuple
 from ferrule.specs.changing import placed
 
 if TYPE_CHECKING:
@@ -107,12 +109,12 @@ def compiled(
 ) -> CompiledOrigin:
     """What `build` loads: the modules that objects and files are made from."""
     chosen = parse_options(options)
-    _check(signature, convention, results)
+    check_asked(signature, convention, results)
     for what, value, kind in (("doc", doc, str), ("location", location, Location)):
         if not isinstance(value, (kind, type(None))):
             raise TypeError(f"build: {what} must be a {kind.__name__}, but got {value!r}")
     target = "cuda" if convention.codes() else "cpu"
-    _check_options(signature.name, chosen, target)
+    check_options(signature.name, chosen, target)
     body = _Building(signature, convention, tuple(results), target).body()
     if body.device_code is not None:
         keep(signature.name, body.device_code, chosen)
@@ -132,71 +134,6 @@ def compiled(
         sources=sources,
         notes=checked_notes(notes),
     )
-
-
-_MEANINGFUL: Final = frozenset(
-    {
-        *("target", "enable_tvm_ffi", "opt_level", "strip_paths", "release_gil"),
-        *("host_cpu", "host_target", "keep_ptx", "keep_cubin", "dump_dir"),
-    }
-)
-"""Options that say something about code that is compiled already."""
-
-
-def _check_options(name: str, options: Options, target: str) -> None:
-    """CompileError for an option that would be ignored."""
-    ignored = [
-        f"--{each.name.replace('_', '-')}"
-        for each in fields(Options)
-        if each.name not in _MEANINGFUL and getattr(options, each.name) != each.default
-    ]
-    if ignored:
-        raise CompileError(
-            Diagnostic(
-                f"{name}: {', '.join(ignored)} says how ferrule compiles kernels, but the code "
-                f"here is compiled already",
-                hint="say it to what compiles the kernel, and leave it out here",
-            )
-        )
-    if options.target not in (None, target):
-        why = "launches kernels for a GPU" if target == "cuda" else "launches no kernel for a GPU"
-        raise CompileError(f"{name}: --target is {options.target}, but this function {why}")
-
-
-def _check(signature: Signature, convention: CallingConvention, results: Sequence[Tensor]) -> None:
-    if not isinstance(signature, Signature):
-        raise TypeError(
-            f"build: expected a specs.Signature first, but got {type(signature).__name__}"
-        )
-    check_convention(convention, f"{signature.name}: what it calls")
-    listed(results, f"{signature.name}: results")
-    if signature.result is not None:
-        raise ValueError(
-            f"{signature.name}: a signature has no result of its own here: say `results=[…]`"
-        )
-    taken = {param.name: "a parameter" for param in signature.params}
-    for position, tensor in enumerate(results):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"{signature.name}: a result is a Tensor, but got {shown(tensor)}")
-        if any(tensor is each for each in (*signature.params, *results[:position])):
-            raise ValueError(
-                f"{signature.name}: {shown(tensor)} is a result and a parameter or another result: "
-                f"a call allocates each result, so it is in `results` alone, once"
-            )
-        if tensor.name in taken:
-            raise ValueError(
-                f"{signature.name}: the result {tensor.name!r} is called as {taken[tensor.name]} "
-                f"is: give it a name of its own"
-            )
-        taken[tensor.name] = "another result"
-        for dim in (*tensor.shape, *tensor.strides):
-            for symbol in symbols_of(dim):
-                if symbol not in signature.symbols:
-                    which = symbol if symbol.name else "without a name"
-                    raise ValueError(
-                        f"{signature.name}: the size {which} of the result {tensor.name!r} is in "
-                        f"no parameter of {signature}, so a call does not tell it"
-                    )
 
 
 def _result(parts: Sequence[Param]) -> Param | None:
@@ -318,8 +255,13 @@ class _Building:
             handle = e.load(e.index(call.handles, PTR, slot), PTR)
             e.store(handle, e.index(results, I64, slot))
             slot += 1
-        for wanted, leaves in zip(self.convention.results(), call.given_back, strict=True):
-            assert len(leaves) == len(result_leaves(wanted)), wanted
+        wanted = [len(result_leaves(each)) for each in self.convention.results()]
+        if wanted != [len(leaves) for leaves in call.given_back]:
+            raise ValueError(
+                f"{self.signature.name}: a convention gives back what its `results` say, with as "
+                f"many leaves ({wanted}), but its `emit` did {list(map(len, call.given_back))}"
+            )
+        for leaves in call.given_back:
             for leaf in leaves:
                 e.store(leaf, e.index(results, I64, slot))
                 slot += 1

@@ -49,7 +49,7 @@ def spoken_name(symbol: str) -> str:
         parts.append(part)
         if not nested:
             break
-    is_whole = parts and rest[:1] != "I" and (rest[:1] == "E" or not nested)
+    is_whole = parts and (rest[:1] == "E" or not nested)
     return "::".join(parts) if is_whole else symbol
 
 

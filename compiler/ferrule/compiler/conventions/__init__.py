@@ -9,20 +9,19 @@ from __future__ import annotations
 from ferrule.compiler.conventions.arguments import (
     NULL,
     Argument,
-    Struct,
-    TensorStruct,
-    TensorStructs,
     cast,
 )
-from ferrule.compiler.conventions.base import Call, CallingConvention
+from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.cuda import CudaLaunch
 from ferrule.compiler.conventions.dltensors import DLTensors
 from ferrule.compiler.conventions.functions import CFunction
 from ferrule.compiler.conventions.hostarguments import Reference
 from ferrule.compiler.conventions.memref import Memref, Unranked
+from ferrule.compiler.conventions.protocol import CallingConvention
 from ferrule.compiler.conventions.returns import ReturnCode
 from ferrule.compiler.conventions.safecalls import SafeCall
 from ferrule.compiler.conventions.sequences import FirstOf, Sequence
+from ferrule.compiler.conventions.structs import Struct, TensorStruct, TensorStructs
 from ferrule.compiler.conventions.tensormaps import TensorMap
 from ferrule.compiler.conventions.texts import CString
 from ferrule.compiler.hostcode import HostCode

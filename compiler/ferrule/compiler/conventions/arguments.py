@@ -13,9 +13,10 @@ What is narrower than an int is what C calls it, and extended by whoever calls a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias, get_args, runtime_checkable
+from operator import index
+from typing import Any, Final, Protocol, SupportsIndex, TypeAlias, get_args, runtime_checkable
 
 from llvmlite import ir
 
@@ -23,7 +24,7 @@ from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.conversions import TYPES as TYPES
 from ferrule.compiler.conventions.conversions import converted, limits, type_of
 from ferrule.compiler.wrapper.leaves import leaves_of
-from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR, align_of, size_of
+from ferrule.runtime.llvm.layouts import I32, I64, PTR, align_of, size_of
 from ferrule.specs import (
     Compound,
     Data,
@@ -33,7 +34,6 @@ from ferrule.specs import (
     Scalar,
     Signature,
     Sym,
-    Tensor,
     as_dtype,
 )
 from ferrule.specs.expr import INT64_MAX, INT64_MIN, is_dim
@@ -108,96 +108,6 @@ def cast(value: Dim | float | Scalar, dtype: DType | str) -> Cast:
     return Cast(value, wanted)
 
 
-@dataclass(frozen=True, slots=True)
-class Struct:
-    """A struct by value: its fields one after the other, each at its natural alignment.
-
-    `least_align` is what it is aligned to at least, for one that the callee declares so.
-    """
-
-    fields: tuple[Argument, ...]
-    least_align: int = 1
-
-    def __init__(self, fields: Sequence[Argument], align: int = 1) -> None:
-        object.__setattr__(self, "fields", listed(fields, "the fields of a Struct"))
-        object.__setattr__(self, "least_align", align)
-        if not isinstance(align, int):
-            raise TypeError(f"Struct: align must be an int, but got {align!r}")
-        if align < 1 or align & (align - 1):
-            raise ValueError(f"Struct: align must be a power of two, but got {align}")
-        for position, field in enumerate(self.fields):
-            check_argument(field, f"field #{position} of a struct")
-
-    @property
-    def align(self) -> int:
-        """That of the field with the largest, or `least_align`."""
-        return max([self.least_align, *(align for _, align in map(_fitted, self.fields))])
-
-    @property
-    def size(self) -> int:
-        """Its bytes, with what fills it up to its alignment."""
-        return _rounded(self._end, self.align)
-
-    @property
-    def offsets(self) -> tuple[int, ...]:
-        """Where each field is, in bytes."""
-        return tuple(offset for offset, _ in self._placed())
-
-    @property
-    def _end(self) -> int:
-        return max((offset + size for offset, size in self._placed()), default=0)
-
-    def _placed(self) -> Iterator[tuple[int, int]]:
-        end = 0
-        for size, align in map(_fitted, self.fields):
-            offset = _rounded(end, align)
-            yield offset, size
-            end = offset + size
-
-    def store(self, call: Call, place: ir.Value, what: str) -> None:
-        """See `InMemory`; what fills it up is zeros, and not what was on the stack."""
-        end = 0
-        for position, (field, (offset, size)) in enumerate(
-            zip(self.fields, self._placed(), strict=True)
-        ):
-            _fill(call, place, end, offset)
-            at = call.emitter.index(place, I8, offset)
-            store(call, field, at, f"field #{position} of {what}")
-            end = offset + size
-        _fill(call, place, end, self.size)
-
-
-@dataclass(frozen=True, slots=True, init=False)
-class TensorStruct(Struct):
-    """A tensor as CuTe's kernels take it, by value: `{data, {shape, stride}}`.
-
-    Of sizes and strides only those stand there that the spec does not fix: a symbol with its own
-    width, an expression as int64; a part that would be empty is left out.
-    """
-
-    def __init__(self, tensor: Tensor) -> None:
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"TensorStruct: expected a Tensor, but got {shown(tensor)}")
-        parts = [
-            Struct([dim for dim in dims if not isinstance(dim, int)])
-            for dims in (tensor.shape, tensor.strides)
-        ]
-        inner = [part for part in parts if part.fields]
-        Struct.__init__(self, [tensor.data, Struct(inner)] if inner else [tensor.data])
-
-
-class TensorStructs(tuple[TensorStruct, ...]):
-    """A `TensorStruct` for each of some tensors, in their order.
-
-    CudaLaunch(code, "kernel", [*TensorStructs(sig["a"], sig["b"]), n], …)
-    """
-
-    __slots__ = ()
-
-    def __new__(cls, *tensors: Tensor) -> TensorStructs:
-        return super().__new__(cls, map(TensorStruct, tensors))
-
-
 def check_argument(argument: object, what: str) -> None:
     """Raises TypeError for what no convention can hand over; `what` names it there."""
     if not (is_dim(argument) or isinstance(argument, _VALUES) or isinstance(argument, InMemory)):
@@ -211,10 +121,16 @@ def check_argument(argument: object, what: str) -> None:
 
 def _advice(argument: object) -> str:
     """What to write for what is nearly an argument."""
+    if argument is None:
+        return ": a null pointer is NULL"
+    if isinstance(argument, bool):
+        return f': write cast({int(argument)}, "bool"), or another dtype'
+    if isinstance(argument, SupportsIndex):
+        return f': write cast({index(argument)}, "int32"), or another dtype'
     if isinstance(argument, float):
         return f': write cast({argument!r}, "float32"), or another dtype'
-    if isinstance(argument, TensorStructs):
-        return ": write a star before it, *TensorStructs(…)"
+    if isinstance(argument, tuple) and type(argument) is not tuple:
+        return f": write a star before it, *{type(argument).__name__}(…)"
     is_list = isinstance(argument, (tuple, list)) and argument
     return ": where its items are meant, write a star before it" if is_list else ""
 
@@ -286,27 +202,6 @@ def in_memory(call: Call, argument: Argument, what: str) -> list[ir.Value]:
         e.store(value, place)
         places.append(place)
     return places
-
-
-def _fill(call: Call, place: ir.Value, start: int, stop: int) -> None:
-    """Write zeros to the bytes of a struct in which no field is."""
-    if start < stop:
-        zeros = ir.Constant(ir.ArrayType(I8, stop - start), None)
-        call.emitter.store(zeros, call.emitter.index(place, I8, start))
-
-
-def _fitted(field: Argument) -> tuple[int, int]:
-    """Size and alignment of a field of a struct, which is one value."""
-    found = parameters(field)
-    if len(found) != 1:
-        raise TypeError(
-            f"a field of a struct is one value, but {shown(field)} becomes {len(found)}"
-        )
-    return found[0]
-
-
-def _rounded(size: int, align: int) -> int:
-    return -(-size // align) * align
 
 
 def listed(given: Any, what: str) -> tuple[Any, ...]:

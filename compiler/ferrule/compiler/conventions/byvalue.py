@@ -13,13 +13,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import chain
 from typing import Final, TypeAlias
 
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import Part
-from ferrule.compiler.conventions.arguments import InMemory, Struct, types
+from ferrule.compiler.conventions.arguments import InMemory, types
 from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.conventions.structs import Struct, rounded
 from ferrule.runtime.llvm.layouts import I64, VOID, align_of, size_of
 from ferrule.runtime.llvm.writer import symbol_name
 
@@ -59,11 +61,11 @@ class Shape:
         """That of a struct with members of these types, one after the other."""
         end, members = 0, []
         for kind in kinds:
-            offset = _rounded(end, align_of(kind))
+            offset = rounded(end, align_of(kind))
             members.append((offset, str(kind)))
             end = offset + size_of(kind)
         align = max(map(align_of, kinds))
-        return cls(_rounded(end, align), align, tuple(members))
+        return cls(rounded(end, align), align, tuple(members))
 
     @property
     def words(self) -> int:
@@ -86,14 +88,16 @@ def call_by_value(
     returned: ir.Type | Shape,
     passed: Sequence[Passed],
     given: Sequence[ir.Value],
+    fixed: int | None = None,
 ) -> ir.Value:
     """Call a function some of whose arguments, or whose result, are structs.
 
-    `given` has an address for each struct, see `on_stack`.  The result is what the function
-    returns, or where the struct is.
+    `given` has an address for each struct, see `on_stack`.  `fixed` is how many are before the
+    `...` of a function that has one.  The result is what the function returns, or where the struct
+    is.
     """
     e = call.emitter
-    texts = {machine: call_text(machine, symbol, returned, passed) for machine in _RULES}
+    texts = {machine: call_text(machine, symbol, returned, passed, fixed) for machine in _RULES}
     name = f"ferrule_bridge_{sha256(''.join(texts.values()).encode()).hexdigest()[:16]}"
     for machine, text in texts.items():
         whole = text.replace("@bridge(", f"@{name}(")
@@ -131,10 +135,6 @@ def _members(given: object, start: int) -> Iterator[tuple[int, str]]:
         case _:
             (kind,) = types(given)  # type: ignore[arg-type]
             yield start, str(kind)
-
-
-def _rounded(size: int, align: int) -> int:
-    return -(-size // align) * align
 
 
 # ---- what the processors say ----
@@ -187,7 +187,8 @@ def _aapcs(returned: _Way, passed: Sequence[Passed]) -> Iterator[_Way]:
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """How one struct is handed over, and the arguments of a call; how one in memory is."""
+    """How one struct is handed over, and the arguments of a call; the attributes of the address of
+    one in memory."""
 
     words: Callable[[Shape], _Way]
     ways: Callable[[_Way, Sequence[Passed]], Iterator[_Way]]
@@ -195,8 +196,8 @@ class _Rules:
 
 
 _RULES: Final[Mapping[str, _Rules]] = {
-    "x86_64": _Rules(_sysv_words, _sysv, "ptr byval([{size} x i8]) align {align}"),
-    "aarch64": _Rules(_aapcs_words, _aapcs, "ptr"),
+    "x86_64": _Rules(_sysv_words, _sysv, "byval([{size} x i8]) align {align}"),
+    "aarch64": _Rules(_aapcs_words, _aapcs, ""),
 }
 MACHINES: Final = tuple(_RULES)
 """The processors that have bridges."""
@@ -205,69 +206,99 @@ MACHINES: Final = tuple(_RULES)
 # ---- the text of a bridge ----
 
 
+@dataclass(frozen=True, slots=True)
+class _Operand:
+    """An operand of the call: its type, its attributes, its value."""
+
+    kind: str
+    value: str
+    how: str = ""
+
+    @property
+    def param(self) -> str:
+        """The parameter that takes it."""
+        return f"{self.kind} {self.how}".rstrip()
+
+    def __str__(self) -> str:
+        return f"{self.param} {self.value}"
+
+
 def call_text(
-    machine: str, symbol: str, returned: ir.Type | Shape, passed: Sequence[Passed]
+    machine: str,
+    symbol: str,
+    returned: ir.Type | Shape,
+    passed: Sequence[Passed],
+    fixed: int | None = None,
 ) -> str:
-    """LLVM IR of the function `bridge`: `returned` is the first parameter where it is a struct."""
-    rules = _RULES[machine]
+    """LLVM IR of the function `bridge`: `returned` is the first parameter where it is a struct.
+    `fixed` as for `call_by_value`."""
+    rules, is_struct = _RULES[machine], isinstance(returned, Shape)
     back = rules.words(returned) if isinstance(returned, Shape) else (str(returned),)
     lines: list[str] = []
-    given: list[str] = []
-    parameters: list[str] = []
-    if isinstance(returned, Shape):
-        parameters.append("ptr %result")
-        if back == _IN_MEMORY:
-            size, align = returned.size, max(_WORD, returned.align)
-            given.append(f"ptr sret([{size} x i8]) align {align} %result")
-    for number, (each, way) in enumerate(zip(passed, rules.ways(back, passed), strict=True)):
-        kind = "ptr" if isinstance(each, Shape) else each.partition(" ")[0]
-        parameters.append(f"{kind} %a{number}")
-        given += _operands(lines, f"%a{number}", each, way, rules.memory)
-    lines += _called(symbol, returned, back, given)
-    kinds = ", ".join(each.rpartition(" ")[0] for each in given)
-    result, _ = _result(returned, back)
-    head = f"declare {result} {symbol_name(symbol)}({kinds})\n"
-    outer = "void" if isinstance(returned, Shape) else str(returned)
+    place = [_place(returned)] if isinstance(returned, Shape) and back == _IN_MEMORY else []
+    each_way = enumerate(zip(passed, rules.ways(back, passed), strict=True))
+    given = [_operands(lines, f"%a{i}", each, way, rules.memory) for i, (each, way) in each_way]
+    named = [*place, *chain.from_iterable(given[:fixed])]
+    operands = ", ".join(map(str, [*place, *chain.from_iterable(given)]))
+    dots = [] if fixed is None else ["..."]
+    params = ", ".join([*(each.param for each in named), *dots])
+    kinds = ", ".join([*(each.kind for each in named), *dots])
+    result, name = _result(returned, back), symbol_name(symbol)
+    callee = f"{result} ({kinds})" if dots else result
+    lines += _called(f"call {callee} {name}({operands})", result, is_struct)
     body = "".join(f"  {line}\n" for line in lines)
-    start = f"define {outer} @bridge({', '.join(parameters)}) alwaysinline nounwind"
-    return f"{head}{start} {{\n{body}}}\n"
+    return f"declare {result} {name}({params})\n{_head(returned, passed)} {{\n{body}}}\n"
 
 
-def _operands(lines: list[str], value: str, each: Passed, way: _Way, memory: str) -> list[str]:
+def _head(returned: ir.Type | Shape, passed: Sequence[Passed]) -> str:
+    """The type of a bridge, which gets structs by their addresses."""
+    kinds = ("ptr" if isinstance(each, Shape) else each.partition(" ")[0] for each in passed)
+    taken = [f"{kind} %a{number}" for number, kind in enumerate(kinds)]
+    if isinstance(returned, Shape):
+        return f"define void @bridge({', '.join(['ptr %result', *taken])}) alwaysinline nounwind"
+    return f"define {returned} @bridge({', '.join(taken)}) alwaysinline nounwind"
+
+
+def _place(returned: Shape) -> _Operand:
+    """Where the function writes a struct that is returned in memory."""
+    align = max(_WORD, returned.align)
+    return _Operand("ptr", "%result", f"sret([{returned.size} x i8]) align {align}")
+
+
+def _operands(lines: list[str], value: str, each: Passed, way: _Way, memory: str) -> list[_Operand]:
     """The operands of the call that one argument becomes."""
     if not isinstance(each, Shape):
-        return [f"{each} {value}"]
+        kind, _, how = each.partition(" ")
+        return [_Operand(kind, value, how)]
     if way == _IN_MEMORY:
-        return [f"{memory.format(size=each.size, align=max(_WORD, each.align))} {value}"]
+        how = memory.format(size=each.size, align=max(_WORD, each.align))
+        return [_Operand("ptr", value, how)]
     return _loaded(lines, value, way)
 
 
-def _loaded(lines: list[str], place: str, way: _Way) -> list[str]:
+def _loaded(lines: list[str], place: str, way: _Way) -> list[_Operand]:
     """Load the words of a struct; the operands of the call."""
     operands = []
     for position, kind in enumerate(way):
         value = f"{place}.{position}"
         lines.append(f"{value}.at = getelementptr i8, ptr {place}, i64 {_WORD * position}")
         lines.append(f"{value} = load {kind}, ptr {value}.at, align {_WORD}")
-        operands.append(f"{kind} {value}")
+        operands.append(_Operand(kind, value))
     return operands
 
 
-def _result(returned: ir.Type | Shape, back: _Way) -> tuple[str, bool]:
-    """The LLVM type of what the function returns, and whether it is to be stored."""
+def _result(returned: ir.Type | Shape, back: _Way) -> str:
+    """The LLVM type of what the function returns."""
     if not isinstance(returned, Shape):
-        return str(returned), False
+        return str(returned)
     if back == _IN_MEMORY:
-        return "void", False
-    return (back[0] if len(back) == 1 else f"{{ {', '.join(back)} }}"), True
+        return "void"
+    return back[0] if len(back) == 1 else f"{{ {', '.join(back)} }}"
 
 
-def _called(
-    symbol: str, returned: ir.Type | Shape, back: _Way, given: Sequence[str]
-) -> Iterator[str]:
-    kind, is_stored = _result(returned, back)
-    made = f"call {kind} {symbol_name(symbol)}({', '.join(given)})"
-    yield made if kind == "void" else f"%value = {made}"
-    if is_stored:
+def _called(call: str, kind: str, is_struct: bool) -> Iterator[str]:
+    """The call, and what becomes of its value."""
+    yield call if kind == "void" else f"%value = {call}"
+    if is_struct and kind != "void":
         yield f"store {kind} %value, ptr %result, align {_WORD}"
-    yield "ret void" if kind == "void" or is_stored else f"ret {kind} %value"
+    yield "ret void" if kind == "void" or is_struct else f"ret {kind} %value"

@@ -43,7 +43,7 @@ from ferrule.compiler.cuda.limits import (
     CLUSTER_LIMIT,
     GRID_LIMITS,
     MAX_THREADS,
-    SMEM_LIMIT,
+    MOST_SHARED,
     another_size,
     beyond,
     no_whole_clusters,
@@ -139,8 +139,8 @@ class CudaLaunch:
             raise TypeError(f"CudaLaunch: stream must be a stream parameter, but got {stream!r}")
         if not is_dim(smem):
             raise TypeError(f"CudaLaunch: smem must be a size, but got {smem!r}")
-        if isinstance(smem, int) and not 0 <= smem <= SMEM_LIMIT:
-            raise ValueError(f"CudaLaunch: smem must be in [0, {SMEM_LIMIT}], but got {smem}")
+        if isinstance(smem, int) and not 0 <= smem <= MOST_SHARED:
+            raise ValueError(f"CudaLaunch: smem must be in [0, {MOST_SHARED}], but got {smem}")
         put(self, "code", code)
         put(self, "kernel", kernel)
         put(self, "params", tuple(params))
@@ -271,7 +271,7 @@ class CudaLaunch:
     def _smem(self, call: Call) -> ir.Value:
         if isinstance(self.smem, int):
             return ir.Constant(I32, self.smem)
-        value = self._size(call, "smem", self.smem, (0, SMEM_LIMIT))
+        value = self._size(call, "smem", self.smem, (0, MOST_SHARED))
         return call.emitter.builder.trunc(value, I32)
 
     def _large(self, device: ir.Value, static: int) -> Large | None:

@@ -152,14 +152,16 @@ class CFunction:
         for position, argument in enumerate(self.arguments):
             given += c_values(call, argument, f"argument #{position} of {name}")
         returned = return_type(self.returns)
+        types = [value.type for value in given]
+        fixed = self._fixed(types)
         if self._has_structs():
             if isinstance(self.code.source, LlvmModule):
                 raise _not_in_ir(call.signature.name, name)
             self.code.require(name, _SOME_FUNCTION, call.signature.name)
             self.code.bring(call, name)
-            value = call_by_value(call, symbol, returned, self._passed(), given)
+            value = call_by_value(call, symbol, returned, self._passed(), given, fixed)
         else:
-            wanted = ir.FunctionType(returned, [value.type for value in given])
+            wanted = ir.FunctionType(returned, types[:fixed], var_arg=fixed is not None)
             self.code.require(name, wanted, call.signature.name)
             given, kind = self._fitted(call, given, wanted)
             self.code.bring(call, name)
@@ -183,10 +185,6 @@ class CFunction:
             for position, (how, value) in enumerate(zip(ways, given, strict=True))
             if how and isinstance(value.type, ir.IntType)
         }
-        if self.variadic_from is not None:
-            fixed = sum(len(c_types(each)) for each in self.arguments[: self.variadic_from])
-            check_promoted(self.function, fixed, kind.args)
-            kind = ir.FunctionType(kind.return_type, kind.args[:fixed], var_arg=True)
         callee = declared(call, symbol, kind)
         if isinstance(self.code.source, Undefined) and not isinstance(callee, ir.Function):
             raise ValueError(
@@ -198,6 +196,16 @@ class CFunction:
             for how in extended.get(position, ()):
                 parameter.add_attribute(how)
         return call.emitter.builder.call(callee, given, arg_attrs=extended)
+
+    def _fixed(self, kinds: collections.abc.Sequence[ir.Type]) -> int | None:
+        """How many of the values, of these types, are before the `...` of the function; None for
+        one that has none."""
+        if self.variadic_from is None:
+            return None
+        before = self.arguments[: self.variadic_from]
+        fixed = sum(1 if isinstance(each, InMemory) else len(c_types(each)) for each in before)
+        check_promoted(self.function, fixed, kinds)
+        return fixed
 
     def _passed(self) -> list[Passed]:
         """What the function takes, with structs."""
@@ -218,7 +226,8 @@ class CFunction:
         if not isinstance(source, LlvmModule):
             return given, kind
         found = source.functions[self.function]
-        pairs = zip(given, parameter_types(found), strict=True)
+        types = parameter_types(found)[: len(kind.args)]
+        pairs = zip(given, types, strict=False)
         fitted = [as_ir(call, value, wanted) for value, wanted in pairs]
         returned = result_type(found)
         if returned not in UNWANTED:
@@ -226,8 +235,9 @@ class CFunction:
                 f"{call.signature.name}: {self.function} returns {returned}, which no C function "
                 f"does: let it write to a pointer"
             )
-        result = UNWANTED[returned]
-        return fitted, ir.FunctionType(result, [value.type for value in fitted])
+        taken = [value.type for value in fitted]
+        wanted = ir.FunctionType(UNWANTED[returned], taken, var_arg=kind.var_arg)
+        return [*fitted, *given[len(fitted) :]], wanted
 
     def _check_status(self, call: Call, code: ReturnCode, value: ir.Value) -> None:
         """End the call where the function failed."""

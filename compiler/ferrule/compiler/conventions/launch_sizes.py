@@ -7,7 +7,7 @@ from math import prod
 from typing import Final
 
 from ferrule.compiler.conventions.arguments import shown
-from ferrule.specs import Dim
+from ferrule.specs import Dim, Scalar
 from ferrule.specs.expr import is_dim
 
 AXES: Final = "xyz"
@@ -26,7 +26,10 @@ def three(name: str, sizes: Dim | Sequence[Dim], limits: Sequence[tuple[int, int
         raise ValueError(f"CudaLaunch: {name} takes 1 to 3 sizes, but got {len(given)}")
     for axis, size, (smallest, largest) in zip(AXES, given, limits, strict=False):
         if not is_dim(size):
-            raise TypeError(f"CudaLaunch: {name} {axis} must be a size, but got {shown(size)}")
+            hint = f": write sig[{size.name!r}].value" if isinstance(size, Scalar) else ""
+            raise TypeError(
+                f"CudaLaunch: {name} {axis} must be a size, but got {shown(size)}{hint}"
+            )
         if isinstance(size, int) and not smallest <= size <= largest:
             raise ValueError(
                 f"CudaLaunch: {name} {axis} must be in [{smallest}, {largest}], but got {size}"

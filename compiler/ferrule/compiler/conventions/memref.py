@@ -16,7 +16,7 @@ from typing import Final, Literal, TypeAlias
 
 from llvmlite import ir
 
-from ferrule.compiler.conventions.arguments import Cast, listed
+from ferrule.compiler.conventions.arguments import Cast, listed, shown
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.functions import CFunction
 from ferrule.compiler.conventions.hostarguments import CArgument
@@ -62,6 +62,10 @@ class Unranked:
 
     tensor: Tensor
     interface: Interface = "c"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.tensor, Tensor):
+            raise TypeError(f"Unranked: expected a Tensor, but got {shown(self.tensor)}")
 
     def types(self) -> list[ir.Type]:
         """See `HostArgument`."""
@@ -224,8 +228,7 @@ def _returned(
         return returns, ()
     several = [returns] if isinstance(returns, Tensor) else listed(returns, f"{name}: `returns`")
     results = tuple(
-        each if isinstance(each, Tensor) else check_scalar_dtype(as_dtype(each))  # type: ignore[arg-type]
-        for each in several
+        each if isinstance(each, Tensor) else check_scalar_dtype(as_dtype(each)) for each in several
     )
     if len(results) == 1 and isinstance(results[0], DType):
         return results[0], ()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ferrule.compiler.conventions.arguments import Argument, Struct
+from ferrule.compiler.conventions.arguments import Argument
+from ferrule.compiler.conventions.structs import Struct
 from ferrule.compiler.conventions.tensormaps import TensorMap
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.specs import Data, Tensor
@@ -23,7 +24,8 @@ def check_reach(kernel: str, argument: Argument) -> None:
                     f"kernel {kernel} gets the address of {tensor.name!r}, whose device is "
                     f"{tensor.device!r}: no kernel of CUDA can read that",
                     hint="give it no device, or 'cuda', or 'cuda_host' for pinned memory, or "
-                    "'cuda_managed'",
+                    "'cuda_managed'; where GPUs read all memory of the system, let the call take "
+                    "its address, a Pointer",
                 )
             )
 

@@ -11,7 +11,8 @@ from llvmlite import ir
 
 from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.arguments import listed
-from ferrule.compiler.conventions.base import Call, CallingConvention, check_convention
+from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.conventions.protocol import CallingConvention, check_convention
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.runtime.llvm.layouts import I32
 from ferrule.specs import Condition, Param, Tensor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ferrule.compiler.conventions.base import CallingConvention
+from ferrule.compiler.conventions.protocol import CallingConvention
 from ferrule.compiler.hostcode import HostCode, Undefined
 from ferrule.specs import Tensor
 

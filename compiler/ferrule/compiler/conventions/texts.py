@@ -31,6 +31,8 @@ class CString:
             )
         if isinstance(self.value, str) and "\0" in self.value:
             raise ValueError(f"CString: {self.value!r} has a zero in it, where C takes it to end")
+        if isinstance(self.value, str) and any("\ud800" <= each <= "\udfff" for each in self.value):
+            raise ValueError(f"CString: {self.value!r} has no UTF-8")
 
     def types(self) -> list[ir.Type]:
         """See `HostArgument`."""

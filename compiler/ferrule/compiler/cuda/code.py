@@ -115,16 +115,17 @@ class DeviceCode:
         grid: Sequence[Dim] | None = None,
     ) -> None:
         """CompileError where a launch does not give what the kernel takes: for each parameter its
-        bytes and what it is.  Of the sizes what is constant must be what every image allows, on the
-        architecture that it is for."""
+        bytes and what it is.  Of the sizes what is constant must be what every image allows, on a
+        GPU that it is for."""
         from ferrule.compiler.cuda.binaries import all_parameters_of
         from ferrule.compiler.cuda.fitting import check_launch
         from ferrule.compiler.cuda.parameters import check_packed
 
         images = all_parameters_of(self, kernel)
         check_packed(images[0], packed)
+        plain = {image.arch for image in self.images if image.modules and image.arch[-1].isdigit()}
         for image in images:
-            check_launch(image, block, cluster, smem, grid)
+            check_launch(image, block, cluster, smem, grid, or_newer=image.arch in plain)
 
 
 def joined_code(codes: Sequence[DeviceCode]) -> DeviceCode | None:

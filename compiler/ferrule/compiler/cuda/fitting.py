@@ -1,14 +1,15 @@
 """Whether a launch, as far as its sizes are numbers, is one that the kernel's binaries allow.
 
-What the driver would refuse at every call is an error of the build.  Each image is for the
-architecture that it names: what that has not is missing on the GPUs that it was made for.
+What every driver would refuse at every call is an error of the build.  A cubin is for the
+architecture that it names; PTX without a letter there is for newer GPUs too, and what one of those
+allows is not refused: on the others the call is a LaunchError or what the driver says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ferrule.compiler.cuda.archs import capability
 from ferrule.compiler.cuda.limits import CLUSTER_ARCH, REGISTERS, shared_limit
@@ -18,10 +19,6 @@ if TYPE_CHECKING:
     from ferrule.compiler.cuda.parameters import Dims, KernelParameters
     from ferrule.specs import Dim
 
-_ELSEWHERE: Final = (
-    "leave this image away, or keep PTX for newer GPUs alone: DeviceCode.from_ptx(…, arch=…)"
-)
-
 
 def check_launch(
     kernel: KernelParameters,
@@ -29,8 +26,10 @@ def check_launch(
     cluster: Sequence[Dim] | None = None,
     smem: Dim = 0,
     grid: Sequence[Dim] | None = None,
+    or_newer: bool = False,
 ) -> None:
-    """CompileError where the kernel cannot be launched so, as far as the sizes are constant."""
+    """CompileError where the kernel cannot be launched so, as far as the sizes are constant: on
+    its architecture, with `or_newer` on none of those from it on."""
     if block is not None:
         _check_block(kernel, block)
         _check_registers(kernel, block)
@@ -42,9 +41,12 @@ def check_launch(
                 hint=f"write cluster={kernel.cluster}, or leave it away",
             )
         )
-    _check_cluster(kernel, kernel.cluster or cluster or (1, 1, 1), grid)
+    clusters = kernel.cluster or cluster or (1, 1, 1)
+    if not or_newer:
+        _check_has_clusters(kernel, clusters)
+    _check_whole(kernel, clusters, grid or ())
     if isinstance(smem, int):
-        _check_shared(kernel, smem)
+        _check_shared(kernel, smem, or_newer)
 
 
 def _check_block(kernel: KernelParameters, block: Sequence[Dim]) -> None:
@@ -82,38 +84,40 @@ def _check_registers(kernel: KernelParameters, block: Sequence[Dim]) -> None:
     )
 
 
-def _check_cluster(
-    kernel: KernelParameters, cluster: Sequence[Dim], grid: Sequence[Dim] | None
-) -> None:
+def _check_has_clusters(kernel: KernelParameters, cluster: Sequence[Dim]) -> None:
     if _known(cluster) > 1 and capability(kernel.arch) < CLUSTER_ARCH:
         raise CompileError(
             Diagnostic(
                 f"{kernel} is to be launched in clusters of {_dims(cluster)} blocks, but GPUs have "
                 f"clusters since sm_{CLUSTER_ARCH}",
-                hint=_ELSEWHERE,
+                hint="leave this image away, or compile it for an architecture that has them",
             )
         )
-    for axis, blocks, size in zip("xyz", grid or (), cluster, strict=False):
+
+
+def _check_whole(kernel: KernelParameters, cluster: Sequence[Dim], grid: Sequence[Dim]) -> None:
+    for axis, blocks, size in zip("xyz", grid, cluster, strict=False):
         if isinstance(blocks, int) and isinstance(size, int) and blocks % size:
             raise CompileError(
                 Diagnostic(
                     f"{kernel} is launched in clusters of {_dims(cluster)} blocks, but the grid "
-                    f"{_dims(grid or ())} is not made of whole ones along {axis}",
+                    f"{_dims(grid)} is not made of whole ones along {axis}",
                     hint=f"make grid {axis} a multiple of {size}",
                 )
             )
 
 
-def _check_shared(kernel: KernelParameters, smem: int) -> None:
-    most = shared_limit(capability(kernel.arch))
+def _check_shared(kernel: KernelParameters, smem: int, or_newer: bool) -> None:
+    most = shared_limit(capability(kernel.arch), or_newer)
     if most is None or smem + kernel.static_shared <= most:
         return
+    has = f"no GPU since {kernel.arch} has more than" if or_newer else f"{kernel.arch} has"
     static = f" and {kernel.static_shared} of its own" if kernel.static_shared else ""
     raise CompileError(
         Diagnostic(
             f"{kernel} is to be launched with {smem} bytes of shared memory{static} for a block, "
-            f"but {kernel.arch} has {most}",
-            hint=f"ask for at most {max(0, most - kernel.static_shared)}; {_ELSEWHERE}",
+            f"but {has} {most}",
+            hint=f"ask for at most {max(0, most - kernel.static_shared)}, or leave this image away",
         )
     )
 

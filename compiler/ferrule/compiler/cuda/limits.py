@@ -3,7 +3,7 @@
 From the CUDA C++ Programming Guide, technical specifications for compute capability 5.0 and later:
 1024 threads a block, at most 64 of them along z; a grid of at most 2**31 - 1 by 65535 by 65535
 blocks; 227 KiB of shared memory, static and dynamic together, as GPUs of compute capability 9.0 and
-10.0 have it: others have less, see `shared_limit`.  A cluster has 8 blocks at
+10.0 have it: others have less or more, see `shared_limit`.  A cluster has 8 blocks at
 most on every GPU that has clusters, and 16 on some, as an H100, for kernels that are allowed to
 have them (NVIDIA Hopper Tuning Guide, "Thread Block Clusters").
 
@@ -36,15 +36,21 @@ _KIB: Final = MappingProxyType(
         99: (86, 89, 120, 121),
         163: (80, 87),
         227: (90, 100, 101, 103, 110),
+        327: (107,),
     }
 )
 _SHARED: Final = MappingProxyType({each: kib << 10 for kib, of in _KIB.items() for each in of})
+MOST_SHARED: Final = max(_SHARED.values())
+"""The bytes of shared memory that a block may have on any GPU."""
 
 
-def shared_limit(capability: int) -> int | None:
+def shared_limit(capability: int, or_newer: bool = False) -> int | None:
     """The bytes of shared memory that a block may have, static and dynamic together, by ten times
-    the compute capability; None where it is not known."""
-    return _SHARED.get(capability)
+    the compute capability, or on any GPU from that on; None where it is not known."""
+    if capability not in _SHARED:
+        return None
+    newer = (limit for each, limit in _SHARED.items() if each > capability and or_newer)
+    return max([_SHARED[capability], *newer])
 
 
 def beyond(kernel: str, name: str, limits: tuple[int, int]) -> str:

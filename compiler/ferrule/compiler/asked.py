@@ -1,0 +1,85 @@
+"""What `build` refuses: options that would be ignored, and results that do not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Final
+
+from ferrule.compiler.conventions.arguments import listed, shown
+from ferrule.compiler.conventions.protocol import CallingConvention, check_convention
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.options import Options
+from ferrule.specs import Signature, Tensor, symbols_of
+
+_MEANINGFUL: Final = frozenset(
+    {
+        *("target", "enable_tvm_ffi", "opt_level", "strip_paths", "release_gil"),
+        *("host_cpu", "host_target", "keep_ptx", "keep_cubin", "dump_dir"),
+    }
+)
+"""Options that say something about code that is compiled already."""
+
+
+def check_options(name: str, options: Options, target: str) -> None:
+    """CompileError for an option that would be ignored."""
+    ignored = [
+        f"--{each.name.replace('_', '-')}"
+        for each in fields(Options)
+        if each.name not in _MEANINGFUL and getattr(options, each.name) != each.default
+    ]
+    if ignored:
+        raise CompileError(
+            Diagnostic(
+                f"{name}: {', '.join(ignored)} says how ferrule compiles kernels, but the code "
+                f"here is compiled already",
+                hint="say it to what compiles the kernel, and leave it out here",
+            )
+        )
+    if options.target not in (None, target):
+        why = "launches kernels for a GPU" if target == "cuda" else "launches no kernel for a GPU"
+        raise CompileError(f"{name}: --target is {options.target}, but this function {why}")
+
+
+def check_asked(
+    signature: Signature, convention: CallingConvention, results: Sequence[Tensor]
+) -> None:
+    """TypeError and ValueError for what cannot be built, which `build` describes."""
+    if not isinstance(signature, Signature):
+        raise TypeError(
+            f"build: expected a specs.Signature first, but got {type(signature).__name__}"
+        )
+    check_convention(convention, f"{signature.name}: what it calls")
+    listed(results, f"{signature.name}: results")
+    if signature.result is not None:
+        raise ValueError(
+            f"{signature.name}: a signature has no result of its own here: say `results=[…]`"
+        )
+    taken = {param.name: "a parameter" for param in signature.params}
+    for position, tensor in enumerate(results):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{signature.name}: a result is a Tensor, but got {shown(tensor)}")
+        if any(tensor is each for each in (*signature.params, *results[:position])):
+            raise ValueError(
+                f"{signature.name}: {shown(tensor)} is a result and a parameter or another result: "
+                f"a call allocates each result, so it is in `results` alone, once"
+            )
+        if tensor.name in taken:
+            raise ValueError(
+                f"{signature.name}: the result {tensor.name!r} is called as {taken[tensor.name]} "
+                f"is: give it a name of its own"
+            )
+        taken[tensor.name] = "another result"
+        _check_sizes(signature, tensor)
+
+
+def _check_sizes(signature: Signature, result: Tensor) -> None:
+    """A call tells every size of what it allocates."""
+    for dim in (*result.shape, *result.strides):
+        for symbol in symbols_of(dim):
+            if symbol not in signature.symbols:
+                which = symbol if symbol.name else "without a name"
+                raise ValueError(
+                    f"{signature.name}: the size {which} of the result {result.name!r} is in "
+                    f"no parameter of {signature}, so a call does not tell it"
+                )
