@@ -35,6 +35,10 @@ def test_modules_with_entries_of_one_name_are_assembled_as_one(tmp_path: Path) -
     assert merged.refused("sm_80", tmp_path) == ""
 
 
+def test_of_no_kernels_nothing_is_refused(tmp_path: Path) -> None:
+    assert Collector().assembled(tmp_path) == ""
+
+
 @pytest.mark.needs_ptxas
 def test_what_ptxas_refuses_is_said_with_its_test(tmp_path: Path) -> None:
     bad = GOOD.replace("ld.param.u64", "ld.param.u65")

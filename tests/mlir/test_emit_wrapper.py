@@ -11,7 +11,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import pytest
 from exported import run_python
-from mlir_functions import needs_mlir
+from mlir_functions import merged, needs_mlir
 
 from ferrule import compiler, specs
 from ferrule.compiler import targets
@@ -20,6 +20,7 @@ from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.emitting import emit_wrapper
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.mlir import jobs
+from ferrule.compiler.mlir.child import in_child
 from ferrule.compiler.mlir.dialect import to_dialect
 from ferrule.compiler.support.library import CALLING, CHECKS, CUDA, THREADS, support_text
 from ferrule.runtime.linker import find_linker
@@ -85,12 +86,13 @@ def call(**more: Any) -> CFunction:
     return CFunction("scale_kernel", arguments, **given)
 
 
-def library(text: str, folder: Path) -> Path:
+def library(text: str, folder: Path, kernel: str = KERNEL) -> Path:
     """A shared library of a wrapper's module and the kernel."""
     machine = targets.machine(targets.baseline())
     context = llvm.create_context()
     with llvm.parse_assembly(text, context) as module:
-        module.link_in(llvm.parse_assembly(KERNEL, context))
+        if kernel:
+            module.link_in(llvm.parse_assembly(kernel, context))
         module.get_function("scale_kernel").linkage = "internal"
         module.triple = targets.host_triple()
         module.verify()
@@ -132,6 +134,41 @@ def test_a_wrapper_in_a_module_of_mlir_checks_and_calls(tmp_path: Path) -> None:
     text = emit_wrapper(SIGNATURE, call(), form="mlir")
     path = library(jobs.translated(text, "builtin.module()"), tmp_path)
     assert run_python(CALLED, path) == PRINTED
+
+
+OWN = """
+func.func @scale_kernel(%x: memref<?xf32>, %y: memref<?xf32>, %by: f32) -> i32
+    attributes {llvm.emit_c_interface} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  scf.for %i = %c0 to %n step %c1 {
+    %v = memref.load %x[%i] : memref<?xf32>
+    %w = arith.mulf %v, %by : f32
+    memref.store %w, %y[%i] : memref<?xf32>
+  }
+  %c13 = arith.constant 13 : index
+  %odd = arith.cmpi eq, %n, %c13 : index
+  %c7 = arith.constant 7 : i32
+  %ok = arith.constant 0 : i32
+  %status = arith.select %odd, %c7, %ok : i32
+  return %status : i32
+}
+"""
+LOWERED = (
+    "builtin.module(convert-scf-to-cf,finalize-memref-to-llvm,convert-arith-to-llvm,"
+    "convert-func-to-llvm,convert-cf-to-llvm,reconcile-unrealized-casts)"
+)
+
+
+@needs_mlir
+@pytest.mark.needs_cc
+def test_a_wrapper_and_a_module_of_mlir_become_one_module(tmp_path: Path) -> None:
+    convention = Memref("scale_kernel", SIGNATURE.params, returns="status", code=UNDEFINED)
+    wrapper = emit_wrapper(SIGNATURE, convention, form="mlir")
+    text = in_child(merged, OWN, wrapper, LOWERED)
+    said = PRINTED.replace("scale_kernel", "_mlir_ciface_scale_kernel")
+    assert run_python(CALLED, library(text, tmp_path, kernel="")) == said
 
 
 def test_wrappers_of_two_functions_go_into_one_module() -> None:

@@ -239,6 +239,18 @@ def test_what_is_no_module_is_a_type_error() -> None:
         mlir.compile(42)
 
 
+@pytest.mark.parametrize("what", ["function", "pipeline", "name"])
+def test_what_is_no_text_is_a_type_error(what: str) -> None:
+    given: Any = {what: 3}
+    with pytest.raises(TypeError, match=f"{what} must be a text, but got 3"):
+        mlir.compile("func.func @f() { return }", **given)
+
+
+def test_libraries_are_a_list() -> None:
+    with pytest.raises(TypeError, match=r"libraries must be a list of texts, such as \['m.so'\]"):
+        mlir.compile("func.func @f() { return }", libraries="m.so")
+
+
 def refused(text: str | Path, function: str | None = None, **more: Any) -> str:
     with pytest.raises(CompileError) as caught:
         mlir.compile(text, function, **more)

@@ -15,6 +15,19 @@ from ferrule.compiler.mlir.child import alone
 from ferrule.compiler.mlir.said import Said, Step, failure
 
 
+@pytest.mark.parametrize(
+    ("message", "hint"),
+    [
+        ('`!"torch"<"int">` type created with unregistered dialect', "linalg-on-tensors"),
+        ("Dialect `stablehlo' not found for custom op 'stablehlo.add'", "StableHLO's pass"),
+        ("Dialect `mine' not found for custom op 'mine.add'", "to those of upstream before"),
+    ],
+)
+def test_the_hint_says_how_a_dialect_is_lowered(message: str, hint: str) -> None:
+    found = failure(Step("read"), [Said("error", "loc(unknown)", message)]).hint
+    assert found is not None and hint in found
+
+
 def test_a_value_comes_back() -> None:
     assert alone(mlir_functions.double, (1, "a")) == (1, "a", 1, "a")
 

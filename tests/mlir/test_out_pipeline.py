@@ -36,8 +36,7 @@ FOLDER = Path(__file__).parents[2] / "examples"
 EXAMPLES = sorted(
     path.stem for path in FOLDER.glob("*.py") if "def compiled(" in path.read_text("utf-8")
 )
-ONLY_FOR_GPUS = ("tma_matmul",)
-"""Their threads wait at different places, which MLIR cannot express for a CPU."""
+SINCE_SM_90 = ("tma_matmul",)
 CPU = "--target cpu"
 MLIR = f"{CPU} --pipeline mlir"
 
@@ -66,7 +65,7 @@ def through_mlir(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("through_mlir")
-@pytest.mark.parametrize("name", [name for name in EXAMPLES if name not in ONLY_FOR_GPUS])
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_agrees_with_its_reference(name: str, capsys: Any) -> None:
     load(FOLDER / f"{name}.py").main()
     assert "equal" in capsys.readouterr().out
@@ -74,7 +73,7 @@ def test_an_example_agrees_with_its_reference(name: str, capsys: Any) -> None:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_upstream_verifies_the_text_of_an_example(name: str) -> None:
-    target = "cuda --gpu-arch sm_90a" if name in ONLY_FOR_GPUS else "cpu"
+    target = "cuda --gpu-arch sm_90a" if name in SINCE_SM_90 else "cpu"
     function = load(FOLDER / f"{name}.py").compiled(f"--target {target}")
     text = jobs.verified(function.inspect_mlir())
     assert "gpu.module" in text and "func.func @ferrule_body(" in text
@@ -106,7 +105,7 @@ def entries(ptx: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_ptx_of_an_example_assembles(name: str, tmp_path: Path) -> None:
     module = load(FOLDER / f"{name}.py")
-    archs = [each for each in ARCHS if name not in ONLY_FOR_GPUS or int(each[3:].rstrip("a")) >= 90]
+    archs = [each for each in ARCHS if name not in SINCE_SM_90 or int(each[3:].rstrip("a")) >= 90]
     options = f"--target cuda --gpu-arch {','.join(archs)}"
     made = module.compiled(f"{options} --pipeline mlir").inspect_ptx()
     first = module.compiled(options).inspect_ptx()
@@ -248,21 +247,42 @@ def test_a_function_that_makes_tensors_has_its_kernels_from_mlir() -> None:
     np.testing.assert_array_equal(np.from_dlpack(function(x)), 2 * x)
 
 
-def test_threads_that_wait_at_different_places_are_refused() -> None:
+def test_threads_that_wait_at_different_places_are_coroutines() -> None:
     @fe.kernel
-    def device(x: fe.Tensor):
-        if arch.thread_idx()[0] < 32:
+    def device(x: fe.Tensor, n: fe.Int32, by: fe.Float16, strict: fe.Boolean):
+        shared = fe.make_tensor(arch.alloc_smem(fe.Float32, 64), fe.make_layout(64))
+        own = fe.make_fragment(2, fe.Float32)
+        i = arch.thread_idx()[0]
+        at = arch.block_idx()[0] * 64 + i
+        total = fe.Float32(0)
+        for k in range(i % 2 + 1):
+            own[k] = x[at] + k
+            if i < 32:
+                shared[i] = own[k]
+        if i % 2:
+            total = arch.shuffle_sync_bfly(own[1], 2, mask=0xAAAAAAAA)
+        if i < 32:
             arch.sync_threads()
         else:
+            shared[i] = x[at] * fe.Float32(by)
             arch.sync_threads()
-        x[arch.thread_idx()[0]] = 1
+        if strict and shared[63 - i] < 0:
+            raise ValueError(f"thread {i} of {n}")
+        x[at] = shared[63 - i] + total + own[0]
 
     @fe.jit
-    def parted(x: fe.Tensor):
-        device(x).launch(grid=1, block=64)
+    def parted(x: fe.Tensor, n: fe.Int32, by: fe.Float16, strict: fe.Boolean):
+        device(x, n, by, strict).launch(grid=3, block=64)
 
-    with pytest.raises(fe.CompileError, match="device: its threads may wait at different places"):
-        fe.compile(parted, np.zeros(64, np.float32), options=MLIR)
+    x = np.arange(192, dtype=np.float32) - 60
+    functions = [
+        fe.compile(parted, x, fe.Int32(64), fe.Float16(1.5), fe.Boolean(True), options=options)
+        for options in (CPU, MLIR)
+    ]
+    for strict in (False, True):
+        first, second = (outcome(f, (x.copy(), 64, 1.5, strict)) for f in functions)
+        require_same(first, second, "through MLIR")
+        assert (first.error is not None) is strict
 
 
 def test_an_exported_object_runs_where_there_is_no_mlir(tmp_path: Path) -> None:

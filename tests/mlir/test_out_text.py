@@ -131,3 +131,49 @@ def test_without_a_package_the_error_names_the_extra(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv(bindings.VARIABLE, "mlir_of_nobody")
     with pytest.raises(ImportError, match=r'pip install "ferrule\[mlir\]"'):
         text_of(scale, vector(), vector(), fe.Float32(1), options="--target cpu --pipeline mlir")
+
+
+COROUTINE = """\
+define ptr @thread_of_k(ptr %0, ptr %1) {
+  %3 = icmp ne ptr %0, null
+  br i1 %3, label %7, label %4
+
+4:
+  %5 = call i64 @ferrule.coroutine.size()
+  %6 = inttoptr i64 %5 to ptr
+  ret ptr %6
+
+7:
+  %8 = call ptr @ferrule.coroutine.begin(ptr %0)
+  %9 = call i8 @ferrule.coroutine.suspend(i1 false)
+  %10 = icmp eq i8 %9, 0
+  br i1 %10, label %11, label %13
+
+11:
+  %12 = call i8 @ferrule.coroutine.suspend(i1 true)
+  br label %13
+
+13:
+  call void @ferrule.coroutine.end(ptr %8)
+  ret ptr %8
+}
+
+declare ptr @ferrule.coroutine.begin(ptr)
+declare i64 @ferrule.coroutine.size()
+declare i8 @ferrule.coroutine.suspend(i1)
+declare void @ferrule.coroutine.end(ptr)
+"""
+"""A thread that waits once, as MLIR translates it."""
+
+
+def test_a_thread_that_waits_gets_the_intrinsics_of_coroutines() -> None:
+    from llvmlite import binding as llvm
+
+    from ferrule.language.mlir.coroutines import completed
+
+    with llvm.parse_assembly(completed(COROUTINE), llvm.create_context()) as module:
+        module.verify()
+        assert "presplitcoroutine" in str(module)
+        called = {each.name for each in module.functions if each.is_declaration}
+    kinds = ("id", "begin", "size.i64", "suspend", "end")
+    assert called == {f"llvm.coro.{kind}" for kind in kinds}

@@ -59,3 +59,17 @@ def both(session: Session, text: str, pipeline: str) -> tuple[str, dict[str, str
     module = session.parse(text)
     session.run(module, pipeline)
     return "", session.translate_gpu(module)
+
+
+def merged(session: Session, own: str, wrapper: str, pipeline: str) -> str:
+    """The LLVM IR of a module and a wrapper as one, put together as docs/emit_wrapper.md says."""
+    module, other = session.parse(own), session.parse(wrapper)
+    session.run(module, pipeline)
+    for key in ("llvm.data_layout", "llvm.target_triple"):
+        module.operation.attributes[key] = other.operation.attributes[key]
+    known = session.ir.SymbolTable(module.operation)
+    for each in list(other.body.operations):
+        if each.operation.attributes["sym_name"].value not in known:
+            each.operation.detach_from_parent()
+            module.body.append(each)
+    return session.translate(module)

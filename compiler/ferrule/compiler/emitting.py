@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from ferrule.compiler.building import compiled
-from ferrule.compiler.conventions.base import CallingConvention
+from ferrule.compiler.conventions.protocol import CallingConvention
 from ferrule.compiler.options import Options
 from ferrule.specs import Signature, Tensor
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from ferrule.compiler.errors import Diagnostic, Span
@@ -19,6 +20,16 @@ UNNAMED: Final = "<mlir>"
 _MOST_LINES: Final = 6
 _MOST_NOTES: Final = 8
 _MOST_LETTERS: Final = 240
+_DIALECT: Final = re.compile(r"""(?:Dialect `|!")(\w+)['"]""")
+_LOWERED_BY: Final = MappingProxyType(
+    {
+        "torch": "have torch-mlir lower it before: "
+        'fx.export_and_import(…, output_type="linalg-on-tensors")',
+        "stablehlo": "lower it before, with StableHLO's pass stablehlo-legalize-to-linalg",
+        "tt": "fe.frontends.triton compiles kernels of Triton",
+    }
+)
+"""Dialects that are not upstream's, and what makes modules of upstream's of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +88,9 @@ def _hint(message: str) -> str | None:
     if "LLVMTranslationDialectInterface" in message or "unrealized_conversion_cast" in message:
         return "the pipeline must leave nothing but operations of the llvm dialect"
     if "unregistered dialect" in message or ("Dialect `" in message and "not found" in message):
-        return "lower the operations of other dialects to those of upstream before"
+        known = _DIALECT.search(message)
+        lowered = _LOWERED_BY.get(known[1]) if known else None
+        return lowered or "lower the operations of other dialects to those of upstream before"
     return None
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.mlir.child import in_child
 from ferrule.compiler.options import Options, parse_options
+from ferrule.frontends.given import texts
 from ferrule.frontends.mlir.lowering import Lowered, Request, lower
 from ferrule.frontends.mlir.modules import read_module
 from ferrule.frontends.mlir.targets import require_target, with_target
@@ -67,10 +68,10 @@ def compile(
     Raises ImportError without MLIR, CompileError with MLIR's diagnostics for a module or pipeline
     that is wrong, for types that no argument has, for host code between launches that is no
     arithmetic of sizes, and for another target than the module's; OSError for a file that cannot be
-    read, TypeError for what is no module.
+    read, TypeError for what is no module, no text, or no list of libraries.
     """
     chosen = with_target(parse_options(options), target)
-    request = Request(function, pipeline, asserts)
+    request, named = Request(function, pipeline, asserts), texts("libraries", libraries)
     lowered = in_child(lower, read_module(module), request)
     require_target(lowered.function.symbol, chosen, launches=bool(lowered.launches))
     # Imported here, for the process of MLIR imports this module too.
@@ -85,7 +86,7 @@ def compile(
         convention = launching(lowered.launches, code, wanted)
         used = replace(chosen, gpu_arch=None, cubin=False, ptxas_options="")
         return build(wanted, convention, options=used, doc=doc)
-    return build(wanted, _call(lowered, wanted, libraries), options=chosen, doc=doc)
+    return build(wanted, _call(lowered, wanted, named), options=chosen, doc=doc)
 
 
 def _call(lowered: Lowered, signature: Signature, libraries: Sequence[str]) -> Any:

@@ -23,11 +23,20 @@ OURS: Final = "the passes of ferrule.frontends.mlir.pipelines"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked for; `pipeline` is the user's, None for ours."""
+    """What is asked for; `pipeline` is the user's, None for ours.
+
+    Raises TypeError for a function or pipeline that is no text.
+    """
 
     function: str | None = None
     pipeline: str | None = None
     asserts: bool = True
+
+    def __post_init__(self) -> None:
+        for what in ("function", "pipeline"):
+            given = getattr(self, what)
+            if given is not None and not isinstance(given, str):
+                raise TypeError(f"{what} must be a text, but got {given!r}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,11 @@ def signature_of(
     _check_names(function, specs)
     params = tuple(_param(argument, kind, specs) for argument, kind in rows)
     chosen = function.symbol if name is None else name
+    if not isinstance(chosen, str):
+        raise TypeError(f"name must be a text, but got {chosen!r}")
     if not is_name(chosen):
-        raise CompileError(f"@{chosen} is no identifier: name=… says what the function is called")
+        shown = f"@{chosen}" if name is None else repr(chosen)
+        raise CompileError(f"{shown} is no identifier: name=… says what the function is called")
     return Signature(chosen, params)
 
 

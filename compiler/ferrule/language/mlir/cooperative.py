@@ -2,7 +2,7 @@
 
 What a block needs besides its arguments is one buffer: its shared memory, and the slots in which
 threads keep what outlives a phase.  A kernel whose threads may wait at different places cannot be
-cut into phases; only the first pipeline runs it on a CPU, with coroutines.
+cut into phases: see `coroutines`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from ferrule.compiler.artefacts import Fault
 from ferrule.language.codegen.cpu.cooperate import matrices
 from ferrule.language.codegen.cpu.cooperate.kept import Slot
 from ferrule.language.codegen.cpu.cooperate.phases import Split, split
-from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.ir import divergence, ops, shared
 from ferrule.language.ir.walk import all_ops
 from ferrule.language.mlir import control, memory
@@ -35,11 +34,7 @@ def emit(f: FunctionText, where: CpuKernel, dynamic: str, blocks: tuple[str, str
     """The loops around the kernel's body; `dynamic`: bytes of dynamic shared memory, i64."""
     kernel = where.kernel
     phases = split(kernel)
-    if phases is None:
-        raise CodegenError(
-            f"{kernel.name}: its threads may wait at different places, which MLIR cannot express "
-            "for a CPU; compile it with --pipeline llvm"
-        )
+    assert phases is not None, f"{kernel.name} has no phases: its threads are coroutines"
     count = _threads(f)
     if matrices.room(all_ops(kernel.body)):
         rest = f.t.binary("and", count, f.t.const_i64(ops.WARP_SIZE - 1))

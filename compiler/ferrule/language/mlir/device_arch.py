@@ -4,41 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ferrule.language.codegen.cuda.nvvm import (
+    CACHES,
+    CONTROLS,
+    GIVE_STATE,
+    MBARRIERS,
+    mma_types,
+)
 from ferrule.language.ir import ops, tensor_cores
 from ferrule.language.mlir import memory
 from ferrule.language.mlir.functions import FunctionText
 from ferrule.language.mlir.intrinsics import intrinsic
 from ferrule.language.mlir.types import element_type
-from ferrule.specs import DType, Float16, Float32
+from ferrule.specs import Float16, Float32
 
 _HALVES = "vector<2xf16>"
 _CLUSTER = "!llvm.ptr<7>"
-_CONTROLS = {
-    "cp_async_commit_group": "cp.async.commit.group",
-    "cp_async_wait_group": "cp.async.wait.group",
-    "cp_async_bulk_commit_group": "cp.async.bulk.commit.group",
-    "cp_async_bulk_wait_group": "cp.async.bulk.wait.group",
-    "cp_async_bulk_wait_group_read": "cp.async.bulk.wait.group.read",
-    "griddepcontrol_wait": "griddepcontrol.wait",
-    "griddepcontrol_launch_dependents": "griddepcontrol.launch.dependents",
-    "cluster_arrive": "barrier.cluster.arrive",
-    "cluster_arrive_relaxed": "barrier.cluster.arrive.relaxed",
-    "cluster_wait": "barrier.cluster.wait",
-    "mbarrier_init_fence": "fence.mbarrier_init.release.cluster",
-    "fence_proxy_alias": "fence.proxy.alias",
-    "fence_proxy_async": "fence.proxy.async",
-    "fence_proxy_async_global": "fence.proxy.async.global",
-    "fence_proxy_async_shared_cta": "fence.proxy.async.shared_cta",
-    "fence_proxy_async_shared_cluster": "fence.proxy.async.shared_cluster",
-    "setmaxregister_increase": "setmaxnreg.inc.sync.aligned.u32",
-    "setmaxregister_decrease": "setmaxnreg.dec.sync.aligned.u32",
-}
-_MBARRIERS = {
-    "init": ("mbarrier.init.shared", None),
-    "arrive": ("mbarrier.arrive.shared", "i64"),
-    "expect_tx": ("mbarrier.expect.tx.scope.cta.space.cta", None),
-    "arrive_and_expect_tx": ("mbarrier.arrive.expect.tx.scope.cta.space.cta", "i64"),
-}
 
 
 def lower(f: FunctionText, op: ops.Op) -> bool:
@@ -54,7 +35,7 @@ def lower(f: FunctionText, op: ops.Op) -> bool:
             _copy(f, op)
         case ops.Control(kind, amount):
             given = [f.t.integer(amount, "i32")] if kind in ops.WITH_AMOUNT else []
-            intrinsic(f, _CONTROLS[kind], None, given)
+            intrinsic(f, CONTROLS[kind][0], None, given)
         case ops.StoreMatrix():
             form = ".trans" if op.transposed else ""
             name = f"stmatrix.sync.aligned.m8n8.x{op.count}{form}.b16.p3"
@@ -68,7 +49,7 @@ def lower(f: FunctionText, op: ops.Op) -> bool:
             name = "mbarrier.arrive.scope.cluster.space.cluster"
             intrinsic(f, name, None, [there, f.t.integer(1, "i32")])
         case ops.MBarrier(kind, barrier, amount):
-            name, result = _MBARRIERS[kind]
+            name, result = MBARRIERS[kind], "i64" if kind in GIVE_STATE else None
             numbers = [] if amount is None else [f.values[amount]]
             intrinsic(f, name, result, [memory.pointer(f, barrier), *numbers])
         case ops.MBarrierWait():
@@ -98,17 +79,9 @@ def _mma(f: FunctionText, op: ops.Mma) -> None:
     kind = _HALVES if a is Float16 else "i32"
     sums = _HALVES if d is Float16 else "f32" if d is Float32 else "i32"
     given = _loaded(f, op.a, kind) + _loaded(f, op.b, kind) + _loaded(f, op.c, sums)
-    types = _types(a, op.b.tensor.dtype, d)
+    types = mma_types(a, op.b.tensor.dtype, d)
     name = f"mma.m16n8k{tensor_cores.depth(op)}.row.col.{types}"
     _store(f, op.d, sums, name, given)
-
-
-def _types(a: DType, b: DType, d: DType) -> str:
-    """What NVVM's name says of the dtypes."""
-    short = {"int8": "s8", "uint8": "u8", "bfloat16": "bf16", "tfloat32": "tf32"}
-    if a is Float16:
-        return "f16.f16" if d is Float16 else "f32.f32"
-    return short[a.name] if a is b else f"{short[a.name]}.{short[b.name]}"
 
 
 def _word(f: FunctionText, start: str, position: int) -> str:
@@ -145,8 +118,7 @@ def _store(
 
 def _copy(f: FunctionText, op: ops.AsyncCopy) -> None:
     t, size = f.t, op.count * op.target.tensor.dtype.itemsize
-    cache = {"always": "ca", "global": "cg"}[op.cache]
-    name = f"cp.async.{cache}.shared.global.{size}"
+    name = f"cp.async.{CACHES[op.cache]}.shared.global.{size}"
     given = [memory.pointer(f, op.target), memory.pointer(f, op.source)]
     if op.holds is None:
         intrinsic(f, name, None, given)

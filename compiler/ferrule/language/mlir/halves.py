@@ -163,7 +163,8 @@ INTERNAL: Final = "llvm.linkage = #llvm.linkage<internal>"
 
 
 def widen(t: Text, dtype: DType, value: str, *, native: bool) -> str:
-    """The float32 with the value of a narrow float; `native`: the target has float16."""
+    """The float32 with the value of a narrow float; `native`: the target has float16, and a
+    bfloat16 that is narrowed to."""
     if dtype is specs.TFloat32:
         return value
     if dtype is specs.Float16 and native:
@@ -177,6 +178,8 @@ def narrow(t: Text, dtype: DType, value: str, *, native: bool) -> str:
         return t.cast("truncf", value, "f16")
     if t.types[value] == "f64":
         value = _call(t, "float64_to_odd_float32", value, "f32")
+    if dtype is specs.BFloat16 and native:
+        return t.cast("truncf", value, "bf16")
     return _call(t, f"float32_to_{dtype.name}", value, scalar_type(dtype))
 
 

@@ -63,17 +63,23 @@ class CpuKernel:
         output.print_(f, op)
 
     def other(self, f: FunctionText, op: ops.Op) -> None:
-        match op:
-            case ops.Atomic():
-                atomics.emit(f, op)
-            case ops.Fence(scope) if scope != "block":
-                f.t.line("llvm.fence seq_cst")
-            case ops.Fence() | ops.Shared() | ops.DynamicShared():
-                pass  # one core runs a block; shared memory has its place already
-            case ops.Parallel() if self.phase is not None:
-                self.phase(f, op)
-            case _:
-                raise unknown(op, f"the CPU runs {self.kernel.name} without it")
+        if isinstance(op, ops.Parallel) and self.phase is not None:
+            self.phase(f, op)
+        else:
+            alone(f, op, self.kernel)
+
+
+def alone(f: FunctionText, op: ops.Op, kernel: ops.Function) -> None:
+    """An op of a kernel that waits for no other thread."""
+    match op:
+        case ops.Atomic():
+            atomics.emit(f, op)
+        case ops.Fence(scope) if scope != "block":
+            f.t.line("llvm.fence seq_cst")
+        case ops.Fence() | ops.Shared() | ops.DynamicShared():
+            pass  # one core runs a block; shared memory has its place already
+        case _:
+            raise unknown(op, f"the CPU runs {kernel.name} without it")
 
 
 def can_fail(op: ops.Op) -> bool:

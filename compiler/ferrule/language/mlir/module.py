@@ -8,6 +8,7 @@ from ferrule.compiler.artefacts import Fault
 from ferrule.language.codegen.cuda.kernels import entry_names
 from ferrule.language.codegen.functions.lowering import Faults
 from ferrule.language.ir import ops
+from ferrule.language.mlir import coroutines
 from ferrule.language.mlir.device import MODULE, emit_device
 from ferrule.language.mlir.host import emit_host, is_plain
 from ferrule.language.mlir.kernels import emit_kernel, symbol
@@ -42,11 +43,15 @@ def host_text(program: ops.Program) -> HostText:
 
 @dataclass(frozen=True, slots=True)
 class KernelText:
-    """A kernel's function for the CPU as a module of its own."""
+    """A kernel's function for the CPU as a module of its own.
+
+    `is_thread`: it is a thread of the kernel, as `coroutines` has it, and no runs of blocks.
+    """
 
     kernel: str
     symbol: str
     text: str
+    is_thread: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +69,14 @@ def kernel_texts(program: ops.Program) -> KernelTexts:
     """
     faults, found = Faults(), []
     for kernel in program.kernels:
-        t = Text()
-        emit_kernel(t, program, kernel, faults, external=True)
-        found.append(KernelText(kernel.name, symbol(kernel), t.module()))
+        t, is_thread = Text(), coroutines.waits_apart(kernel)
+        if is_thread:
+            coroutines.emit_thread(t, program, kernel, faults)
+            name = coroutines.symbol(kernel)
+        else:
+            emit_kernel(t, program, kernel, faults, external=True)
+            name = symbol(kernel)
+        found.append(KernelText(kernel.name, name, t.module(), is_thread))
     return KernelTexts(tuple(found), tuple(faults.known))
 
 

@@ -29,10 +29,11 @@ from ferrule.language.codegen.passes.synchronous import synchronous
 from ferrule.language.ir import ops
 from ferrule.language.ir.outline import outline
 from ferrule.language.mathlib import expand_maths
+from ferrule.language.mlir import coroutines
 from ferrule.language.mlir.device import device_text
 from ferrule.language.mlir.device_lines import PASS
 from ferrule.language.mlir.host import is_plain
-from ferrule.language.mlir.module import host_text, kernel_texts
+from ferrule.language.mlir.module import KernelText, KernelTexts, host_text, kernel_texts
 from ferrule.runtime.llvm.layouts import I32
 
 TO_LLVM: Final = (
@@ -65,12 +66,15 @@ def lower_cpu_by_mlir(program: ops.Program) -> Body:
     """The body of a program that was verified, for the CPU.
 
     Where the host function calls TVM-FFI, for new tensors, objects or other functions, its kernels
-    and whole-tensor expressions go through MLIR, and what calls them is that of `lower_cpu`.
+    and whole-tensor expressions go through MLIR, and what calls them is that of `lower_cpu`; so it
+    is where threads of a kernel wait at different places, of which each is a coroutine.
     Raises CodegenError for what MLIR cannot express, ImportError where no package offers MLIR.
     """
     if not is_plain(program):
         return _kernels_alone(program)
     program = synchronous(expand_maths(program))
+    if any(map(coroutines.waits_apart, program.kernels)):
+        return _kernels_alone(program)
     made = host_text(program)
     (text,) = in_child(_lowered, (made.text,))
     return Body(
@@ -172,10 +176,10 @@ def _kernels_alone(program: ops.Program) -> Body:
     program = synchronous(expand_maths(outline(program)))
     made = kernel_texts(program)
     texts = in_child(_lowered, tuple(each.text for each in made.kernels))
-    symbols = {each.kernel: each.symbol for each in made.kernels}
-    body = lower_cpu(program, _Elsewhere(made.faults, symbols))
+    body = lower_cpu(program, _Elsewhere(made))
     parts = (
-        Part(each.symbol, each.symbol, text) for each, text in zip(made.kernels, texts, strict=True)
+        Part(each.symbol, each.symbol, coroutines.completed(text) if each.is_thread else text)
+        for each, text in zip(made.kernels, texts, strict=True)
     )
     return replace(body, parts=(*body.parts, *parts))
 
@@ -184,13 +188,26 @@ def _kernels_alone(program: ops.Program) -> Body:
 class _Elsewhere:
     """Kernels that are parts of the body: see `codegen.cpu.target.KernelsElsewhere`."""
 
-    faults: tuple[Fault, ...]
-    symbols: dict[str, str]
+    made: KernelTexts
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """What the kernels' functions may return the numbers of."""
+        return self.made.faults
+
+    def thread(self, kernel: ops.Function) -> str | None:
+        """The symbol of the kernel's thread, where it is a coroutine."""
+        found = self.of(kernel)
+        return found.symbol if found.is_thread else None
 
     def call(
         self, lowering: FunctionLowering, kernel: ops.Function, given: list[ir.Value]
     ) -> ir.Value:
         """The call of a kernel's function with the values of its parameters."""
-        e, symbol = lowering.emitter, self.symbols[kernel.name]
+        e, symbol = lowering.emitter, self.of(kernel).symbol
         kind = ir.FunctionType(I32, [value.type for value in given])
         return e.call(e.symbol(symbol, kind), given, "status")
+
+    def of(self, kernel: ops.Function) -> KernelText:
+        """What was made of a kernel."""
+        return next(each for each in self.made.kernels if each.kernel == kernel.name)

@@ -71,6 +71,10 @@ class KernelsElsewhere(Protocol):
         bytes of dynamic shared memory, the first block, and behind the last one.
         """
 
+    def thread(self, kernel: ops.Function) -> str | None:
+        """The symbol of the coroutine that is a thread of a kernel, as `cooperate.coroutines` has
+        it, where only that is elsewhere; None where `call` runs the blocks."""
+
 
 def lower_cpu(program: ops.Program, elsewhere: KernelsElsewhere | None = None) -> Body:
     """The body of a program for the CPU.  Raises CodegenError for what the target cannot do."""
@@ -160,12 +164,13 @@ class _Module:
             block = tuple(_constant(size) or next(given) for size in known.block)
             shape = Shape(grid, block, known)
             fused = False
-            if self.elsewhere is not None:
+            thread = None if self.elsewhere is None else self.elsewhere.thread(kernel)
+            if self.elsewhere is not None and thread is None:
                 dynamic = next(given) if has_dynamic(kernel) else ZERO
                 self.call_elsewhere(lowering, kernel, shape, (dynamic, part.first, part.last))
             elif cooperates(kernel):
                 dynamic = next(given) if has_dynamic(kernel) else ZERO
-                emit_cooperating(lowering, kernel, shape, dynamic, (part.first, part.last))
+                emit_cooperating(lowering, kernel, shape, dynamic, (part.first, part.last), thread)
             else:
                 plans = guards.plan(kernel, known.blocks)
                 lowering.thread_op = atomics.alone

@@ -11,47 +11,25 @@ from llvmlite import binding as llvm
 from llvmlite import ir
 
 from ferrule.compiler.cuda import archs
+from ferrule.language.codegen.cuda.nvvm import (
+    CACHES,
+    CONTROLS,
+    GIVE_STATE,
+    MBARRIERS,
+    mma_types,
+)
 from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.codegen.values.scalars import memory_type
-from ferrule.language.ir import asynchronous, ops, tensor_cores, threads
+from ferrule.language.ir import ops, tensor_cores, threads
 from ferrule.language.ir.walk import all_ops
 from ferrule.runtime.llvm.layouts import F32, I1, I8, I16, I32, I64, VOID
-from ferrule.specs import Boolean, DType, Float16, Float32
+from ferrule.specs import Boolean, Float16, Float32
 
-_CONTROLS: Final[dict[asynchronous.ControlKind, tuple[str, int]]] = {
-    "cp_async_commit_group": ("cp.async.commit.group", 80),
-    "cp_async_wait_group": ("cp.async.wait.group", 80),
-    "cp_async_bulk_commit_group": ("cp.async.bulk.commit.group", 90),
-    "cp_async_bulk_wait_group": ("cp.async.bulk.wait.group", 90),
-    "cp_async_bulk_wait_group_read": ("cp.async.bulk.wait.group.read", 90),
-    "griddepcontrol_wait": ("griddepcontrol.wait", 90),
-    "griddepcontrol_launch_dependents": ("griddepcontrol.launch.dependents", 90),
-    "cluster_arrive": ("barrier.cluster.arrive", 90),
-    "cluster_arrive_relaxed": ("barrier.cluster.arrive.relaxed", 90),
-    "cluster_wait": ("barrier.cluster.wait", 90),
-    "mbarrier_init_fence": ("fence.mbarrier_init.release.cluster", 90),
-    "fence_proxy_alias": ("fence.proxy.alias", 70),
-    "fence_proxy_async": ("fence.proxy.async", 90),
-    "fence_proxy_async_global": ("fence.proxy.async.global", 90),
-    "fence_proxy_async_shared_cta": ("fence.proxy.async.shared_cta", 90),
-    "fence_proxy_async_shared_cluster": ("fence.proxy.async.shared_cluster", 90),
-    "setmaxregister_increase": ("setmaxnreg.inc.sync.aligned.u32", 90),
-    "setmaxregister_decrease": ("setmaxnreg.dec.sync.aligned.u32", 90),
-}
-"""The intrinsic of each, and the least architecture."""
-_MBARRIERS: Final[dict[ops.MBarrierKind, tuple[str, ir.Type]]] = {
-    "init": ("mbarrier.init.shared", VOID),
-    "arrive": ("mbarrier.arrive.shared", I64),
-    "expect_tx": ("mbarrier.expect.tx.scope.cta.space.cta", VOID),
-    "arrive_and_expect_tx": ("mbarrier.arrive.expect.tx.scope.cta.space.cta", I64),
-}
-"""The intrinsic of each, and what it gives."""
 _MBARRIER_LLVM: Final = 22
 """The version of LLVM from which on it has all of these intrinsics."""
 _OF_NEW_LLVM: Final = ("mbarrier", "cp_async_bulk", "cp_async_bulk_tensor", "stmatrix")
 _HALVES: Final = ir.VectorType(ir.HalfType(), 2)
-_CACHES: Final[dict[asynchronous.CacheMode, str]] = {"always": "ca", "global": "cg"}
 _NO_MASK, _NO_HINT, _NO = ir.Constant(I16, 0), ir.Constant(I64, 0), ir.Constant(I1, 0)
 _GLOBAL: Final = ir.PointerType(addrspace=1)
 _OF_CLUSTER: Final = ir.PointerType(addrspace=7)
@@ -68,7 +46,7 @@ def require_architecture(kernel: ops.Function, arch: str) -> None:
             case ops.AsyncCopy():
                 name, least = "cp_async", 80
             case ops.Control(kind):
-                name, least = kind, _CONTROLS[kind][1]
+                name, least = kind, CONTROLS[kind][1]
             case ops.MBarrier() | ops.MBarrierWait() | ops.MBarrierTry():
                 name, least = "mbarrier", 90
             case ops.BulkCopy() | ops.BulkStore():
@@ -113,11 +91,11 @@ def lower(lowering: FunctionLowering, op: threads.ArchOp) -> None:
             _copy(lowering, op)
         case ops.Control(kind, amount):
             given = [ir.Constant(I32, amount)] if kind in ops.WITH_AMOUNT else []
-            call(lowering, _CONTROLS[kind][0], VOID, given)
+            call(lowering, CONTROLS[kind][0], VOID, given)
         case ops.MBarrier("arrive", peer=ops.Value()):
             _arrive_at_peer(lowering, op)
         case ops.MBarrier(kind, barrier, amount):
-            name, result = _MBARRIERS[kind]
+            name, result = MBARRIERS[kind], I64 if kind in GIVE_STATE else VOID
             given = [lowering.values[v] for v in (barrier, amount) if v is not None]
             call(lowering, name, result, given)
         case ops.MBarrierWait():
@@ -163,16 +141,8 @@ def _mma(lowering: FunctionLowering, op: ops.Mma) -> None:
     sums = _HALVES if d is Float16 else F32 if d is Float32 else I32
     given = _loaded(lowering, op.a, kind) + _loaded(lowering, op.b, kind)
     given += _loaded(lowering, op.c, sums)
-    name = f"mma.m16n8k{tensor_cores.depth(op)}.row.col.{_types(a, op.b.tensor.dtype, d)}"
+    name = f"mma.m16n8k{tensor_cores.depth(op)}.row.col.{mma_types(a, op.b.tensor.dtype, d)}"
     _store(lowering, op.d, sums, name, given)
-
-
-def _types(a: DType, b: DType, d: DType) -> str:
-    """What NVVM's name says of the dtypes."""
-    short = {"int8": "s8", "uint8": "u8", "bfloat16": "bf16", "tfloat32": "tf32"}
-    if a is Float16:
-        return "f16.f16" if d is Float16 else "f32.f32"
-    return short[a.name] if a is b else f"{short[a.name]}.{short[b.name]}"
 
 
 def _load_matrix(lowering: FunctionLowering, op: ops.LoadMatrix) -> None:
@@ -219,7 +189,7 @@ def _store(
 def _copy(lowering: FunctionLowering, op: ops.AsyncCopy) -> None:
     b, size = lowering.b, op.count * op.target.tensor.dtype.itemsize
     source = _global(lowering, op.source)
-    name = f"cp.async.{_CACHES[op.cache]}.shared.global.{size}"
+    name = f"cp.async.{CACHES[op.cache]}.shared.global.{size}"
     given = [lowering.values[op.target], source]
     if op.holds is None:
         call(lowering, name, VOID, given)

@@ -51,10 +51,12 @@ def emit_cooperating(
     shape: Shape,
     dynamic: ir.Value,
     blocks: tuple[ir.Value, ir.Value],
+    thread_elsewhere: str | None = None,
 ) -> None:
     """Emits the loops around the kernel's body; `blocks` are the first one, and behind the last.
 
     Blocks are numbered with x fastest.  `dynamic`: bytes of dynamic shared memory, i64.
+    `thread_elsewhere`: the symbol of the coroutine that a thread is, in another module.
     """
     e, b = lowering.emitter, lowering.b
     for axis in range(3):
@@ -68,9 +70,9 @@ def emit_cooperating(
     team = Team(lowering, kernel, shape, tuple(places), threads)
     flat = all(_is_one(size) for size in shape.block[1:])
     most = min(prod(high for _, high in shape.launched.block), MAX_THREADS)
-    phases = split(kernel, flat=flat, threads=most)
+    phases = None if thread_elsewhere else split(kernel, flat=flat, threads=most)
     form: Coroutines | Phased
-    form = Coroutines.of(team) if phases is None else Phased(team, phases)
+    form = Coroutines.of(team, thread_elsewhere) if phases is None else Phased(team, phases)
     start = b.add(e.const_i64(static), _rounded(b, dynamic))
     with _memory(lowering, kernel, b.add(start, form.room())) as memory:
         for tensor, offset in places.items():

@@ -47,10 +47,15 @@ class Coroutines:
     """How many bytes the frame of a thread takes, i64."""
 
     @classmethod
-    def of(cls, team: Team) -> Coroutines:
-        """Defines the function of the kernel's thread."""
+    def of(cls, team: Team, thread_elsewhere: str | None = None) -> Coroutines:
+        """Defines the function of the kernel's thread, or names one of another module."""
         sites = tuple(op for op in all_ops(team.kernel.body) if isinstance(op, ops.Synchronising))
-        e, thread = team.lowering.emitter, _define_thread(team, sites)
+        e = team.lowering.emitter
+        if thread_elsewhere is None:
+            thread = _define_thread(team, sites)
+        else:
+            kind = ir.FunctionType(PTR, _thread_types(team))
+            thread = e.symbol(thread_elsewhere, kind)
         nothing = [ir.Constant(argument.type, None) for argument in thread.args]
         size = e.builder.ptrtoint(e.call(thread, nothing), I64)
         more = e.builder.add(size, e.const_i64(_FRAME_ALIGN - 1))
@@ -142,12 +147,16 @@ def _handed(team: Team) -> list[ir.Value]:
     return [lowering.fault_values, *params, *shared, *symbols, *shape.grid, *shape.block]
 
 
+def _thread_types(team: Team) -> list[ir.Type]:
+    """The types of what the function of a thread gets."""
+    return [PTR, *(value.type for value in _handed(team)), PTR] + [I64] * 7
+
+
 def _define_thread(team: Team, sites: Sequence[ops.Synchronising]) -> ir.Function:
     """The function that begins a thread."""
-    e, handed = team.lowering.emitter, _handed(team)
-    types = [PTR, *(value.type for value in handed), PTR] + [I64] * 7
+    e, types = team.lowering.emitter, _thread_types(team)
     places = [f"{of}.{axis}" for of in ("block", "thread") for axis in ops.AXES]
-    unnamed = [f"given.{position}" for position in range(len(handed))]
+    unnamed = [f"given.{position}" for position in range(len(types) - 9)]
     names = ["frame", *unnamed, "records", "number", *places]
     with e.define(
         f"thread_{team.kernel.name}",

@@ -63,8 +63,12 @@ def suspend(e: Emitter, *, last: bool = False) -> ir.Value:
 
 def end(e: Emitter, handle: ir.Value) -> None:
     """Where each part of the coroutine ends; a return follows."""
-    result = I1 if llvm.llvm_version_info[0] < _NO_TOKEN_RESULT else VOID
-    _call(e, "llvm.coro.end", result, (handle, ir.Constant(I1, 0), _NONE))
+    _call(e, "llvm.coro.end", end_type(), (handle, ir.Constant(I1, 0), _NONE))
+
+
+def end_type() -> ir.Type:
+    """What `llvm.coro.end` gives."""
+    return I1 if llvm.llvm_version_info[0] < _NO_TOKEN_RESULT else VOID
 
 
 def resume(e: Emitter, handle: ir.Value) -> None:

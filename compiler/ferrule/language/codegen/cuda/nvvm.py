@@ -1,0 +1,49 @@
+"""The names of NVVM's intrinsics for tensor cores and work in the background."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ferrule.language.ir import asynchronous, ops
+from ferrule.specs import DType, Float16
+
+CONTROLS: Final[dict[asynchronous.ControlKind, tuple[str, int]]] = {
+    "cp_async_commit_group": ("cp.async.commit.group", 80),
+    "cp_async_wait_group": ("cp.async.wait.group", 80),
+    "cp_async_bulk_commit_group": ("cp.async.bulk.commit.group", 90),
+    "cp_async_bulk_wait_group": ("cp.async.bulk.wait.group", 90),
+    "cp_async_bulk_wait_group_read": ("cp.async.bulk.wait.group.read", 90),
+    "griddepcontrol_wait": ("griddepcontrol.wait", 90),
+    "griddepcontrol_launch_dependents": ("griddepcontrol.launch.dependents", 90),
+    "cluster_arrive": ("barrier.cluster.arrive", 90),
+    "cluster_arrive_relaxed": ("barrier.cluster.arrive.relaxed", 90),
+    "cluster_wait": ("barrier.cluster.wait", 90),
+    "mbarrier_init_fence": ("fence.mbarrier_init.release.cluster", 90),
+    "fence_proxy_alias": ("fence.proxy.alias", 70),
+    "fence_proxy_async": ("fence.proxy.async", 90),
+    "fence_proxy_async_global": ("fence.proxy.async.global", 90),
+    "fence_proxy_async_shared_cta": ("fence.proxy.async.shared_cta", 90),
+    "fence_proxy_async_shared_cluster": ("fence.proxy.async.shared_cluster", 90),
+    "setmaxregister_increase": ("setmaxnreg.inc.sync.aligned.u32", 90),
+    "setmaxregister_decrease": ("setmaxnreg.dec.sync.aligned.u32", 90),
+}
+"""The intrinsic of each, and the least architecture."""
+MBARRIERS: Final[dict[ops.MBarrierKind, str]] = {
+    "init": "mbarrier.init.shared",
+    "arrive": "mbarrier.arrive.shared",
+    "expect_tx": "mbarrier.expect.tx.scope.cta.space.cta",
+    "arrive_and_expect_tx": "mbarrier.arrive.expect.tx.scope.cta.space.cta",
+}
+"""The intrinsic of each."""
+GIVE_STATE: Final = ("arrive", "arrive_and_expect_tx")
+"""Those that give the state of the barrier, an i64."""
+CACHES: Final[dict[asynchronous.CacheMode, str]] = {"always": "ca", "global": "cg"}
+"""Which caches a copy in the background goes through, as PTX says it."""
+
+
+def mma_types(a: DType, b: DType, d: DType) -> str:
+    """What NVVM's name says of the dtypes."""
+    short = {"int8": "s8", "uint8": "u8", "bfloat16": "bf16", "tfloat32": "tf32"}
+    if a is Float16:
+        return "f16.f16" if d is Float16 else "f32.f32"
+    return short[a.name] if a is b else f"{short[a.name]}.{short[b.name]}"
