@@ -178,7 +178,10 @@ def test_complement_fills_every_index_once_and_rises(layout: Layout, cotarget: i
 @settings(RELAXED)
 @given(compact())
 def test_a_compact_layout_always_has_a_complement(layout: Layout) -> None:
-    fl.complement(layout, 50)
+    rest = fl.complement(layout, 50)
+    reached = {i + j for i in indices(layout) for j in indices(rest)}
+    assert len(reached) == fl.size(layout) * fl.size(rest) >= 50
+    assert set(range(50)) <= reached
 
 
 @pytest.mark.parametrize(

@@ -175,6 +175,7 @@ def test_lists_are_tuples_and_layouts_join() -> None:
 def test_modes_are_taken_apart_and_put_together() -> None:
     layout = make_layout((2, 3, (4, 5)))
     assert str(fl.select(layout, [2, 0])) == "((4,5),2):((6,24),1)"
+    assert fl.select(layout, 2) == fl.select(layout, [2])
     assert str(fl.group_modes(layout, 0, 2)) == "((2,3),(4,5)):((1,2),(6,24))"
     assert str(fl.group_modes(layout, 1, -1)) == "(2,(3,(4,5))):(1,(2,(6,24)))"
     assert str(fl.flatten(layout)) == "(2,3,4,5):(1,2,6,24)"

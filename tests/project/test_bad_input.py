@@ -32,6 +32,10 @@ def compile_nothing(**options: Any) -> None:
     fe.compile(nothing, fe.Int32, options=fe.Options(**options))
 
 
+def calling(k: fe.Int32):
+    fe.call("nobody", k, result=[fe.Int32])
+
+
 Mistake = tuple[Callable[[], object], type[Exception], str]
 
 IN_SPECS: list[Mistake] = [
@@ -83,8 +87,9 @@ IN_LAYOUTS: list[Mistake] = [
     (lambda: LAYOUT[1.5], TypeError, r"given by its position, an int, not by 1.5"),
     (lambda: fe.size(LAYOUT, mode=1.5), fe.LayoutError, r"expected a list of positions"),
     (lambda: fe.select(LAYOUT, None), fe.LayoutError, r"expected a list of positions"),
-    (lambda: fe.group_modes(LAYOUT, "a", 2), fe.LayoutError, r"expected a list of positions"),
-    (lambda: fe.prepend(LAYOUT, LAYOUT, "a"), fe.LayoutError, r"expected a list of positions"),
+    (lambda: fe.group_modes(LAYOUT, "a", 2), fe.LayoutError, r"expected an int, but got 'a'"),
+    (lambda: fe.prepend(LAYOUT, LAYOUT, "a"), fe.LayoutError, r"expected an int, but got 'a'"),
+    (lambda: fe.append(LAYOUT, LAYOUT, []), fe.LayoutError, r"expected an int, but got \[\]"),
     (lambda: fe.recast_layout(1.5, 8, LAYOUT), fe.LayoutError, r"bits must be ints, but got 1.5"),
 ]
 
@@ -92,6 +97,7 @@ IN_FILES: list[Mistake] = [
     (lambda: load_module(None), TypeError, r"load_module: expected the path of a file"),
     (lambda: fe.export_library(3, []), TypeError, r"export_library: expected the path of a file"),
     (lambda: fe.export_library("a.so", 3), TypeError, r"must be a list, or a dict by name"),
+    (lambda: fe.export_library([], "a.so"), TypeError, r"must be a list, .*, but got 'a.so'"),
     (lambda: fe.Module([], imports=3), TypeError, r"imports must be a list of modules"),
     (
         lambda: fe.from_dlpack(np.zeros((2, 2))).mark_compact_shape_dynamic(0, 1),
@@ -106,11 +112,23 @@ IN_CODE: list[Mistake] = [
     (lambda: CFunction(MagicMock(spec=[])), TypeError, r"expected"),
     (lambda: use_allocator(1 << 64, 1), TypeError, r"must be a function or the address of one"),
     (lambda: fe.Array[[]], TypeError, r"is no kind of element"),
+    (
+        lambda: fe.compile(calling, 1, options="--target cpu"),
+        fe.CompileError,
+        r"the result of a call is \[Int32\] \(list\)",
+    ),
     (lambda: compile_nothing(target=ARRAY), fe.CompileError, r"the option target is"),
     (lambda: compile_nothing(opt_level=2.0), fe.CompileError, r"opt_level must be 0, 1, 2 or 3"),
     (lambda: compile_nothing(strip_paths=1), fe.CompileError, r"strip_paths must be a bool"),
     (lambda: compile_nothing(pipeline=ARRAY), fe.CompileError, r"the option pipeline is"),
 ]
+
+
+def test_annotations_that_cannot_be_looked_up_say_nothing() -> None:
+    def listed(a: [fe.Int32], b: (1, [2])) -> (1, [2]):
+        return a + b
+
+    assert fe.compile(listed, 1, 2, options="--target cpu")(3, 4) == 7
 
 
 @pytest.mark.parametrize(("call", "kind", "message"), [*IN_SPECS, *IN_LAYOUTS, *IN_FILES, *IN_CODE])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,65 @@ def adding(dtype: Any) -> Function:
 
 
 def nothing(x):
+    pass
+
+
+# ---- torch ----
+
+
+@pytest.mark.needs_torch
+@pytest.mark.parametrize("kind", ["sparse", "sparse_csr", "quantized", "nested", "meta"])
+def test_a_tensor_of_torch_without_elements_in_memory_is_named(kind: str) -> None:
+    import torch
+
+    base = torch.ones(2, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch says that some of these are deprecated or new
+        make: dict[str, Callable[[], Any]] = {
+            "sparse": base.to_sparse,
+            "sparse_csr": base.to_sparse_csr,
+            "quantized": lambda: torch.quantize_per_tensor(base, 0.1, 0, torch.qint8),
+            "nested": lambda: torch.nested.nested_tensor([base[0], base[0, :1]]),
+            "meta": lambda: base.to("meta"),
+        }
+        tensor = make[kind]()
+    fake = fe.make_fake_tensor("float32", (2, 2), (2, 1))
+    function = fe.compile(_two, fake, (fake, 1), options=CPU)
+    expected = rf"argument #0 .*a: Tensor\(.*expected Tensor, but got a .*{kind.partition('_')[0]}"
+    for call in (
+        lambda: function(tensor, (base, 1)),
+        lambda: function(b=(base, 1), a=tensor),
+        lambda: function.bind(tensor, (base, 1))(),
+    ):
+        with pytest.raises(TypeError, match=expected) as caught:
+            call()
+        assert "Exception raised from" not in str(caught.value)
+    with pytest.raises(TypeError, match=rf"b\[0\] in argument #1 .*{kind.partition('_')[0]}"):
+        function(base, (tensor, 1))
+    function(base, (base, 1))
+
+
+@pytest.mark.needs_torch
+def test_a_complex_tensor_that_torch_conjugates_lazily_is_refused() -> None:
+    import torch
+
+    fake = fe.make_fake_compact_tensor("complex64", (2,))
+    function = fe.compile(_two, fake, (fake, 1), options=CPU)
+    plain = torch.ones(2, dtype=torch.complex64)
+    lazy = plain.conj()
+    for good in (plain, lazy.resolve_conj(), torch.nn.Parameter(plain)):
+        function(good, (good, 1))
+    for call in (
+        lambda: function(lazy, (plain, 1)),
+        lambda: function(b=(plain, 1), a=lazy),
+        lambda: function.bind(lazy, (plain, 1)),
+        lambda: function(plain, (lazy, 1)),
+    ):
+        with pytest.raises(TypeError, match=r"conjugates lazily: call resolve_conj\(\)"):
+            call()
+
+
+def _two(a, b):
     pass
 
 

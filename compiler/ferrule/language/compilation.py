@@ -14,7 +14,7 @@ from ferrule.language.decorators import JitFunction, KernelFunction, check_undec
 from ferrule.language.dispatch import FreeExamples, free_examples, shown, told
 from ferrule.language.examples import Examples, bind_examples
 from ferrule.language.ir.effects import written_params
-from ferrule.language.source import definition_of, place_of, refuse_kinds
+from ferrule.language.source import definition_of, is_hashable, place_of, refuse_kinds
 from ferrule.runtime.devices import cuda_devices
 from ferrule.specs import Signature, params
 from ferrule.specs.changing import changed, mapped
@@ -92,15 +92,7 @@ def compile_for_call(
 
 def _constants_key(constants: dict[str, Any]) -> tuple[object, ...]:
     """What tells the values of Constexpr parameters apart: by value where they have a hash."""
-    return tuple((k, type(v), v if _hashable(v) else id(v)) for k, v in constants.items())
-
-
-def _hashable(value: Any) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
+    return tuple((k, type(v), v if is_hashable(v) else id(v)) for k, v in constants.items())
 
 
 def _guarded(function: Callable[..., Any], compute: Callable[[], Function]) -> Function:

@@ -25,7 +25,7 @@ from ferrule.language.recognised import (
     scalar_dtype,
     tensor_spec,
 )
-from ferrule.language.source import outer_names
+from ferrule.language.source import is_hashable, outer_names
 from ferrule.specs import Boolean, DType, Float32, Int32, Numeric, SupportsSpec, Sym, params
 from ferrule.specs.binding import Path
 from ferrule.specs.changing import changed
@@ -120,7 +120,8 @@ def _derive_parameter(
     function: str, parameter: inspect.Parameter, example: Any, examples: Examples
 ) -> None:
     """Adds what one parameter of the function becomes: a constant, a spec, or those of `*args`."""
-    name, annotation = parameter.name, parameter.annotation
+    name = parameter.name
+    annotation = parameter.annotation if is_hashable(parameter.annotation) else parameter.empty
     derivation = _Derivation(function, examples.classes)
     if parameter.kind is parameter.VAR_KEYWORD:
         if example:

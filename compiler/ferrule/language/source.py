@@ -199,6 +199,15 @@ def evaluated_annotations(function: types.FunctionType) -> dict[str, Any]:
     return {name: value for name, value in known.items() if not isinstance(value, str)}
 
 
+def is_hashable(value: object) -> bool:
+    """Whether it can be looked up; what cannot, such as a list, is no annotation of ours."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
 def refuse_kinds(function: Callable[..., Any], place: Span) -> None:
     """CompileError for a function that is none to be compiled: a lambda, a generator."""
     assert isinstance(function, types.FunctionType)

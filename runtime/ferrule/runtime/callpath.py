@@ -11,7 +11,8 @@ from typing import Any
 
 from ferrule import specs
 from ferrule.runtime.cupystream import on_current_stream
-from ferrule.runtime.values import Place, Refusal, convert
+from ferrule.runtime.plan import Accepted
+from ferrule.runtime.values import Place, Refusal, convert, refuse_hidden
 
 _MISSING = object()
 
@@ -25,13 +26,7 @@ def prepare_call(
     """
     if function.__chandle__() == 0:
         raise RuntimeError("the function object of this function was moved away")
-    signature, plan = function.signature, function.call_plan
-    places, taken = plan.places, plan.accepted
-    if plan.others and len(values) != len(taken):
-        other = plan.others.get(len(values))
-        if other is None:
-            raise TypeError(_no_candidate(signature.name, [len(taken), *plan.others], len(values)))
-        signature, places, taken = other.signature, other.places, other.accepted
+    signature, places, taken = _candidate(function, len(values))
     params = signature.arguments
     bound = bind(signature.name, params, places, values, kwnames or ())
     try:
@@ -47,6 +42,38 @@ def prepare_call(
         raise error
     finally:
         del error
+
+
+def name_hidden(function: Any, values: Sequence[Any]) -> None:
+    """After a call that failed: TypeError where tvm-ffi had no name for the argument that did it.
+
+    Those are tensors of torch without elements in memory; before a call nobody looks for them.
+    """
+    signature, _, _ = _candidate(function, len(values))
+    try:
+        for i, value in enumerate(values):
+            refuse_hidden(Place(signature, i), signature.arguments[i], value)
+        return
+    except Refusal as refusal:
+        error = refusal.error
+    try:
+        raise error
+    finally:
+        del error
+
+
+def _candidate(
+    function: Any, count: int
+) -> tuple[specs.Signature, Mapping[str, int], tuple[Accepted, ...]]:
+    """What a call with so many arguments calls, of an overload; of others there is one."""
+    signature, plan = function.signature, function.call_plan
+    if not plan.others or count == len(plan.accepted):
+        return signature, plan.places, plan.accepted
+    other = plan.others.get(count)
+    if other is None:
+        counts = [len(plan.accepted), *plan.others]
+        raise TypeError(_no_candidate(signature.name, counts, count))
+    return other.signature, other.places, other.accepted
 
 
 def bind(

@@ -167,7 +167,8 @@ def named_functions(functions: Iterable[Function] | Mapping[str, Function]) -> d
         for function in functions.values():
             _signature(function)
         return dict(functions)
-    if not isinstance(functions, Iterable):
+    is_text = isinstance(functions, str | bytes)
+    if is_text or not isinstance(functions, Iterable):
         raise TypeError(f"functions must be a list, or a dict by name, but got {functions!r}")
     named: dict[str, Function] = {}
     for function in functions:

@@ -47,6 +47,9 @@ _TORCH_DEVICES: Final = {"mps": "metal", "xpu": "oneapi"}
 """Names of torch's device types that are not DLPack's."""
 
 
+_CHANGES: Final = {"conj": "conjugates", "neg": "negates"}
+
+
 def number(value: object) -> bool | int | float | _Other:
     """A number of Python, NumPy, ml_dtypes, Warp or a DSL, or of an IntEnum, as Python's own."""
     match value:
@@ -65,9 +68,11 @@ def number(value: object) -> bool | int | float | _Other:
 
 def _c_number(value: object) -> bool | int | float | _Other:
     """That of an object with a C type and a value, as Warp's numbers are."""
-    kind, found = getattr(type(value), "_type_", None), getattr(value, "value", None)
-    is_number = isinstance(kind, type) and issubclass(kind, ctypes._SimpleCData)
-    return found if is_number and isinstance(found, (bool, int, float)) else OTHER
+    kind = getattr(type(value), "_type_", None)
+    if not isinstance(kind, type) or not issubclass(kind, ctypes._SimpleCData):
+        return OTHER
+    found = getattr(value, "value", None)
+    return found if isinstance(found, (bool, int, float)) else OTHER
 
 
 def _numpy_number(value: np.generic[Any]) -> bool | int | float | _Other:
@@ -95,6 +100,33 @@ def is_jax_array(value: object) -> bool:
     """Whether this is a jax.Array: none may be written to, though DLPack gives them all out."""
     root = type(value).__module__.partition(".")[0]
     return root in ("jax", "jaxlib") and hasattr(type(value), "__dlpack__")
+
+
+def hidden_elements(value: object) -> str | None:
+    """What kind of tensor of torch this is, if one without elements in memory; None for others."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(value, torch.Tensor):
+        return None
+    if value.is_nested:
+        return "a nested tensor, which is none to DLPack"
+    if value.layout is not torch.strided:
+        return f"a tensor of layout {value.layout}: call to_dense()"
+    if value.is_meta:
+        return "a tensor of the meta device, which has no elements"
+    if value.is_quantized:
+        return "a quantized tensor: call dequantize() or int_repr()"
+    return None
+
+
+def lazy_change(value: object, *flags: str) -> str | None:
+    """What torch does with a tensor's elements as it reads them, which DLPack cannot say, if so.
+
+    `flags` are those to look for: "conj", "neg".
+    """
+    for flag in flags:
+        if getattr(value, f"is_{flag}", bool)():
+            return f"a tensor that torch {_CHANGES[flag]} lazily: call resolve_{flag}()"
+    return None
 
 
 def data_type(value: object) -> DataTypeValue | _Other:

@@ -28,7 +28,7 @@ import tvm_ffi
 
 from ferrule import specs
 from ferrule.runtime.artefacts import KernelInfo, ObjectCode, Origin
-from ferrule.runtime.callpath import prepare_call
+from ferrule.runtime.callpath import name_hidden, prepare_call
 from ferrule.runtime.devicecode import kernel_info_of, ptx_of
 from ferrule.runtime.engine import Engine
 from ferrule.runtime.entry.key import ANY_FUNCTION, CallTraits, entry_key
@@ -137,10 +137,14 @@ class _Members:
         # A plain tuple: a stream that was current now is not one for later calls.
         values = tuple(prepare_call(self, (*args, *kwargs.values()), tuple(kwargs)))
         unpacks = holds_containers(state.signature.result)
-        if gate is not None:
+        if gate is None:
+            return lambda: self(*values)  # type: ignore[operator]
+        try:
             bound: Callable[[], Any] = gate.bind(self, state.plan, values, unpacks=unpacks)
-            return bound
-        return lambda: self(*values)  # type: ignore[operator]
+        except RuntimeError:
+            name_hidden(self, values)
+            raise
+        return bound
 
     def inspect_ir(self) -> str:
         """The kernel IR as text."""
@@ -277,7 +281,11 @@ else:
 
     def _call(self: Any, *args: Any, **kwargs: Any) -> Any:
         values = prepare_call(self, (*args, *kwargs.values()), tuple(kwargs))
-        result = tvm_ffi.Function.__call__(self, *values)
+        try:
+            result = tvm_ffi.Function.__call__(self, *values)
+        except RuntimeError:
+            name_hidden(self, values)
+            raise
         return unpack(result) if holds_containers(self.signature.result) else result
 
     def _make_type() -> type[Any]:
@@ -363,7 +371,7 @@ def _make_gate() -> Gate:
     from ferrule.runtime.gate import Gate
 
     assert HEAP is not None
-    return Gate(HEAP, prepare_call)
+    return Gate(HEAP, prepare_call, name_hidden)
 
 
 def _shared_gate() -> Gate | None:

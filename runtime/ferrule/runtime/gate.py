@@ -35,9 +35,19 @@ from ferrule.runtime.entry.python import (
 from ferrule.runtime.entry.structs import ACCEPT, PLAN, instance_layout
 from ferrule.runtime.heaptype import HeapType
 from ferrule.runtime.llvm.emitter import COLD, LIKELY, UNLIKELY, Emitter
-from ferrule.runtime.llvm.layouts import I8, I64, PTR, PY_ARRAY, PY_ARRAY_DESCR, PY_OBJECT, Layout
+from ferrule.runtime.llvm.layouts import (
+    I8,
+    I64,
+    PTR,
+    PY_ARRAY,
+    PY_ARRAY_DESCR,
+    PY_OBJECT,
+    VOID,
+    Layout,
+)
 from ferrule.runtime.llvm.native import compile_native
 from ferrule.runtime.plan import (
+    NUMPY_BYTEORDER_OFFSET,
     NUMPY_DESCR_OFFSET,
     NUMPY_FLAGS_OFFSET,
     NUMPY_TYPE_NUM_OFFSET,
@@ -53,8 +63,11 @@ FIRST_CALL_NAME: Final = "first_call"
 UNPACK_NAME: Final = "unpack"
 
 _CALL: Final = "PyObject_CallFunctionObjArgs"
+_ERROR: Final = ir.FunctionType(VOID, [PTR, PTR, PTR])
+_FAIL: Final = "fail"
 _SLOW_PATH: Final = "ferrule_slow_path"
 _FIRST_CALL: Final = "ferrule_first_call"
+_NAME_HIDDEN: Final = "ferrule_name_hidden"
 
 
 class Gate:
@@ -62,9 +75,9 @@ class Gate:
 
     __slots__ = ("_engine", "_entries", "_gates", "_helpers", "heap")
 
-    def __init__(self, heap: HeapType, slow_path: Any) -> None:
+    def __init__(self, heap: HeapType, slow_path: Any, name_hidden: Any) -> None:
         self.heap = heap
-        self._helpers = (slow_path, self._first_call)
+        self._helpers = (slow_path, self._first_call, name_hidden)
         code = compile_native(GATE_NAME, gate_text(heap), optimize=False)
         self._engine = Engine.load(code, _symbols(*self._helpers))
         names = {False: GATE_NAME, True: UNPACKING_GATE_NAME}
@@ -97,6 +110,7 @@ def gate_text(heap: HeapType) -> str:
     """The gate as LLVM IR, for instances of this type."""
     emitter = Emitter("ferrule.gate", host_triple())
     instance = instance_layout(heap)
+    _define_fail(emitter)
     unpack = define_unpack(emitter, results.array_handle_offset())
     for name, last in ((GATE_NAME, None), (UNPACKING_GATE_NAME, unpack)):
         slow = _emit_slow(emitter, f"slow_{name}", last)
@@ -198,14 +212,34 @@ def _emit_generic_call(
 ) -> None:
     """Return what tvm-ffi's call gives, unpacked where that is wanted; let go of the tuple."""
     result = python(e, GENERIC_CALL, self, values, e.null())
+    with e.if_then(e.is_null(result), likely=False):
+        e.ret(e.call(e.module.globals[_FAIL], [self, values]))
     decref(e, values)
     if unpack is not None:
-        with e.if_then(e.is_null(result), likely=False):
-            e.ret(e.null())
         packed = result
         result = e.call(unpack, [packed])
         decref(e, packed)
     e.ret(result)
+
+
+def _define_fail(e: Emitter) -> None:
+    """What ends a generic call that failed: its error stays, or becomes one with a name in it."""
+    with e.define(
+        _FAIL, PTR, [PTR, PTR], names=("self", "values"), linkage="internal", attributes=COLD
+    ) as function:
+        error = [e.alloca(PTR, name=name) for name in ("type", "error", "traceback")]
+        e.call(near(e, "PyErr_Fetch", _ERROR), error)
+        asked = [e.external(_NAME_HIDDEN), *function.args, e.null()]
+        named = e.call(near(e, _CALL, API[_CALL]), asked)
+        python(e, "Py_DecRef", function.args[1])
+        held = [e.load(each, PTR) for each in error]
+        with e.if_then(e.is_null(named)):
+            for each in held:
+                python(e, "Py_DecRef", each)
+            e.ret(e.null())
+        python(e, "Py_DecRef", named)
+        e.call(near(e, "PyErr_Restore", _ERROR), held)
+        e.ret(e.null())
 
 
 def _emit_type_check(e: Emitter, argument: ir.Value, table: ir.Value, refused: ir.Block) -> None:
@@ -217,19 +251,7 @@ def _emit_type_check(e: Emitter, argument: ir.Value, table: ir.Value, refused: i
     e.cond_branch(is_array, array, first)
 
     e.at(array)
-    flags = e.load_field(argument, PY_ARRAY, "flags")
-    writable = e.builder.and_(flags, e.const_i32(NUMPY_WRITEABLE))
-    read_only = e.builder.icmp_unsigned("==", writable, e.const_i32(0))
-    descr = e.load_field(argument, PY_ARRAY, "descr")
-    number = e.load_field(descr, PY_ARRAY_DESCR, "type_num")
-    order = e.load_field(descr, PY_ARRAY_DESCR, "byteorder")
-    swapped = e.icmp("eq", order, ir.Constant(I8, ord(">")))
-    listed = e.builder.and_(e.builder.zext(number, I64), e.const_i64(63))
-    bit = e.builder.and_(e.const_i64(DLPACK_TYPES), e.builder.shl(e.const_i64(1), listed))
-    none = e.builder.icmp_unsigned("==", bit, e.const_i64(0))
-    foreign = e.builder.or_(none, e.builder.icmp_unsigned(">=", number, e.const_i32(64)))
-    unfit = e.builder.or_(e.builder.or_(read_only, swapped), foreign)
-    e.cond_branch(unfit, refused, taken, UNLIKELY)
+    e.cond_branch(_is_unfit(e, argument), refused, taken, UNLIKELY)
 
     e.at(first)
     types = e.field_ptr(table, ACCEPT, "types")
@@ -247,11 +269,29 @@ def _emit_type_check(e: Emitter, argument: ir.Value, table: ir.Value, refused: i
     e.at(taken)
 
 
-def _symbols(slow_path: object, first_call: object) -> dict[str, int]:
+def _is_unfit(e: Emitter, array: ir.Value) -> ir.Value:
+    """Whether an array is read-only, or of a dtype that NumPy does not give out by DLPack."""
+    b = e.builder
+    writable = b.and_(e.load_field(array, PY_ARRAY, "flags"), e.const_i32(NUMPY_WRITEABLE))
+    read_only = b.icmp_unsigned("==", writable, e.const_i32(0))
+    descr = e.load_field(array, PY_ARRAY, "descr")
+    order = e.load_field(descr, PY_ARRAY_DESCR, "byteorder")
+    swapped = b.icmp_unsigned("==", order, ir.Constant(I8, ord(">")))
+    number = e.load_field(descr, PY_ARRAY_DESCR, "type_num")
+    position = b.and_(b.zext(number, I64), e.const_i64(63))
+    bit = b.and_(e.const_i64(DLPACK_TYPES), b.shl(e.const_i64(1), position))
+    unlisted = b.icmp_unsigned("==", bit, e.const_i64(0))
+    beyond = b.icmp_unsigned(">=", number, e.const_i32(64))
+    return b.or_(b.or_(read_only, swapped), b.or_(unlisted, beyond))
+
+
+def _symbols(slow_path: object, first_call: object, name_hidden: object) -> dict[str, int]:
     places = [PY_ARRAY.offset(name) for name in ("flags", "descr")]
-    places.append(PY_ARRAY_DESCR.offset("type_num"))
-    if places != [NUMPY_FLAGS_OFFSET, NUMPY_DESCR_OFFSET, NUMPY_TYPE_NUM_OFFSET]:
+    places += [PY_ARRAY_DESCR.offset(name) for name in ("byteorder", "type_num")]
+    known = [NUMPY_FLAGS_OFFSET, NUMPY_DESCR_OFFSET, NUMPY_BYTEORDER_OFFSET, NUMPY_TYPE_NUM_OFFSET]
+    if places != known:
         raise RuntimeError("the layout of numpy's arrays and the call plan disagree")
-    objects = {_SLOW_PATH: slow_path, _FIRST_CALL: first_call}
+    objects = {_SLOW_PATH: slow_path, _FIRST_CALL: first_call, _NAME_HIDDEN: name_hidden}
     objects |= {ARRAY_TYPE: results.ARRAY, UNPACK: results.unpack, ITEM: results.item_of}
-    return python_symbols(PYTHON) | {name: id(each) for name, each in objects.items()}
+    found = python_symbols((*PYTHON, "PyErr_Fetch", "PyErr_Restore"))
+    return found | {name: id(each) for name, each in objects.items()}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
@@ -30,7 +30,8 @@ NUMPY_FLAGS_OFFSET: Final = 64
 """Where `PyArrayObject.flags` lies, in every numpy since 1.0; tried before it is relied on."""
 
 NUMPY_DESCR_OFFSET: Final = 56
-"""Where `PyArrayObject.descr` lies, and in it `PyArray_Descr.type_num`; likewise."""
+"""Where `PyArrayObject.descr` lies, and in it `byteorder` and `type_num`; likewise."""
+NUMPY_BYTEORDER_OFFSET: Final = 26
 NUMPY_TYPE_NUM_OFFSET: Final = 28
 
 NUMPY_WRITEABLE: Final = 0x0400
@@ -119,8 +120,9 @@ def accepted_types(param: specs.Param) -> Accepted:
     Tuples, lists and dicts are not among them, because what is in them may need a look.
     """
     match param:
-        case specs.Tensor():
-            return _tensors()
+        case specs.Tensor(dtype=dtype):
+            # Whether torch conjugates a complex tensor lazily, needs a look.
+            return _tensors(_torch_tensors() if dtype.kind != "complex" else ())
         case specs.Scalar(dtype=dtype):
             return Accepted(_number_types(dtype))
         case specs.Optional(item=item):
@@ -134,7 +136,7 @@ def accepted_types(param: specs.Param) -> Accepted:
         case specs.Function():
             return Accepted(_function_types())
         case specs.AnyValue():
-            return _joined(Accepted((*_VALUES, *_function_types())), _tensors())
+            return _joined(Accepted((*_VALUES, *_function_types())), _tensors(_torch_tensors()))
         case specs.Tuple() | specs.Array() | specs.List() | specs.Map() | specs.Dict():
             return Accepted(_FIXED[type(param)])
         case specs.String() | specs.Bytes() | specs.DataType() | specs.Device():
@@ -188,9 +190,14 @@ def _joined(*entries: Accepted) -> Accepted:
     return Accepted(tuple(kinds), arrays[0] if arrays else None)
 
 
-def _tensors() -> Accepted:
-    found = (*_torch_types("Tensor"), tvm_ffi.Tensor, *_torch_types("nn.Parameter"))
+def _tensors(torch: Sequence[type[Any]]) -> Accepted:
+    """Arrays, tensors of tvm-ffi and of torch's types, the most likely first."""
+    found = (*torch[:1], tvm_ffi.Tensor, *torch[1:])
     return Accepted(found, np.ndarray if _numpy_fields_found() else None)
+
+
+def _torch_tensors() -> tuple[type[Any], ...]:
+    return (*_torch_types("Tensor"), *_torch_types("nn.Parameter"))
 
 
 def _function_types() -> tuple[type[Any], ...]:
@@ -219,16 +226,16 @@ def _table(entry: Accepted) -> ctypes.Array[ctypes.c_uint64]:
 
 @cache
 def _numpy_fields_found() -> bool:
-    """Whether an array's flags and its dtype's number are where the gate reads them."""
+    """Whether an array's flags and its dtype's order and number are where the gate reads them."""
     array = np.zeros(2)
-    readonly = np.zeros(2)
+    readonly = np.zeros(2, ">i4")
     readonly.flags.writeable = False
     found = [_raw_flags(array), _raw_flags(readonly)]
     return (
         found == [array.flags.num, readonly.flags.num]
         and bool(found[0] & NUMPY_WRITEABLE)
         and not found[1] & NUMPY_WRITEABLE
-        and _raw_type_num(array) == array.dtype.num
+        and all(_raw_dtype(each) == _order_and_number(each.dtype) for each in (array, readonly))
     )
 
 
@@ -236,8 +243,13 @@ def _raw_flags(array: np.ndarray[Any, Any]) -> int:
     return ctypes.c_int32.from_address(id(array) + NUMPY_FLAGS_OFFSET).value
 
 
-def _raw_type_num(array: np.ndarray[Any, Any]) -> int | None:
+def _raw_dtype(array: np.ndarray[Any, Any]) -> tuple[bytes, int] | None:
     descr = ctypes.c_void_p.from_address(id(array) + NUMPY_DESCR_OFFSET).value
     if descr != id(array.dtype):
         return None
-    return ctypes.c_int32.from_address(descr + NUMPY_TYPE_NUM_OFFSET).value
+    order = ctypes.c_char.from_address(descr + NUMPY_BYTEORDER_OFFSET).value
+    return order, ctypes.c_int32.from_address(descr + NUMPY_TYPE_NUM_OFFSET).value
+
+
+def _order_and_number(dtype: np.dtype[Any]) -> tuple[bytes, int]:
+    return dtype.byteorder.encode(), dtype.num

@@ -161,12 +161,23 @@ def _tensor(place: Place, param: specs.Tensor | specs.AnyValue, value: Any) -> A
         actual = "one of JAX" if foreign.is_jax_array(value) else "a read-only one"
         place.refuse(BufferError, what, "an array that can be written", actual)
     if not isinstance(value, np.ndarray):
+        refuse_hidden(place, param, value)
+        is_complex = isinstance(param, specs.Tensor) and param.dtype.kind == "complex"
+        if is_complex and (found := foreign.lazy_change(value, "conj")):
+            place.refuse_type(param, found)
         return OTHER
     if has_own_dtype(value):
         return _typed_tensor(place, param, value)
     if not has_dlpack_dtype(value):
         place.refuse_type(param, f"an array of {value.dtype}, which DLPack does not have")
     return OTHER if value.flags.writeable else writable_alias(value)
+
+
+def refuse_hidden(place: Place, param: specs.Param, value: Any) -> None:
+    """Raises Refusal for a tensor of torch without elements in memory."""
+    actual = foreign.hidden_elements(value)
+    if actual is not None:
+        place.refuse_type(param, actual)
 
 
 def _typed_tensor(
@@ -214,6 +225,8 @@ def _tuple(place: Place, param: specs.Tuple, value: Any) -> Any:
     if len(values) != len(param.items):
         _must_end(values)
         return tuple(values)
+    if all(type(each) is float for each in values):
+        return tuple(values)  # What a float is does not depend on what is wanted.
     pairs = enumerate(zip(param.items, values, strict=True))
     return tuple([convert(place.item(i), item, inner) for i, (item, inner) in pairs])
 

@@ -163,9 +163,9 @@ def address_of(tensor: Any) -> int:
 
 
 def _taken(tensor: Any) -> Any:
-    if any(getattr(tensor, flag, bool)() for flag in ("is_conj", "is_neg")):
-        # torch negates such elements as it reads them, and DLPack cannot say so.
-        raise TypeError("a Tensor that is negated lazily: call resolve_conj() or resolve_neg()")
+    unfit = foreign.hidden_elements(tensor) or foreign.lazy_change(tensor, "conj", "neg")
+    if unfit is not None:
+        raise TypeError(f"expected a Tensor that DLPack gives out, but got {unfit}")
     try:
         return tvm_ffi.from_dlpack(tensor)
     except Exception as error:

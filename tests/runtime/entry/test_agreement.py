@@ -49,6 +49,7 @@ PARAMS: dict[str, Callable[[str], specs.Param]] = {
     "any strides": lambda p: specs.Tensor(
         p, (N, M), specs.Float32, strides=(S, T), align=1, device="cpu"
     ),
+    "complex": lambda p: specs.Tensor(p, (N,), specs.Complex64, device="cpu"),
     "read-only": lambda p: _vector(p, read_only=True),
     "owning": lambda p: _vector(p, owning=True),
     "int8": lambda p: _int(p, specs.Int8),
@@ -154,6 +155,7 @@ def _torch_values() -> list[Any]:
     found = [base, base[:4], base.reshape(4, 6).t(), base[:0], torch.tensor(1.0), base.bfloat16()]
     found += [torch.nn.Parameter(base[:4]), base.clone().requires_grad_(), base.to_sparse()]
     found += [base[:4].as_subclass(Plain), base[:4].as_subclass(Dispatching), base[:4].cfloat()]
+    found += [found[-1].conj(), found[-1].conj().imag]
     return [*found, base.to("meta"), torch.float32, torch.device("cpu"), torch.Size((4, 2))]
 
 

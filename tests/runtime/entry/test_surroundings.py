@@ -14,7 +14,7 @@ from packed_functions import function, number, payload
 from ferrule import specs
 from ferrule.runtime import Function
 from ferrule.runtime.abi import TypeIndex
-from ferrule.runtime.callpath import prepare_call
+from ferrule.runtime.callpath import name_hidden, prepare_call
 from ferrule.runtime.engine import libtvm_ffi
 from ferrule.runtime.entry import entries, surroundings
 from ferrule.runtime.entry.key import CallTraits
@@ -42,7 +42,7 @@ def with_own_entries(called: Function) -> object:
     from ferrule.runtime.gate import Gate
 
     assert HEAP is not None
-    gate = Gate(HEAP, prepare_call)
+    gate = Gate(HEAP, prepare_call, name_hidden)
     gate.install(called, called.call_plan)
     return gate
 

@@ -23,19 +23,20 @@ def get(value: Any, mode: Mode = None) -> Any:
     return part_at(value, mode) if isinstance(value, Layout) else at_mode(value, mode)
 
 
-def select(value: Any, mode: Sequence[int]) -> Any:
-    """The modes at these positions, in this order."""
+def select(value: Any, mode: int | Sequence[int]) -> Any:
+    """The modes at these positions, in this order.  Raises LayoutError where there is none."""
     modes = _split(value)
-    for position in path_of([mode] if mode is None else mode):
+    positions = path_of(mode if isinstance(mode, Sequence) else [mode])
+    for position in positions:
         if not 0 <= position < len(modes):
             refuse("select", f"there is no mode {position} in {_text(value)}")
-    return _merge(value, [modes[position] for position in mode])
+    return _merge(value, [modes[position] for position in positions])
 
 
 def group_modes(value: Any, begin: int, end: int) -> Any:
     """The modes from `begin` to before `end` as one mode; -1 stands for the rank."""
     modes = _split(value)
-    begin, end = path_of([begin, end])
+    _require_int("group_modes", begin, end)
     end = len(modes) if end == -1 else end
     if not 0 <= begin <= end <= len(modes):
         refuse("group_modes", f"there are no modes {begin} to {end} in {_text(value)}")
@@ -65,10 +66,19 @@ def prepend(value: Any, elem: Any, up_to_rank: int | None = None) -> Any:
 def _added(value: Any, modes: tuple[Any, ...], elem: Any, rank: int | None) -> list[Any]:
     if isinstance(value, Layout) != isinstance(elem, Layout):
         refuse("append", f"{_text(elem)} cannot be a mode of {_text(value)}")
-    count = 1 if rank is None else path_of(rank)[0] - len(modes)
+    if rank is None:
+        return [elem]
+    _require_int("append", rank)
+    count = rank - len(modes)
     if count < 0:
         refuse("append", f"{_text(value)} has more than {rank} modes")
     return [elem] * count
+
+
+def _require_int(operation: str, *values: object) -> None:
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, int):
+            refuse(operation, f"expected an int, but got {value!r}")
 
 
 def _text(value: Any) -> str:

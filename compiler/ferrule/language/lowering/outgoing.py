@@ -27,7 +27,7 @@ from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.links import Link
 from ferrule.specs import Boolean, DType, Float64, Int32, Int64, params
 
-_OBJECTS: Final = (
+OBJECTS: Final = (
     params.Function,
     params.Array,
     params.List,
@@ -36,6 +36,7 @@ _OBJECTS: Final = (
     params.Object,
     params.Module,
 )
+"""Parameters whose values are objects of tvm-ffi, which go on as they came."""
 _EXPECTED: Final = (
     'fe.call("my.function", x, y), or with result=fe.Int32 where its result is needed'
 )
@@ -142,7 +143,7 @@ def emit_packed(
 
 def is_object(value: Any) -> bool:
     """Whether this is an object of tvm-ffi that is known at the call."""
-    return isinstance(value, Handle) and isinstance(value.param, _OBJECTS)
+    return isinstance(value, Handle) and isinstance(value.param, OBJECTS)
 
 
 def address(low: Lowering, value: Handle) -> ops.Value:
@@ -333,7 +334,7 @@ class _Arguments:
                 self._append("pointer", *handle.leaves)
             case params.AnyValue():
                 self._append("any", *handle.leaves)
-            case param if isinstance(param, _OBJECTS):
+            case param if isinstance(param, OBJECTS):
                 self._append("object", *handle.leaves)
             case _:
                 self._refuse(handle, position)

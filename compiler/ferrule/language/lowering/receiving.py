@@ -48,7 +48,7 @@ _NEVER: Final = (params.Stream, params.EnvStream, params.Constant)
 
 def spec_of(low: Lowering, wanted: Any, node: ast.AST, name: str = "result") -> params.Param:
     """The spec that `result=` stands for.  A CompileError where it is none."""
-    if isinstance(wanted, DType) or wanted in _CLASSES:
+    if isinstance(wanted, DType) or (isinstance(wanted, type) and wanted in _CLASSES):
         return _scalar(low, wanted if isinstance(wanted, DType) else _CLASSES[wanted], node, name)
     if wanted is None or wanted is type(None):
         return params.NoneValue(name)

@@ -10,7 +10,7 @@ import ast
 import typing
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from typing import Any, Final
+from typing import Any
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType
@@ -29,17 +29,6 @@ from ferrule.language.values import (
 )
 from ferrule.specs import DType, Int32, Int64, format_dim, params
 from ferrule.specs.changing import changed
-
-_OBJECTS: Final = (
-    params.Function,
-    params.Array,
-    params.List,
-    params.Map,
-    params.Dict,
-    params.Object,
-    params.Module,
-    params.Pointer,
-)
 
 
 def given_back(low: Lowering, value: Any, node: ast.Return) -> Any:
@@ -234,7 +223,7 @@ def _handle(low: Lowering, handle: Handle, node: ast.AST) -> Parts:
         case params.AnyValue():
             at = _address(low, handle.leaves[0])
             return _parts(low, "a value of any kind", lambda: params.AnyValue("result"), [at])
-        case _ if isinstance(param, _OBJECTS):
+        case _ if isinstance(param, (*outgoing.OBJECTS, params.Pointer)):
             kept = changed(param, name="result", default=params.REQUIRED)
             words = f"an object: {param!r}"
             return _parts(low, words, lambda: kept, [_address(low, handle.leaves[0])])

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 import inspect
 import typing
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError
 from ferrule.language import faces
 from ferrule.language.lowering import conversions, operators, records
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.source import outer_names
+from ferrule.language.source import is_hashable, outer_names
 from ferrule.language.values import Handle, Number, Parts, TensorView, is_record
 from ferrule.specs import Boolean, DType, Int64, Numeric, params
 from ferrule.specs.expr import sym_int64
@@ -40,7 +40,7 @@ def annotation_of(function: Callable[..., Any]) -> Any:
     try:
         if isinstance(found, str):
             found = eval(found, outer_names(function))  # type: ignore[arg-type]
-        return found if isinstance(found, Hashable) else ANYTHING
+        return found if is_hashable(found) else ANYTHING
     except NameError:
         return ANYTHING
     except Exception as error:

@@ -102,10 +102,11 @@ def _torch() -> _Torch:
         return _Torch({})
     _, _, allocator, _, to_object, read, work_stream = api
     name = sys.intern("__torch_dispatch__")
-    plain = torch.Tensor.__torch_dispatch__
+    plain, is_conj = torch.Tensor.__torch_dispatch__, torch.Tensor.is_conj
     symbols = {
         "torch_Tensor": id(torch.Tensor),
         "torch_Parameter": id(torch.nn.Parameter),
+        "torch_is_conj": id(is_conj),
         "torch_dispatch_name": id(name),
         "torch_plain_dispatch": id(plain),
         "torch_allocator": allocator,
@@ -114,7 +115,8 @@ def _torch() -> _Torch:
         "torch_work_stream": work_stream,
     }
     fits = all(symbols.values())
-    return _Torch(symbols, (torch.Tensor, torch.nn.Parameter, name, plain)) if fits else _Torch({})
+    kept = (torch.Tensor, torch.nn.Parameter, is_conj, name, plain)
+    return _Torch(symbols, kept) if fits else _Torch({})
 
 
 def _exchange_api(kind: type[Any] | None) -> tuple[int, ...] | None:

@@ -12,7 +12,7 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.runtime.abi import DeviceType, TypeIndex
-from ferrule.runtime.entry.python import python
+from ferrule.runtime.entry.python import API, FALSE, near, python
 from ferrule.runtime.entry.readers import Form
 from ferrule.runtime.entry.structs import MAX_NDIM, NO_DEVICE, STATE, VIEW
 from ferrule.runtime.entry.surroundings import Surroundings
@@ -29,6 +29,7 @@ from ferrule.runtime.llvm.layouts import (
     PY_OBJECT,
     Layout,
 )
+from ferrule.specs import Complex64
 
 _READ: Final = ir.FunctionType(I32, [PTR, PTR])
 _WORK_STREAM: Final = ir.FunctionType(I32, [I32, I32, PTR])
@@ -216,9 +217,25 @@ class _TensorReader:
         with e.if_then(failed, likely=False):
             python(e, "PyErr_Clear")
             e.branch(self.refused)
+        self._refuse_conjugated(e.load_field(at, DLTENSOR, "dtype"))
         e.store_field(self.state, STATE, "framework", self.arg)
         self._stream(at)
         self._give(TypeIndex.DLTENSOR_PTR, at)
+
+    def _refuse_conjugated(self, dtype: ir.Value) -> None:
+        """A complex tensor's elements may be the conjugates of what DLPack tells of."""
+        e, b = self.e, self.e.builder
+        code = b.and_(dtype, e.const_i32(0xFF))
+        is_complex = b.icmp_unsigned("==", code, e.const_i32(Complex64.code))
+        with e.if_then(is_complex, likely=False):
+            asked = [e.external("torch_is_conj"), self.arg, e.null()]
+            name = "PyObject_CallFunctionObjArgs"
+            found = e.call(near(e, name, API[name]), asked)
+            with e.if_then(e.is_null(found), likely=False):
+                python(e, "PyErr_Clear")
+                e.branch(self.refused)
+            python(e, "Py_DecRef", found)
+            self._require(b.icmp_unsigned("==", found, e.external(FALSE)))
 
     def _stream(self, at: ir.Value) -> None:
         """Of the first tensor that is not on the CPU, the framework's current stream there."""
