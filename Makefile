@@ -2,6 +2,9 @@
 PYTHON ?= python3
 # What to install as PyTorch: a version, a path, a list of options for pip; empty for none.
 TORCH ?= torch
+# Packages without which tests are skipped, such as numba, triton and torch-mlir: each is installed
+# if it can be had.
+OPTIONAL ?=
 VENV ?= .venv
 JOBS ?= 2
 
@@ -24,7 +27,7 @@ help:
 quickstart: $(VENV)/core.stamp
 	$(BIN)/python examples/quickstart.py
 
-test: $(VENV)/test-$(TORCH_KEY).stamp
+test: $(VENV)/test-$(TORCH_KEY).stamp $(OPTIONAL:%=$(VENV)/optional-%.stamp)
 	$(check)
 
 test-all: $(VENV)/all-$(TORCH_KEY).stamp
@@ -64,6 +67,11 @@ $(VENV)/docs.stamp: pyproject.toml | $(BIN)/pip
 $(VENV)/test-$(TORCH_KEY).stamp: pyproject.toml | $(BIN)/pip
 	$(PIP) --editable '.[test]' $(TORCH)
 	@touch $@
+
+# After PyTorch: some of them would choose a version of it.
+$(VENV)/optional-%.stamp: $(VENV)/test-$(TORCH_KEY).stamp
+	@if $(PIP) '$*'; then touch $@; \
+	else echo '$* cannot be installed: its tests are skipped.' >&2; fi
 
 $(VENV)/all-$(TORCH_KEY).stamp: pyproject.toml | $(BIN)/pip
 	$(PIP) --editable '.[test,cuda,mlir,triton]' $(TORCH)

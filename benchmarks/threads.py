@@ -5,7 +5,8 @@
 A function of ferrule reads its number of threads at its first long launch, so each side has a
 function of its own.  Numba compiles the loops of numba_kernels.py with `parallel=True` and the
 outermost loop a `prange`.  Idle threads sleep (`OMP_WAIT_POLICY=passive`), so that those of one
-side do not spin while another is timed.  `--quick` leaves PyTorch and Numba out.
+side do not spin while another is timed.  `--quick` leaves PyTorch and Numba out, and one thread
+beside all of them.
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ def compared(work: Work, torch: Any, numba: bool, effort: Effort) -> Row:
     given = tuple(float(a) if isinstance(a, np.floating) else a for a in work.args)
     calls: dict[str, Callable[[], Any]] = {}
     before = work.out.copy()
-    for count in sorted({1, CORES}):
+    for count in (CORES,) if effort == QUICK else sorted({1, CORES}):
         compiled = work.compiled()
         with_threads(count, compiled, lambda f: f(*given))
         calls[name_of(count)] = lambda f=compiled: (f(*given), work.out)[1]

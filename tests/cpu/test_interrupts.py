@@ -51,8 +51,8 @@ def test_a_signal_ends_a_long_loop(
     compiled(out, 4)
     timer = threading.Timer(0.1, signal.raise_signal, [signal.SIGINT])
     begin = time.monotonic()
-    timer.start()
     with pytest.raises(KeyboardInterrupt):
+        timer.start()
         compiled(out, steps)
     timer.join()
     assert time.monotonic() - begin < 5

@@ -165,8 +165,8 @@ def test_a_signal_ends_a_long_launch(team: str, interruptible: None) -> None:
     compiled = fe.compile(visit, vector(fe.Int64), *[fe.Int32] * 4)
     seen = np.zeros(1 << 20, np.int64)
     timer = threading.Timer(0.05, _thread.interrupt_main)
-    timer.start()
     with pytest.raises(KeyboardInterrupt):
+        timer.start()
         compiled(seen, 1 << 20, 1, 1, 1 << 20)
     timer.join()
     assert not seen[-1]

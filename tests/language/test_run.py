@@ -357,9 +357,20 @@ def test_launch_limits(sizes: tuple[int, ...], match: str) -> None:
     assert issubclass(fe.LaunchError, RuntimeError)
 
 
-def test_a_zero_grid_launches_nothing() -> None:
-    f = run(launches, vector(symbol="n"), *[1] * 6)
-    f(np.zeros(1, np.float32), 0, 1, 1, 1, 1, 1)
+@fe.kernel
+def marks(a: fe.Tensor):
+    a[0] += 1.0
+
+
+def launches_marks(a, gx: fe.Int64, gy: fe.Int64):
+    marks(a).launch(grid=(gx, gy), block=1)
+
+
+@pytest.mark.parametrize(("grid", "wanted"), [((0, 1), 0), ((1, 0), 0), ((0, 0), 0), ((1, 1), 1)])
+def test_a_zero_grid_launches_nothing(grid: tuple[int, int], wanted: int) -> None:
+    a = np.zeros(1, np.float32)
+    run(launches_marks, vector(symbol="n"), 1, 1)(a, *grid)
+    assert a[0] == wanted
 
 
 def constant_launch(a):

@@ -38,9 +38,9 @@ print(json.dumps(found))
 """
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What each function gives, or raises, in another process."""
+    """What each function gives, or raises, in another process; types are registered once."""
     dataclasses = pytest.importorskip("tvm_ffi.dataclasses")
     if not hasattr(dataclasses, "py_class"):
         pytest.skip("this tvm-ffi registers no classes of Python")

@@ -88,9 +88,9 @@ TVM_FFI_STATIC_INIT_BLOCK() {
 COUNTED = fe.Object["ferrule.test.Counted"]
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="session", autouse=True)
 def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The library with the types, built once."""
+    """The library with the types, built and loaded once: registered twice, they end the process."""
     cpp = pytest.importorskip("tvm_ffi.cpp")
     for tool in ("c++", "ninja"):
         if shutil.which(tool) is None:

@@ -11,7 +11,7 @@ from llvmlite import binding
 
 from ferrule import specs
 from ferrule.runtime import Function, ObjectCode, Stage, make_function
-from ferrule.runtime.callpath import prepare_call
+from ferrule.runtime.callpath import name_hidden, prepare_call
 from ferrule.runtime.engine import Engine, host_triple, initialize_llvm
 from ferrule.runtime.entry.key import ANY_FUNCTION, CallTraits
 
@@ -81,7 +81,12 @@ def payload(place: int) -> str:
 def slow(called: Function, *values: Any, **keywords: Any) -> Any:
     """The call as the slow path makes it, whatever the values are."""
     given = (*values, *keywords.values())
-    return tvm_ffi.Function.__call__(called, *prepare_call(called, given, tuple(keywords)))
+    prepared = prepare_call(called, given, tuple(keywords))
+    try:
+        return tvm_ffi.Function.__call__(called, *prepared)
+    except RuntimeError:
+        name_hidden(called, prepared)
+        raise
 
 
 def outcome(call: Callable[[], Any]) -> Any:

@@ -131,7 +131,8 @@ def flat(call: Callable[[], None], held: list[Any], times: int) -> None:
         call()
     gc.collect()
     assert [sys.getrefcount(each) for each in held] == before
-    assert sys.getallocatedblocks() - blocks < 100
+    # Other threads of the process keep some; what every tenth call keeps is found.
+    assert sys.getallocatedblocks() - blocks < max(100, times // 10)
     assert _peak() - pages < 4 << 10, "kilobytes more than before"
 
 
