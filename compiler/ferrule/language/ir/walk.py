@@ -7,11 +7,15 @@ place where its work is due; `drive` runs them with a stack of its own.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from ferrule.language.ir import ops
 
 Work: TypeAlias = "Generator[Work, None, None]"
+
+
+_NESTING: Final = (ops.If, ops.For, ops.Parallel, ops.While)
+"""The ops that have regions: see `regions_of`."""
 
 
 def drive(work: Work) -> None:
@@ -46,7 +50,8 @@ def all_ops(region: ops.Region) -> Iterator[ops.Op]:
             stack.pop()
             continue
         yield op
-        stack.extend(iter(inner.ops) for inner in reversed(regions_of(op)))
+        if isinstance(op, _NESTING):
+            stack.extend(iter(inner.ops) for inner in reversed(regions_of(op)))
 
 
 def merged_by(op: ops.Op) -> Iterator[tuple[ops.Value, ops.Value]]:
@@ -63,7 +68,23 @@ def merged_by(op: ops.Op) -> Iterator[tuple[ops.Value, ops.Value]]:
 
 def operands_of(op: ops.Op) -> tuple[ops.Value, ...]:
     """The values that an op itself reads; those that its regions yield are not among them."""
-    match op:
+    match op:  # What programs are full of comes first: a match tries one case after the other.
+        case ops.Constant() | ops.Size() | ops.Special() | ops.Text() | ops.Fragment():
+            return ()
+        case ops.Binary(lhs=lhs, rhs=rhs) | ops.Compare(lhs=lhs, rhs=rhs):
+            return lhs, rhs
+        case ops.Unary(operand=operand) | ops.Cast(operand=operand) | ops.Bitcast(operand=operand):
+            return (operand,)
+        case ops.Load(_, tensor, indices) | ops.View(_, tensor, indices):
+            return tensor, *indices
+        case ops.Store(tensor, indices, value):
+            return tensor, *indices, value
+        case ops.Check(condition, _, values):
+            return condition, *values
+        case ops.If(condition=condition):
+            return (condition,)
+        case ops.For(start=start, stop=stop, step=step, initial=initial):
+            return start, stop, step, *initial
         case ops.Alloc(sizes=sizes):
             return sizes
         case ops.Return(values=values):
@@ -84,8 +105,6 @@ def operands_of(op: ops.Op) -> tuple[ops.Value, ...]:
             return (of,)
         case ops.Peek(source=source) | ops.IsInstance(source=source):
             return (source,)
-        case ops.Constant() | ops.Size() | ops.Special() | ops.Text() | ops.Fragment():
-            return ()
         case ops.CallDevice():
             return ()
         case ops.Shared() | ops.DynamicShared() | ops.Fence():
@@ -127,20 +146,10 @@ def operands_of(op: ops.Op) -> tuple[ops.Value, ...]:
             return value, mask
         case ops.Atomic(_, _, tensor, indices, value, compare):
             return tensor, *indices, value, *(() if compare is None else (compare,))
-        case ops.Unary(operand=operand) | ops.Cast(operand=operand) | ops.Bitcast(operand=operand):
-            return (operand,)
-        case ops.Binary(lhs=lhs, rhs=rhs) | ops.Compare(lhs=lhs, rhs=rhs):
-            return lhs, rhs
         case ops.Fma(_, x, y, z):
             return x, y, z
         case ops.Select(_, condition, on_true, on_false):
             return condition, on_true, on_false
-        case ops.Load(_, tensor, indices) | ops.View(_, tensor, indices):
-            return tensor, *indices
-        case ops.Store(tensor, indices, value):
-            return tensor, *indices, value
-        case ops.Check(condition, _, values):
-            return condition, *values
         case ops.Print(values=values):
             return values
         case ops.Launch(_, grid, block, arguments, stream, smem):
@@ -148,10 +157,6 @@ def operands_of(op: ops.Op) -> tuple[ops.Value, ...]:
             events = (op.completion_event, op.programmatic_event)
             optional = (stream, smem, op.priority, *events)
             return *given, *(value for value in optional if value is not None)
-        case ops.If(condition=condition):
-            return (condition,)
-        case ops.For(start=start, stop=stop, step=step, initial=initial):
-            return start, stop, step, *initial
         case ops.While(initial=initial):
             return initial
         case ops.Parallel(extents=extents):
