@@ -123,5 +123,7 @@ def test_a_function_of_tvm_ffi_by_its_address() -> None:
 def test_what_tvm_ffi_has_no_kind_for_here() -> None:
     with pytest.raises(TypeError, match="argument #0 of f must be a tensor, its .data, a number"):
         SafeCall("f", [String("s")])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="argument #0 of f does not fit 64 bits"):
+        SafeCall("f", [1 << 64])
     with pytest.raises(ValueError, match="it returns int64, float64, bool or nothing"):
         SafeCall("f", returns="int8")

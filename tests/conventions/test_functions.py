@@ -451,6 +451,20 @@ def test_a_text_goes_and_comes_as_c_has_it() -> None:
         get("HOME\0more")
 
 
+def test_a_text_that_comes_back_is_a_copy_of_what_it_was_then() -> None:
+    text, code = String("text"), Scalar("code", "int32")
+    place = Tensor("place", (256,), "uint8")
+    calls = [
+        CFunction("strcpy", [place.data, CString(text)], returns="string"),
+        CFunction("memset", [place.data, cast(65, "int32"), cast(256, "uint64")]),
+        CFunction("abs", [code], returns="status"),
+    ]
+    fn = compiler.build(Signature("f", [text, code]), Sequence(calls, temporaries=[place]))
+    assert [fn("x" * n, 0) for n in (0, 7, 8, 255)] == ["x" * n for n in (0, 7, 8, 255)]
+    with pytest.raises(RuntimeError, match="abs returned 1"):
+        fn("x" * 255, 1)
+
+
 def test_what_is_no_text_of_c() -> None:
     with pytest.raises(TypeError, match="CString: expected a String of the signature or a text"):
         CString(b"x")  # type: ignore[arg-type]
@@ -535,6 +549,13 @@ def test_a_name_may_stand_for_functions_of_several_types() -> None:
 
 def test_the_facade_has_what_a_frontend_writes() -> None:
     assert fe.compiler.conventions.CFunction is CFunction
+
+
+def test_a_call_that_may_be_left_out_gives_nothing_back() -> None:
+    n = Scalar("n", "int32")
+    calls = Sequence([CFunction("abs", [n], returns="int32")], when=n.value > 0)
+    with pytest.raises(ValueError, match="f: a call that depends on a condition can give nothing"):
+        compiler.build(Signature("f", [n]), calls)
 
 
 def test_a_convention_that_does_not_give_what_it_says_is_refused() -> None:

@@ -138,11 +138,13 @@ def test_a_block_that_only_the_call_knows_is_one_that_the_kernel_was_compiled_fo
     bounded(floats(4), 64)
     with pytest.raises(fe.LaunchError, match=r"at most 128 threads a block, but got 130 \(bl"):
         bounded(floats(4), 65)
+    several = [code(f"sm_{n}", "f", directives=f".maxntid {n}").images[0].ptx for n in (80, 90)]
+    build(fe.DeviceCode.from_ptx(several), block=k)(floats(4), 90)
     fixed = build(code("sm_90", "f", directives=".reqntid 64, 2"), block=(64, k))
     fixed(floats(4), 2)
     with pytest.raises(fe.LaunchError, match="f: expected block y to be 2, which it was compiled "):
         fixed(floats(4), 1)
-    assert len(fake_cuda.launches()) == 2
+    assert len(fake_cuda.launches()) == 3
 
 
 # ---- names ----

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from c_objects import c_object
+from cuda_device import FakeCuda
 
+import ferrule as fe
 from ferrule import compiler, specs
-from ferrule.compiler.conventions import HostCode, Memref, Unranked
+from ferrule.compiler.conventions import CudaLaunch, HostCode, Memref, Sequence, Unranked
 from ferrule.compiler.errors import CompileError
 from ferrule.specs import Signature
 from ferrule.specs.params import Optional, Scalar, Tensor
@@ -173,6 +175,16 @@ def test_memory_of_results_is_freed() -> None:
         fn(given)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < 80_000, f"{grown} KiB"
+
+
+def test_a_memref_is_on_the_cpu_also_beside_a_launch(fake_cuda: FakeCuda) -> None:
+    ptx = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry f() { ret; }"
+    launch = CudaLaunch(fe.DeviceCode.from_ptx(ptx), "f", [], 1, 1)
+    memref = Memref("constant", returns=[Tensor("t", (P, Q), "float32")], code=code())
+    fn = compiler.build(Signature("f", []), Sequence([launch, memref]))
+    assert np.from_dlpack(fn()).tolist() == [[1, 2], [3, 4]]
+    with pytest.raises(ValueError, match="of 't' comes from malloc, but its device is 'cuda'"):
+        Memref("constant", returns=[Tensor("t", (P, Q), "float32", device="cuda")])
 
 
 def test_flags_halves_and_indices_of_mlirs_own_ir() -> None:

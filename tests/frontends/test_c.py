@@ -201,7 +201,6 @@ def test_what_the_function_takes_is_compared_with_the_call(arguments: Any, said:
         ("double f(double d, int n, unsigned u) { return d; }", "double i32 i32"),
         ("enum e { A }; void f(enum e a, _Bool b, short s, float** p) {}", "i32 i8 i16 ptr"),
         ("int f() { return 0; }", "i32"),
-        ("int f(const char* format, ...) { return 0; }", "ptr i32 float"),
         ("#define f(a, b) a\nint (f)(long a) { return 0; }", "i64"),
         ("struct s { int a; }; int f(struct s* a, __INTPTR_TYPE__ b) { return 0; }", "ptr ptr"),
         ('int g(long a) __asm__("f"); int g(long a) { return 0; }', "i32"),
@@ -223,6 +222,8 @@ def test_what_the_compiler_does_not_mind_is_passed(source: str, kinds: str) -> N
         ("void f(float* a) {}", "i64", "integer"),
         ("struct s { int a; }; void f(struct s a) {}", "i32", "incompatible type"),
         ("void f(void) {}", "i32", "too many arguments"),
+        ("void f(int a) {}", "ptr", "the parameter is no address"),
+        ("void f(int a, ...) {}", "i32", "f takes any number of arguments"),
     ],
 )
 def test_what_is_no_argument_of_the_function(source: str, kind: str, said: str) -> None:
@@ -239,6 +240,7 @@ long many(int a) { return a; }
 char* text(int a) { return "text"; }
 _Complex float two(int a) { return a; }
 _Bool yes(int a) { return a; }
+long double wide(int a) { return a; }
 """
 
 
@@ -249,6 +251,7 @@ _Bool yes(int a) { return a; }
         ("none", "int32", "none returns void, but .* int32\n  hint: write returns=None"),
         ("many", "status", "many returns long, but the call expects int32"),
         ("text", "int32", "text returns a pointer, but the call expects int32"),
+        ("wide", None, "wide returns long double, but the call expects nothing"),
         ("three", None, r"three returns a struct, but .* nothing\n  hint: list the dtypes"),
         ("three", ["float64"] * 2, "a struct of another size, but .* a struct of 16 bytes"),
         ("less", ["float32"], "less returns float, but the call expects a struct of 4 bytes"),
@@ -283,6 +286,18 @@ def test_structs_by_value_are_passed_to_a_source() -> None:
     struct = Struct([signature["a"], signature["b"]])
     less = c.compile(source, signature, arguments=[struct], returns="float32")
     assert less(4, 1.5) == 2.5
+
+
+def test_a_function_with_dots_says_where_these_begin() -> None:
+    source = """
+    double last(int n, ...) {
+      __builtin_va_list rest;
+      __builtin_va_start(rest, n);
+      return __builtin_va_arg(rest, double);
+    }
+    """
+    signature = Signature("last", [Scalar("n", "int32"), Scalar("x", "float64")])
+    assert c.compile(source, signature, returns="float64", variadic_from=1)(1, 2.5) == 2.5
 
 
 def test_macros_have_names_and_values() -> None:

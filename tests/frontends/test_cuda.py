@@ -178,6 +178,12 @@ def test_nvcc_compiles_where_it_is_asked_for(nvcc: str, fake_cuda: FakeCuda) -> 
     assert (launch.kernel, launch.grid) == ("_Z5scaleIfEvPT_S0_i", (2, 1, 1))
 
 
+def test_nvcc_takes_a_template_that_the_source_itself_instantiates(nvcc: str) -> None:
+    source = "template <class T> __global__ void f(T* x) {}\ntemplate __global__ void f(float*);"
+    names = cuda.module(source, ["f<float>", "f<int>"], target="sm_90", compiler="nvcc").names
+    assert names == {"f<float>": "_Z1fIfEvPT_", "f<int>": "_Z1fIiEvPT_"}
+
+
 def test_an_error_has_the_lines_of_nvcc(nvcc: str) -> None:
     with pytest.raises(CompileError) as caught:
         scale(compiler="nvcc", kernel=None, defines={"VALUE": "+ missing"})
@@ -344,3 +350,5 @@ def test_what_is_no_source_is_refused() -> None:
         cuda.module("no_such_file.cu")
     with pytest.raises(ValueError, match="a source, but got an empty text"):
         cuda.module("")
+    with pytest.raises(ValueError, match="a source, but 'a.x00b' has a NUL"):
+        cuda.module("a\0b")

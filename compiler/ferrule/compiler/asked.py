@@ -50,6 +50,11 @@ def check_asked(
             f"build: expected a specs.Signature first, but got {type(signature).__name__}"
         )
     check_convention(convention, f"{signature.name}: what it calls")
+    if convention.when is not None and convention.results():
+        raise ValueError(
+            f"{signature.name}: a call that depends on a condition can give nothing back: write to "
+            f"a tensor of `results` instead"
+        )
     listed(results, f"{signature.name}: results")
     if signature.result is not None:
         raise ValueError(

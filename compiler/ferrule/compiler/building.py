@@ -33,11 +33,12 @@ from ferrule.compiler.origin import CompiledOrigin, host_module
 from ferrule.compiler.support.allocation import KEEP, LET_GO
 from ferrule.compiler.wrapper.leaves import leaves_of
 from ferrule.compiler.wrapper.results import result_leaves
+from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.entry.key import CallTraits
 from ferrule.runtime.llvm.emitter import Emitter
-from ferrule.runtime.llvm.layouts import I32, I64, PTR, VOID
+from ferrule.runtime.llvm.layouts import ANY, I32, I64, PTR, VOID
 from ferrule.runtime.metadata import checked_notes
-from ferrule.specs import Device, EnvStream, Param, Signature, Tensor, Tuple
+from ferrule.specs import Device, EnvStream, Param, Signature, String, Tensor, Tuple
 from ferrule.specs.changing import placed
 
 if TYPE_CHECKING:
@@ -201,13 +202,20 @@ class _Building:
             takes_device=True,
             parts=tuple(call.parts),
             links=tuple(call.links),
+            keeps=self._keeps(),
         )
+
+    def _keeps(self) -> int:
+        """The strings that the body copies for the wrapper."""
+        return sum(isinstance(each, String) for each in self.convention.results())
 
     def _types(self) -> tuple[list[ir.Type], list[str]]:
         """Types and names of what the body receives, see `Body`."""
         types, names = [PTR], ["values"]
         if self.results or self.convention.results():
             types, names = [PTR, PTR], ["values", "results"]
+        if self._keeps():
+            types, names = [*types, PTR], [*names, "kept"]
         for param in self.signature.params:
             leaves = leaves_of(param)
             types += [TYPES[leaf] for leaf in leaves]
@@ -220,12 +228,14 @@ class _Building:
     def _inner(self, emitter: Emitter, inner: ir.Function) -> Call:
         handles, values, *rest = inner.args
         results = rest.pop(0) if self.results or self.convention.results() else None
+        keeps = rest.pop(0) if self._keeps() else None
         count = sum(len(leaves_of(param)) for param in self.signature.params)
         given, numbers, device = rest[:count], rest[count:-1], rest[-1]
         wide = (n if n.type == I64 else emitter.builder.sext(n, I64) for n in numbers)
         symbols = dict(zip(self.signature.symbols, wide, strict=True))
         leaves = dict(enumerate(given))
         call = Call(emitter, values, self.signature, self.target, handles, device, leaves, symbols)
+        call.keeps = keeps
         with self._on_device(call):
             for tensor in self.results:
                 call.allocate(tensor)
@@ -282,6 +292,8 @@ class _Building:
         for position in range(owned):
             e.store(e.null(), e.index(table, PTR, position))
         status = e.call(inner, [table, *arguments], "status")
+        for position in range(self._keeps()):
+            _let_go_where(e, e.index(arguments[2], ANY, position), status)
         slots = self._made()
         if slots:
             with e.if_then(e.icmp("eq", status, ir.Constant(I32, 0)), likely=True):
@@ -290,3 +302,12 @@ class _Building:
         if owned:
             e.call(e.symbol(LET_GO, _SLOTS), [table, e.const_i64(owned)])
         e.ret(status)
+
+
+def _let_go_where(e: Emitter, kept: ir.Value, status: ir.Value) -> None:
+    """Release a string where the call failed."""
+    index = e.load_field(kept, ANY, "type_index")
+    is_object = e.icmp("sge", index, e.const_i32(TypeIndex.OBJECT))
+    failed = e.icmp("ne", status, ir.Constant(I32, 0))
+    with e.if_then(e.binary("and", failed, is_object), likely=False):
+        e.call("TVMFFIObjectDecRef", [e.load_field(kept, ANY, "v_obj")])

@@ -32,12 +32,13 @@ from ferrule.frontends.sources import (
 )
 
 if TYPE_CHECKING:
-    from ferrule.compiler.conventions import CFunction, ReturnCode
+    from ferrule.compiler.conventions import CFunction
     from ferrule.compiler.conventions.hostarguments import CArgument
+    from ferrule.compiler.conventions.returns import Returns
     from ferrule.compiler.hostcode import HostCode
     from ferrule.compiler.options import Options
     from ferrule.runtime import Function
-    from ferrule.specs import DType, Signature
+    from ferrule.specs import Signature
     from ferrule.specs.params import Tensor
 
 __all__ = ["compile", "module"]
@@ -53,7 +54,8 @@ def compile(
     *,
     function: str | None = None,
     arguments: Sequence[CArgument] | None = None,
-    returns: ReturnCode | DType | str | None = None,
+    returns: Returns = None,
+    variadic_from: int | None = None,
     cc: str | None = None,
     include_paths: Sequence[str | os.PathLike[str]] = (),
     defines: Mapping[str, object] | None = None,
@@ -66,10 +68,10 @@ def compile(
     """A function with this signature that calls a function of a C source.
 
     `source` is the text or the path of a file.  `function` is the name of the C function, by
-    default that of the signature.  `arguments` and `returns` are as for `conventions.CFunction`;
-    by default it gets the addresses of the signature's tensors and its numbers, in their order, and
-    returns nothing.  `results`, `doc` and `options` are as for `compiler.build`, the others as for
-    `module`.
+    default that of the signature.  `arguments`, `returns` and `variadic_from` are as for
+    `conventions.CFunction`; by default it gets the addresses of the signature's tensors and its
+    numbers, in their order, and returns nothing.  `results`, `doc` and `options` are as for
+    `compiler.build`, the others as for `module`.
 
     Raises CompileError where there is no compiler, with its lines where it refuses the source, and
     for arguments that the function does not take; OSError for a file that cannot be read.
@@ -82,9 +84,11 @@ def compile(
     search = search_words(read, include_paths, defines or {})
     code = _code(read, cc, search, flags, libraries)
     given = in_order(signature) if arguments is None else arguments
-    called = CFunction(function or signature.name, given, returns=returns, code=code)
+    called = CFunction(
+        function or signature.name, given, returns=returns, code=code, variadic_from=variadic_from
+    )
     _check_call(read, signature, called, [*_compiler(cc), *flags, *search])
-    return build(signature, called, results=results, options=options, doc=doc)
+    return build(signature, called, results=results, doc=doc, options=options)
 
 
 def module(
@@ -166,10 +170,12 @@ def _check_call(
     given = []
     for argument in called.arguments:
         if isinstance(argument, HostArgument):
-            given += [("Reference", kind) for kind in argument.types()]
+            given += [(type(argument).__name__, kind) for kind in argument.types()]
         else:
             given += [(describe(signature, argument), kind) for kind in types(argument)]
-    check_call(command, source, called.function, given, called.returns, size)
+    is_variadic = called.variadic_from is not None
+    function, returns = called.function, called.returns
+    check_call(command, source, function, given, returns, size, is_variadic=is_variadic)
 
 
 def _compiler(named: str | None) -> list[str]:

@@ -3,9 +3,11 @@ compiler is asked.
 
 Behind the source come calls of the function, which are read and never made.  In the first the
 arguments have the types that they will have.  In others numbers have wider types: where the
-compiler sees no loss in that, the parameter is wider than the argument.  One has too many: where
-that is no error, the function says nothing about its parameters.  The last loses for sure: where
-the compiler does not say so, it says nothing of the others.
+compiler sees no loss in that, the parameter is wider than the argument; in one addresses are
+numbers: where it sees a loss, the parameter is a number with too few bits.  One has too many
+arguments: where that is no error, the function says nothing about its parameters.  One has none:
+where that alone is an error, the function has a `...`.  The last loses for sure: where the compiler
+does not say so, it says nothing of the others.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ _WIDER: Final = {
     "given": {},
     "wide": {"int": "long long", "float": "double"},
     "huge": {"int": "__int128"},
+    "address": {"void*": "long long"},
 }
 _MANY: Final = 99
 _SAID: Final = re.compile(r"^(\w+):(\d+):\d+: (error|warning): (.*)", re.MULTILINE)
@@ -58,13 +61,16 @@ def check_call(
     arguments: Sequence[tuple[str, Any]],
     returns: Checked = None,
     size: int = 0,
+    *,
+    is_variadic: bool = False,
 ) -> None:
     """Raises CompileError where a function does not take what it is handed, or returns something
     else.
 
     `command` are the words of the compiler, which has compiled the source.  `arguments` are
     descriptions of the values with their LLVM types, `returns` is what the call expects, `size` the
-    bytes of the struct where it is one.  A compiler that cannot be asked says nothing.
+    bytes of the struct where it is one, `is_variadic` says that the call is one of a function with
+    `...`, whose arguments are not compared.  A compiler that cannot be asked says nothing.
     """
     kinds = [_TYPES.get(str(kind), "void*") for _, kind in arguments]
     calls = [
@@ -72,11 +78,15 @@ def check_call(
         for name, wider in _WIDER.items()
     ]
     calls.append(_call("many", function, [*kinds, *["int"] * _MANY]))
+    calls.append(_call("none", function, []))
     calls.append(_call("sure", "ferrule_narrow", ["double", "long long"]))
     listed = ", ".join(f"a{i}" for i in range(len(kinds)))
     calls.append(returned.questions(function, _parameters(kinds), listed, size))
     text = "".join([source.text, "\n", _WARN, *calls])
     said = _said([*command, "-fsyntax-only", "-x", "c", "-"], text)
+    asked = {name for name, _ in said}
+    if "none" in asked and "many" not in asked and not is_variadic:
+        raise _variadic(function)
     _check_taken(said, function, arguments, kinds)
     lines = [line for name, line in said if name == returned.FILE]
     returned.check_returned(function, lines, returns, size)
@@ -98,6 +108,9 @@ def _check_taken(
         wide = said.get(("wide", position + 2))
         if kind == "int" and wide is None and ("huge", position + 2) in said:
             raise _refused(function, arguments, position, "the parameter is an int64")
+        address = said.get(("address", position + 2), "pointer")
+        if kind == "void*" and "pointer" not in address:
+            raise _refused(function, arguments, position, "the parameter is no address")
         if (kind == "float" and wide is None) or (kind == "int" and _TO_DOUBLE.search(wide or "")):
             raise _refused(function, arguments, position, "the parameter is a float64")
 
@@ -116,7 +129,7 @@ def _said(command: Sequence[str], text: str) -> dict[tuple[str, int], str]:
         if name == returned.FILE:
             counts = kind == "error" and returned.failed(words)
         else:
-            counts = kind == "error" if name == "many" else not _AN_ADDRESS.search(words)
+            counts = kind == "error" if name in ("many", "none") else not _AN_ADDRESS.search(words)
             counts = counts and bool("[-W" in words or _OF_ARGUMENTS.search(words))
         if counts:
             said.setdefault((name, int(line)), words)
@@ -135,6 +148,15 @@ def _call(name: str, function: str, kinds: Sequence[str]) -> str:
 
 def _parameters(kinds: Sequence[str]) -> str:
     return ", ".join(f"{kind} a{i}" for i, kind in enumerate(kinds)) or "void"
+
+
+def _variadic(function: str) -> CompileError:
+    return CompileError(
+        Diagnostic(
+            f"{function} takes any number of arguments, which are passed in another way",
+            hint="variadic_from=… is the position of the first argument that is one of its `...`",
+        )
+    )
 
 
 def _refused(

@@ -46,7 +46,8 @@ class Source:
 def read_source(source: SourceLike, name: str) -> Source:
     """The source; `name` is for one that is a text.
 
-    Raises OSError for a file that cannot be read, ValueError for no text at all, TypeError.
+    Raises OSError for a file that cannot be read, ValueError for no text at all and for a path with
+    a NUL, TypeError.
     """
     if isinstance(source, str) and any(each in source for each in "\n{;"):
         return Source(source, name)
@@ -54,6 +55,8 @@ def read_source(source: SourceLike, name: str) -> Source:
         raise TypeError(f"expected the text or the path of a source, but got {source!r}")
     if not os.fspath(source):
         raise ValueError("expected the text or the path of a source, but got an empty text")
+    if "\0" in str(source):
+        raise ValueError(f"expected the text or the path of a source, but {source!r} has a NUL")
     path = Path(source)
     try:
         text = path.read_bytes().decode("utf-8", "surrogateescape")

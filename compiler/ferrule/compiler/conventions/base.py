@@ -23,7 +23,7 @@ from ferrule.compiler.support.allocation import ALLOCATE, failures
 from ferrule.compiler.wrapper.leaves import first_slots, leaves_of
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.links import Link
-from ferrule.runtime.llvm.layouts import DLTENSOR, I8, I32, I64, PTR, TENSOR_OBJECT
+from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I8, I32, I64, PTR, TENSOR_OBJECT
 from ferrule.specs import (
     Condition,
     Data,
@@ -69,6 +69,8 @@ class Call(Flow):
     links: dict[Link, None] = field(default_factory=dict)
     owned: int = 0
     given_back: list[list[ir.Value]] = field(default_factory=list)
+    keeps: ir.Value | None = None
+    kept: int = 0
     _made: list[tuple[Tensor, ir.Value]] = field(default_factory=list)
     _launchers: dict[int, Launcher] = field(default_factory=dict)
     _entered: dict[int, _Entered] = field(default_factory=dict)
@@ -263,6 +265,14 @@ class Call(Flow):
     def give(self, leaves: Sequence[ir.Value]) -> None:
         """Give back one of the convention's `results`, as its leaves; in their order."""
         self.given_back.append(list(leaves))
+
+    def keep(self) -> ir.Value:
+        """The address of a TVMFFIAny, None now, that lives until the call has made its results:
+        there is one for each string that a convention gives back."""
+        assert self.keeps is not None, "a convention that gives no string back keeps one"
+        place = self.emitter.index(self.keeps, ANY, self.kept)
+        self.kept += 1
+        return place
 
     def part(self, part: Part) -> None:
         """Code that becomes part of the object, whose function is `part.symbol` here."""

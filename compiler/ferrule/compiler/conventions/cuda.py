@@ -190,9 +190,9 @@ class CudaLaunch:
         self.code.check_launch(self.kernel, self.packed(call), *sizes)
         grid = self._sizes(call, "grid", self.grid, [(0, limit) for limit in GRID_LIMITS])
         block = self._sizes(call, "block", self.block, [(1, limit) for limit in BLOCK_LIMITS])
-        kernel, *others = all_parameters_of(self.code, self.kernel)
-        static = max(each.static_shared for each in (kernel, *others))
-        self._require_block(call, kernel, block)
+        images = all_parameters_of(self.code, self.kernel)
+        kernel, static = images[0], max(each.static_shared for each in images)
+        self._require_block(call, images, block)
         smem = self._smem(call)
         asked = self._asked(call, kernel, grid)
         stream = None if self.stream is None else call.leaves(self.stream)[0]
@@ -244,13 +244,14 @@ class CudaLaunch:
         return value
 
     def _require_block(
-        self, call: Call, kernel: KernelParameters, block: Sequence[ir.Value]
+        self, call: Call, images: Sequence[KernelParameters], block: Sequence[ir.Value]
     ) -> None:
-        """A block that the kernel was compiled for."""
-        most = min(MAX_THREADS, prod(kernel.max_block or (MAX_THREADS,)))
+        """A block that the kernel was compiled for; where images differ, in one of them."""
+        most = max(prod(each.max_block or (MAX_THREADS,)) for each in images)
+        most = min(MAX_THREADS, most)
         message = too_many_threads(self.kernel, most)
         self._require_product(call, message, most, self.block, block)
-        wanted = kernel.required_block or ()
+        wanted = images[0].required_block or ()
         for axis, given, size, each in zip(AXES, self.block, block, wanted, strict=False):
             if not isinstance(given, int):
                 fault = Fault("LaunchError", another_size(self.kernel, f"block {axis}", each))

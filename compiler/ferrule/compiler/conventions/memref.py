@@ -232,6 +232,12 @@ def _returned(
     )
     if len(results) == 1 and isinstance(results[0], DType):
         return results[0], ()
+    for each in results:
+        if isinstance(each, Tensor) and each.device not in (None, "cpu"):
+            raise ValueError(
+                f"{name}: the memory of {each.name!r} comes from malloc, but its device is "
+                f"{each.device!r}"
+            )
     if results and interface != "c":
         raise ValueError(
             f"{name}: memrefs and several results come back through interface='c' alone: give the "

@@ -17,6 +17,7 @@ from ferrule.compiler.conventions.arguments import TYPES
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.support.allocation import ALLOCATE, failures
 from ferrule.compiler.wrapper.leaves import leaves_of
+from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.layouts import (
     DLTENSOR,
     I8,
@@ -112,7 +113,7 @@ def _copied(call: Call, at: ir.Value, tensor: Tensor, function: str) -> ir.Value
     prototype = e.alloca(DLTENSOR, name=tensor.name)
     for name, value in (
         ("data", e.null()),
-        ("device_type", e.const_i32(call.device_type(tensor))),
+        ("device_type", e.const_i32(DeviceType.CPU)),
         ("device_id", e.const_i32(0)),
         ("ndim", e.const_i32(rank)),
         ("dtype", e.const_i32(tensor.dtype.dlpack)),

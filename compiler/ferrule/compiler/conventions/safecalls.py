@@ -9,7 +9,7 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import RAISED, Fault, literal
-from ferrule.compiler.conventions.arguments import cast, listed, values
+from ferrule.compiler.conventions.arguments import cast, check_argument, listed, values
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.dltensors import Lent
 from ferrule.compiler.conventions.functions import chosen_function, declared
@@ -141,6 +141,7 @@ def _check_any(argument: object, what: str) -> None:
             f"{what} must be a tensor, its .data, a number, a size, a pointer or a stream, but got "
             f"{argument!r}"
         )
+    check_argument(argument, what)
 
 
 def _as_any(call: Call, argument: Data | Dim | Param, what: str) -> tuple[ir.Value, ir.Value]:

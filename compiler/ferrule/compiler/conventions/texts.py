@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from ferrule.compiler.artefacts import Fault, literal
+from ferrule.compiler.artefacts import RAISED, Fault, literal
 from ferrule.compiler.conventions.base import Call
-from ferrule.runtime.llvm.layouts import I64, PTR
+from ferrule.runtime.abi import TypeIndex
+from ferrule.runtime.llvm.layouts import ANY, BYTE_ARRAY, I8, I32, I64, OBJECT, PTR
 from ferrule.specs.params import String
 
 
@@ -51,8 +52,21 @@ class CString:
 
 
 def text_leaves(call: Call, address: ir.Value, function: str) -> list[ir.Value]:
-    """The leaves of a string that a function returned; a null pointer ends the call."""
+    """The leaves of a copy of a string that a function returned, for its memory may be gone when
+    the call makes its result; a null pointer ends the call."""
     e = call.emitter
     fault = Fault("RuntimeError", f"{literal(function)} returned a null pointer, not a string")
     call.refuse(e.is_null(address), fault)
-    return [address, e.call("strlen", [address])]
+    place, text = call.keep(), e.alloca(BYTE_ARRAY, name="text")
+    e.store_field(text, BYTE_ARRAY, "data", address)
+    e.store_field(text, BYTE_ARRAY, "size", e.call("strlen", [address]))
+    made = e.call("TVMFFIStringFromByteArray", [text, place])
+    with e.if_then(e.icmp("ne", made, ir.Constant(I32, 0)), likely=False):
+        call.fail(ir.Constant(I32, RAISED))
+    # A short one is inside of its TVMFFIAny; the object of a long one begins with such a pair.
+    e.store_field(text, BYTE_ARRAY, "data", e.field_ptr(place, ANY, "v_bytes"))
+    index = e.load_field(place, ANY, "type_index")
+    is_short = e.icmp("eq", index, e.const_i32(TypeIndex.SMALL_STR))
+    inside = e.index(e.load_field(place, ANY, "v_obj"), I8, OBJECT.size)
+    kept = e.select(is_short, text, inside)
+    return [e.load_field(kept, BYTE_ARRAY, name) for name in ("data", "size")]

@@ -21,7 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.compiler.mangled import by_spoken_names, spoken_name
+from ferrule.compiler.mangled import by_spoken_names
 from ferrule.compiler.options import Options, default_environment
 from ferrule.frontends.cuda.nvcc import compile_nvcc, find_nvcc
 from ferrule.frontends.cuda.nvrtc import compile_nvrtc, find_nvrtc
@@ -89,10 +89,10 @@ def compile(
     source: SourceLike,
     signature: Signature,
     *,
-    grid: Dim | Sequence[Dim],
-    block: Dim | Sequence[Dim],
     kernel: str | None = None,
     params: Sequence[Argument] | None = None,
+    grid: Dim | Sequence[Dim],
+    block: Dim | Sequence[Dim],
     smem: Dim = 0,
     cluster: Dim | Sequence[Dim] | None = None,
     stream: Param | None = None,
@@ -118,7 +118,8 @@ def compile(
     `params` are what it gets, see
     `compiler.conventions`; by default the addresses of the signature's tensors and its numbers, in
     their order.  `grid`, `block`, `smem`, `cluster`, `stream`, `cooperative` and `use_pdl` are as
-    for `CudaLaunch`, `results` and `options` as for `compiler.build`, the others as for `module`.
+    for `CudaLaunch`, `results`, `doc` and `options` as for `compiler.build`, the others as for
+    `module`.
 
     Raises ImportError where there is no compiler, CompileError with its lines where it refuses the
     source, and for parameters that are not the kernel's; OSError for a file that cannot be read.
@@ -158,7 +159,7 @@ def compile(
         cooperative=cooperative,
         use_pdl=use_pdl,
     )
-    return build(signature, launch, results=results, options=options, doc=doc)
+    return build(signature, launch, results=results, doc=doc, options=options)
 
 
 def module(
@@ -258,7 +259,7 @@ def _made(compiles: Compiles, request: Request, arch: str) -> Made:
     # Only the names are wrong: the source itself compiles.
     from ferrule.compiler.cuda.cubins import read_cubin
 
-    known = ", ".join(spoken_name(each.kernel) for each in read_cubin(plain.image).kernels)
+    known = ", ".join(by_spoken_names([each.kernel for each in read_cubin(plain.image).kernels]))
     raise CompileError(
         Diagnostic(
             str(refused),

@@ -16,6 +16,11 @@ from ferrule.frontends.cuda.requests import Form, Made, Request
 from ferrule.frontends.sources import hint_for_headers
 
 _MARK: Final = "ferrule_kernel_"
+_NAMES: Final = "the names of kernels"
+_TWICE: Final = re.compile(
+    rf"^{_NAMES}\((\d+)\): error: .* explicitly instantiated more than once", re.M
+)
+"""What is said of a template that the source itself instantiates."""
 _NAMED: Final = re.compile(rf"\b{_MARK}(\d+)\s*=\s*(?:generic\()?([\w$]+)")
 
 
@@ -45,7 +50,14 @@ def compile_nvcc(program: str, request: Request, arch: str) -> Made:
     instances = [
         f"template __global__ decltype({name}) {name};" for name in request.kernels if "<" in name
     ]
-    image, log = _run(program, request, arch, request.form, instances)
+    try:
+        image, log = _run(program, request, arch, request.form, instances)
+    except CompileError as error:
+        there = {int(line) - 1 for line in _TWICE.findall(str(error))}
+        if not there:
+            raise
+        more = [each for number, each in enumerate(instances) if number not in there]
+        image, log = _run(program, request, arch, request.form, more)
     return Made(image, names, log)
 
 
@@ -57,7 +69,7 @@ def _run(
     with tempfile.TemporaryDirectory() as folder:
         file, target = Path(folder) / "source.cu", Path(folder) / f"kernels.{form}"
         quoted = source.name.replace("\\", "\\\\").replace('"', '\\"')
-        more = ['#line 1 "the names of kernels"', *lines] if lines else []
+        more = [f'#line 1 "{_NAMES}"', *lines] if lines else []
         head, tail = (f'#line 1 "{quoted}"\n', "\n".join(["", *more, ""]))
         file.write_bytes(head.encode() + source.data + tail.encode())
         command = [program, f"--{form}", f"-arch={arch}", *request.words, str(file)]
