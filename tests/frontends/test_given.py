@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from ferrule import specs
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.hostcode import advice
 from ferrule.compiler.mangled import by_spoken_names, spoken_name
-from ferrule.frontends import given
+from ferrule.frontends import c, cuda, cutile, given, mlir, numba, tilelang, triton, warp
 from ferrule.frontends.examples import spec_of
 from ferrule.frontends.sources import read_source
 from ferrule.specs import Tensor
@@ -56,6 +57,15 @@ def test_what_is_no_example_is_refused(example: Any, said: str) -> None:
         spec_of("x", example)
 
 
+@pytest.mark.parametrize("frontend", [c, cuda, cutile, mlir, numba, tilelang, triton, warp])
+def test_what_all_frontends_take_comes_last_and_in_one_order(frontend: Any) -> None:
+    taken = list(inspect.signature(frontend.compile).parameters)
+    common = ["results", "name", "doc", "options"]
+    shared = [each for each in taken if each in common]
+    assert [each for each in taken if each != "more"][-len(shared) :] == shared
+    assert shared == [each for each in common if each in shared] and shared[-2:] == common[-2:]
+
+
 def test_lists_of_texts_take_paths() -> None:
     assert given.texts("flags", ["-O3", Path("/usr")]) == ("-O3", "/usr")
 
@@ -75,7 +85,9 @@ def test_results_are_names() -> None:
 
 def test_architectures_are_one_or_several() -> None:
     assert given.architectures("target", "sm_80, sm_90a,sm_80") == ("sm_80", "sm_90a")
-    for wrong, said in (("cuda", "'cpu', or such as 'sm_90a'$"), ("SM-100F", "mean 'sm_100f'")):
+    wrongs = ("cuda", "'cpu', or such as 'sm_90a'$"), ("SM-100F", "mean 'sm_100f'")
+    wrong: Any
+    for wrong, said in (*wrongs, (b"cpu", "target b'cpu' is no architecture")):
         with pytest.raises(CompileError, match=said):
             given.architectures("target", wrong, "'cpu', or ")
 

@@ -58,6 +58,7 @@ def test_arrays_of_any_strides_and_numbers_are_those_of_numba() -> None:
     assert str(fn.signature) == (
         "weigh(x: Tensor([n, m], float32), y: Tensor([n, m], float32), a: float32) -> float64"
     )
+    assert fn.__doc__ is not None and "Adds a times x to y" in fn.__doc__
     x, y = floats(3, 4), floats(4, 3).T
     wanted = y.copy()
     total = weigh(x, wanted, np.float32(2.0))
@@ -68,8 +69,9 @@ def test_arrays_of_any_strides_and_numbers_are_those_of_numba() -> None:
 
 def test_an_exception_is_the_error_of_the_call() -> None:
     fn = frontend.compile(weigh, strided("x"), strided("y"), fe.Float32)
-    with pytest.raises(ValueError, match="^a weight is negative"):
+    with pytest.raises(ValueError, match="^a weight is negative") as error:
         fn(-floats(2, 2), floats(2, 2), 1.0)
+    assert (error.traceback[-1].path, error.traceback[-1].name) == (Path(__file__), "weigh")
     divide = frontend.compile(lambda a, b: a // b, fe.Int64, fe.Int64, name="divide")
     assert divide(7, 2) == 3
     with pytest.raises(ZeroDivisionError):

@@ -239,7 +239,7 @@ def test_what_is_no_module_is_a_type_error() -> None:
         mlir.compile(42)
 
 
-@pytest.mark.parametrize("what", ["function", "pipeline", "name"])
+@pytest.mark.parametrize("what", ["function", "pipeline"])
 def test_what_is_no_text_is_a_type_error(what: str) -> None:
     given: Any = {what: 3}
     with pytest.raises(TypeError, match=f"{what} must be a text, but got 3"):

@@ -219,6 +219,25 @@ def test_a_part_of_an_argument_comes_back_whatever_its_strides() -> None:
 
 
 @needs_mlir
+def test_a_function_whose_address_is_taken_keeps_its_type() -> None:
+    part = "memref<4xf32, strided<[2], offset: 1>>"
+    fn = mlir.compile(f"""
+        func.func private @address() -> (() -> {part}) {{
+          %f = func.constant @part : () -> {part}
+          return %f : () -> {part}
+        }}
+        func.func @part() -> {part} {{
+          %a = memref.alloc() : memref<9xf32>
+          %one = arith.constant 1.0 : f32
+          linalg.fill ins(%one : f32) outs(%a : memref<9xf32>)
+          %s = memref.subview %a[1] [4] [2] : memref<9xf32> to {part}
+          return %s : {part}
+        }}
+    """)
+    np.testing.assert_array_equal(np.from_dlpack(fn()), 1)
+
+
+@needs_mlir
 def test_functions_call_each_other_and_themselves() -> None:
     fn = mlir.compile("""
         func.func private @less(%n: i64) -> i64 {

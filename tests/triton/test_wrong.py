@@ -58,7 +58,6 @@ WRONG: dict[str, tuple[Any, dict[str, Any], str]] = {
         {},
         "complex64, to which Triton has no pointers",
     ),
-    "name": (SCALE, {"name": "a-b"}, "identifier, but got 'a-b'"),
     "target": (SCALE, {"target": "h100"}, "the target is 'h100'"),
     "no target": (SCALE, {"target": ()}, r"the target is \(\)"),
     "specialize": (SCALE, {"specialize": "fast"}, "specialize is 'fast'"),
@@ -77,8 +76,6 @@ WRONG: dict[str, tuple[Any, dict[str, Any], str]] = {
     "wide number": ({**SCALE, "n": 1 << 70}, {}, "the example of 'n' is .* fits no 64 bits"),
     "wide size": ({**SCALE, "x": f"*fp32[{1 << 70}]"}, {}, "'x' is no tensor that can be"),
     "failing function": ({**SCALE, "n": lambda sig: sig["z"]}, {}, "is a function that fails: Key"),
-    "doc": (SCALE, {"doc": 5}, "doc is a text, but got 5"),
-    "name of another kind": (SCALE, {"name": 5}, "identifier, but got 5"),
     "specialize a bool": (SCALE, {"specialize": [{"n": True}]}, "specialize says True of 'n'"),
     "clusters": (SCALE, {"num_ctas": 2, "target": "sm_80"}, "num_ctas > 1 requires NVIDIA SM90"),
     "config": (SCALE, {"config": 0}, "has 0 configs"),
@@ -90,6 +87,20 @@ def test_wrong_arguments(kernels: ModuleType, name: str) -> None:
     signature, how, message = WRONG[name]
     with pytest.raises(CompileError, match=message):
         compiled(kernels.scale, signature, **how)
+
+
+@pytest.mark.parametrize(
+    ("how", "kind", "message"),
+    [
+        ({"name": "a-b"}, ValueError, "name must be an identifier, but got 'a-b'"),
+        ({"doc": 5}, TypeError, "scale: doc must be a str, but got 5"),
+    ],
+)
+def test_names_and_documentation_are_refused_as_those_of_any_function(
+    kernels: ModuleType, how: dict[str, Any], kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind, match=message):
+        compiled(kernels.scale, SCALE, **how)
 
 
 def test_what_is_no_kernel(kernels: ModuleType) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.specs import Param, Signature
 from ferrule.specs.params import Tensor
+
+if TYPE_CHECKING:
+    from ferrule.compiler.artefacts import Location
 
 _SHOWN: Final = 120
 _ARCH: Final = re.compile(r"sm_\d+[af]?")
@@ -29,6 +32,16 @@ def check_signature(given: object, function: str) -> None:
             f"fe.frontends.{function}: signature must be a specs.Signature(name, [specs]), "
             f"but got {type(given).__name__}"
         )
+
+
+def location_of(function: Any) -> Location | None:
+    """Where a function of Python is written, which errors of a call show; None for others."""
+    from ferrule.compiler.artefacts import Location
+
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return None
+    return Location(code.co_filename, function.__name__, code.co_firstlineno)
 
 
 def texts(what: str, given: Any) -> tuple[str, ...]:
@@ -54,7 +67,8 @@ def names(given: Any) -> tuple[str, ...]:
 
 
 def _listed(given: Any) -> list[Any]:
-    return [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
+    alone = isinstance(given, str | bytes) or not isinstance(given, Iterable)
+    return [given] if alone else list(given)
 
 
 def architectures(what: str, given: Any, also: str = "") -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.examples import parted
-from ferrule.frontends.given import architectures, brief
+from ferrule.frontends.given import architectures, brief, location_of
 from ferrule.frontends.packages import load
 from ferrule.specs import Dim, Signature
 
@@ -66,13 +66,15 @@ def compile(
     function = kernel._pyfunc
     found = _parameters(cutile, function, parameters)
     given, made = parted((each.spec for each in found if each.spec is not None), results)
-    signature = Signature(name or function.__name__, given)
+    signature = Signature(function.__name__ if name is None else name, given)
     sizes = grid(signature) if callable(grid) else grid
     archs = architectures("target", target)
     convention = launch(cutile, kernel, function.__name__, found, sizes, archs)
     from ferrule.compiler.building import build
 
-    return build(signature, convention, results=made, doc=doc or function.__doc__, options=options)
+    said = function.__doc__ if doc is None else doc
+    at = location_of(function)
+    return build(signature, convention, results=made, doc=said, location=at, options=options)
 
 
 def _parameters(cutile: Any, function: Callable[..., Any], given: Any) -> list[Parameter]:

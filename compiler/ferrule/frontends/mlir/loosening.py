@@ -6,16 +6,19 @@ whose strides are fixed and of another kind.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from ferrule.compiler.mlir.session import Session
 from ferrule.frontends.mlir.reading import symbol, walk
 
+_NAMING: Final = {"func.call": "callee", "func.constant": "value"}
+"""What names a function with its type, and the attribute that has the name."""
+
 
 def loosen_results(session: Session, module: Any, function: Any) -> None:
-    """Give the function results of any strides; one that others call keeps its type."""
+    """Give the function results of any strides; one that others name keeps its type."""
     ir, kind = session.ir, function.attributes["function_type"].value
-    if any(_calls(each, symbol(function)) for each in walk(module.operation)):
+    if any(_names(each, symbol(function)) for each in walk(module.operation)):
         return
     with function.location:
         loose = [_loose(session, each) for each in kind.results]
@@ -29,8 +32,9 @@ def loosen_results(session: Session, module: Any, function: Any) -> None:
     function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(kind.inputs, loose))
 
 
-def _calls(operation: Any, name: str) -> bool:
-    return operation.name == "func.call" and str(operation.attributes["callee"].value) == name
+def _names(operation: Any, name: str) -> bool:
+    key = _NAMING.get(operation.name)
+    return key is not None and str(operation.attributes[key].value) == name
 
 
 def _loose(session: Session, kind: Any) -> Any:

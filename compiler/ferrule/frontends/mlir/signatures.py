@@ -34,13 +34,11 @@ def signature_of(
         return _checked(function, signature)
     _check_names(function, specs)
     params = tuple(_param(argument, kind, specs) for argument, kind in rows)
-    chosen = function.symbol if name is None else name
-    if not isinstance(chosen, str):
-        raise TypeError(f"name must be a text, but got {chosen!r}")
-    if not is_name(chosen):
-        shown = f"@{chosen}" if name is None else repr(chosen)
-        raise CompileError(f"{shown} is no identifier: name=… says what the function is called")
-    return Signature(chosen, params)
+    if name is None and not is_name(function.symbol):
+        raise CompileError(
+            f"@{function.symbol} is no identifier: name=… says what the function is called"
+        )
+    return Signature(function.symbol if name is None else name, params)
 
 
 def _check_names(function: FunctionType, specs: Mapping[str, Any]) -> None:

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.examples import parted, spec_of
-from ferrule.frontends.given import architectures, brief, check_on_cpu, check_signature
+from ferrule.frontends.given import (
+    architectures,
+    brief,
+    check_on_cpu,
+    check_signature,
+    location_of,
+)
 from ferrule.frontends.packages import load
 from ferrule.specs import Dim, Param, Signature
 from ferrule.specs.params import Tensor
@@ -38,10 +44,10 @@ _ADVICE: Final = {
 def compile(
     function: Any,
     *examples: Any,
-    target: str | Sequence[str] = "cpu",
     grid: Sizes | Callable[[Signature], Sizes] | None = None,
     block: Sizes | Callable[[Signature], Sizes] | None = None,
     smem: Dim | Callable[[Signature], Dim] = 0,
+    target: str | Sequence[str] = "cpu",
     results: Sequence[str] = (),
     name: str | None = None,
     doc: str | None = None,
@@ -68,7 +74,7 @@ def compile(
     plain = _plain(function)
     params = _params(plain, examples)
     given, made = parted(params, results)
-    signature = Signature(name or _name(plain), given)
+    signature = Signature(_name(plain) if name is None else name, given)
     if cuda:
         from ferrule.frontends.numba.device import device_call
 
@@ -84,7 +90,9 @@ def compile(
         convention = host_call(function, params)
     from ferrule.compiler.building import build
 
-    return build(signature, convention, results=made, doc=doc or plain.__doc__, options=options)
+    said = plain.__doc__ if doc is None else doc
+    at = location_of(plain)
+    return build(signature, convention, results=made, doc=said, location=at, options=options)
 
 
 def _check_for_cpu(

@@ -25,8 +25,8 @@ def compile(
     function: Any,
     *,
     target: str,
-    results: Sequence[str] = (),
     pass_configs: Mapping[str, Any] | None = None,
+    results: Sequence[str] = (),
     name: str | None = None,
     doc: str | None = None,
     options: str | Options | None = None,
@@ -63,7 +63,8 @@ def compile(
 
     found = Names.of(function)
     given, made = parted(found.specs, results)
-    signature = Signature(name or str(function.attrs["global_symbol"]), given)
+    called = str(function.attrs["global_symbol"]) if name is None else name
+    signature = Signature(called, given)
     convention = launches(tilelang, function, found, target, _configs(pass_configs))
     from ferrule.compiler.building import build
 

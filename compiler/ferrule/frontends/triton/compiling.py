@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule import compiler
 from ferrule.compiler import conventions
-from ferrule.compiler.artefacts import Location
 from ferrule.compiler.cuda.archs import NO_GPU, choose
-from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.errors import Diagnostic
 from ferrule.compiler.options import Options, default_environment
+from ferrule.frontends.given import location_of
 from ferrule.frontends.triton.arguments import Arguments, Fixed
 from ferrule.frontends.triton.configs import Version, condition_of, versions_of
 from ferrule.frontends.triton.examples import arguments_of
@@ -26,7 +26,6 @@ from ferrule.frontends.triton.planning import Plan, Planner
 from ferrule.frontends.triton.specialise import Specialisation, Specialise, specialisations
 from ferrule.frontends.triton.tuples import flattened
 from ferrule.runtime.devices import cuda_devices
-from ferrule.specs.expr import is_name
 
 if TYPE_CHECKING:
     from ferrule.compiler.conventions.protocol import CallingConvention
@@ -40,11 +39,11 @@ def compile(
     constexprs: Mapping[str, Any] | None = None,
     grid: Any,
     target: str | Sequence[str] | None = None,
-    name: str | None = None,
     specialize: Specialise = "check",
     config: Any = None,
-    options: str | Options | None = None,
+    name: str | None = None,
     doc: str | None = None,
+    options: str | Options | None = None,
     **more: Any,
 ) -> Function:
     """The function that launches a Triton kernel, or one of Gluon, compiled without a GPU.
@@ -74,13 +73,13 @@ def compile(
     Raises ImportError without Triton, CompileError for what cannot be compiled.
     """
     prepared = _prepared(kernel, examples, signature, constexprs, config, more)
-    return _Compilation(*prepared, name, specialize, _archs(target), grid).function(options, doc)
+    return _Compilation(*prepared, name, specialize, _archs(target), grid).function(doc, options)
 
 
 def arguments_for(kernel: Any, how: Mapping[str, Any]) -> Arguments:
     """The arguments that a kernel is compiled with, its first configuration named or not: `how`
     are what `compile` takes by name."""
-    beside = ("signature", "constexprs", "grid", "target", "name", "specialize", "options", "doc")
+    beside = ("signature", "constexprs", "grid", "target", "specialize", "name", "doc", "options")
     more = {key: value for key, value in how.items() if key not in beside}
     given = how.get("signature"), how.get("constexprs")
     return _Compilation(*_prepared(kernel, (), *given, 0, more)).arguments()
@@ -127,21 +126,19 @@ class _Compilation:
 
     @property
     def name(self) -> str:
-        return self.given_name or self.kernel.name
+        return self.kernel.name if self.given_name is None else self.given_name
 
-    def function(self, options: str | Options | None, doc: str | None) -> Function:
-        if not isinstance(self.name, str) or not is_name(self.name):
-            raise CompileError(f"a function's name is an identifier, but got {self.name!r}")
-        if doc is not None and not isinstance(doc, str):
-            raise CompileError(f"{self.name}: doc is a text, but got {doc!r}")
+    def function(self, doc: str | None, options: str | Options | None) -> Function:
+        if not isinstance(doc, str | None):
+            raise TypeError(f"{self.name}: doc must be a str, but got {doc!r}")
         arguments = self.arguments()
         return compiler.build(
             arguments.signature,
             self._convention(arguments),
             results=arguments.results,
-            options=options,
             doc=self._documented(doc),
-            location=_location(self.kernel),
+            options=options,
+            location=location_of(self.kernel.function.fn),
             notes=self._notes(),
         )
 
@@ -230,10 +227,3 @@ class _Compilation:
                 where = ", ".join(f"{name} = {value}" for name, value in key)
                 lines.append(f"Triton config{' for ' + where if where else ''}: {version.text}")
         return "\n".join(lines) or None
-
-
-def _location(kernel: Kernel) -> Location | None:
-    code = getattr(kernel.function.fn, "__code__", None)
-    if code is None:
-        return None
-    return Location(code.co_filename, kernel.name, code.co_firstlineno)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.examples import parted
-from ferrule.frontends.given import architectures, brief, check_on_cpu
+from ferrule.frontends.given import architectures, brief, check_on_cpu, location_of
 from ferrule.frontends.packages import load
 from ferrule.specs import Dim, Param, Signature
 from ferrule.specs.params import Tensor
@@ -32,11 +32,11 @@ def compile(
     *,
     dim: Extents | Callable[[Signature], Extents],
     specs: Mapping[str, Any] | None = None,
-    results: Sequence[str] = (),
     target: str | Sequence[str] = "cpu",
     block_dim: int = 256,
     max_blocks: int | None = None,
     cpu_flags: str | None = "",
+    results: Sequence[str] = (),
     name: str | None = None,
     doc: str | None = None,
     options: str | Options | None = None,
@@ -69,7 +69,7 @@ def compile(
         raise TypeError(f"specs must be a dict, such as {{'x': spec}}, but got {specs!r}")
     params = _params(types, kernel, dict(specs or {}))
     given, made = parted(params, results)
-    signature = Signature(name or kernel.func.__name__, given)
+    signature = Signature(kernel.func.__name__ if name is None else name, given)
     dims = _dims(types, kernel, params, dim(signature) if callable(dim) else dim)
     rows = [(each.label, each.type) for each in kernel.adj.args]
     packed = [types.packed(spec, kind) for spec, (_, kind) in zip(params, rows, strict=True)]
@@ -81,9 +81,9 @@ def compile(
         convention = cuda_call(warp, kernel, dims, packed, archs, block_dim, max_blocks)
     from ferrule.compiler.building import build
 
-    return build(
-        signature, convention, results=made, doc=doc or kernel.func.__doc__, options=options
-    )
+    said = kernel.func.__doc__ if doc is None else doc
+    at = location_of(kernel.func)
+    return build(signature, convention, results=made, doc=said, location=at, options=options)
 
 
 def _check_launch(block_dim: Any, max_blocks: Any, cpu_flags: Any) -> None:
