@@ -214,12 +214,14 @@ def test_operators_on_typed_constants_keep_the_dtype() -> None:
         a[6] = fe.Int64(fe.Int8(-4) >> 1)
         for i in fe.range_constexpr(fe.Int32(2) * 2):
             a[7] = i
+        a[8] = max(fe.Int8(-100), fe.Int32(70000), 3)
+        a[9] = abs(fe.Int8(-128))
 
-    example = fe.make_fake_tensor(fe.Int64, (8,), (1,))
-    found = np.zeros(8, np.int64)
+    example = fe.make_fake_tensor(fe.Int64, (10,), (1,))
+    found = np.zeros(10, np.int64)
     fe.compile(constants, example, fe.Int32, options="--target cpu")(found, 1)
     same = np.float32(0.1) + np.float32(0.2) == np.float32(0.3)
-    assert found.tolist() == [44, -56, -128, 65534, int(same), 0, -2, 3]
+    assert found.tolist() == [44, -56, -128, 65534, int(same), 0, -2, 3, 70000, -128]
 
 
 @pytest.mark.parametrize("dtype", [fe.Float32, fe.Float64], ids=lambda dtype: dtype.name)

@@ -29,6 +29,7 @@ import ferrule as fe
 from ferrule import arch
 from ferrule.compiler.mlir import jobs
 from ferrule.language import compilation
+from ferrule.language.mlir import coroutines
 from ferrule.language.mlir.pipeline import lower_cpu_by_mlir
 
 pytestmark = needs_mlir
@@ -145,7 +146,9 @@ def test_random_programs_mean_the_same(files: Iterator[Path], generated: Generat
 
 @settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
 @given(program=cooperative_kernels(most=4, depth=1))
-def test_threads_that_work_together_mean_the_same(program: Any) -> None:
+def test_threads_that_work_together_mean_the_same(
+    program: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     blocks = 2
     sizes = (blocks, 1, 1, THREADS, 1, 1)
     a = np.random.default_rng(5).integers(-9, 9, blocks * THREADS, dtype=np.int32)
@@ -153,9 +156,13 @@ def test_threads_that_work_together_mean_the_same(program: Any) -> None:
     symbols = dict.fromkeys(program.symbols, a.size)
     memory = [Memory.of(a), Memory.of(wanted)]
     interpreter.run(program, [*memory, *sizes], symbols, interpreter.upwards)
-    compiled = compile_program(program, lower=lower_cpu_by_mlir)
-    assert compiled(a, found, *sizes, a.size) == 0
-    np.testing.assert_array_equal(found, wanted)
+    for form in (coroutines.waits_apart, coroutines.cooperates):
+        with monkeypatch.context() as patch:
+            patch.setattr(coroutines, "waits_apart", form)
+            compiled = compile_program(program, lower=lower_cpu_by_mlir)
+        assert compiled(a, found, *sizes, a.size) == 0
+        np.testing.assert_array_equal(found, wanted)
+        found[:] = 0
 
 
 # ---- numbers ----

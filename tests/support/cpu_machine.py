@@ -102,7 +102,7 @@ def compile_program(
     expanded = expand_maths(program)
     verify(expanded)
     body = lower(expanded)
-    text, data = optimise(body.text, cpu or llvm.get_host_cpu_name())
+    text, data = optimise(_with_parts(body), cpu or llvm.get_host_cpu_name())
     jit = llvm.create_lljit_compiler()
     library = llvm.JITLibraryBuilder().add_object_img(data).add_current_process()
     for name, address in _support(body.text):
@@ -110,6 +110,17 @@ def compile_program(
     tracker = library.export_symbol(body.symbol).link(jit, "body")
     entry = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, *_argument_types(program))
     return Compiled(body, text, data, entry(tracker[body.symbol]), (jit, tracker))
+
+
+def _with_parts(body: Body) -> str:
+    """The text of a body, with the modules that have some of its functions."""
+    if not body.parts:
+        return body.text
+    context = llvm.create_context()
+    with llvm.parse_assembly(body.text, context) as module:
+        for part in body.parts:
+            module.link_in(llvm.parse_assembly(part.text, context))
+        return str(module)
 
 
 def _support(text: str) -> list[tuple[str, int]]:

@@ -106,7 +106,8 @@ def _guarded(function: Callable[..., Any], compute: Callable[[], Function]) -> F
             Diagnostic(
                 "the function is nested too deeply to be compiled",
                 place_of(function),
-                hint="split long expressions, and replace compile-time recursion by a loop",
+                hint="split long expressions and chains of elif, and replace compile-time "
+                "recursion by a loop",
             )
         ) from None
 

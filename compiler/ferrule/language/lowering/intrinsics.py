@@ -57,7 +57,7 @@ from ferrule.language.values import (
     TensorView,
     is_run_time,
 )
-from ferrule.specs import Boolean, Int32
+from ferrule.specs import Boolean, Int32, Numeric
 
 Intrinsic = Callable[[Lowering, list[Any], dict[str, Any], ast.Call], Any]
 
@@ -79,9 +79,9 @@ def _require(
 
 def _extremum(op: ops.BinaryOp, python: Callable[..., Any]) -> Intrinsic:
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
-        if not is_run_time(args):
-            return operators.at_compile_time(low, node, lambda: python(*args, **kwargs))
         values = list(args[0]) if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
+        if not is_run_time(args) and not (len(values) > 1 and _has_typed(values)):
+            return operators.at_compile_time(low, node, lambda: python(*args, **kwargs))
         if len(values) < 2 or kwargs:
             low.fail(node, f"{op} of run-time values takes at least two values and no keywords")
         result = values[0]
@@ -97,10 +97,15 @@ def _extremum(op: ops.BinaryOp, python: Callable[..., Any]) -> Intrinsic:
     return emit
 
 
+def _has_typed(values: list[Any]) -> bool:
+    """Whether a constant has a dtype, which Python does not compare or promote."""
+    return any(isinstance(value, Numeric) for value in values)
+
+
 def _absolute(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
     """`abs(x)`: the larger of x and -x, which keeps NaN and turns -0.0 into 0.0."""
     _require(low, args, kwargs, 1, "abs", node)
-    if not isinstance(args[0], RUN_TIME):
+    if not isinstance(args[0], RUN_TIME) and not _has_typed(args):
         return operators.at_compile_time(low, node, lambda: abs(args[0]))
 
     def one(x: Any) -> Number:
