@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 import subprocess
+import time
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +25,7 @@ from ferrule.compiler.cuda.images import images_of
 from ferrule.compiler.cuda.parameters import KernelParameter
 from ferrule.compiler.cuda.ptxtext import read_ptx
 from ferrule.compiler.errors import CompileError
+from ferrule.runtime.elf import ObjectFileError
 from ferrule.specs import Signature, Tensor
 
 ADD = ForgedKernel("add", (8, 8, 4, 4, 2), most=(128, 1, 1), shared=64)
@@ -105,6 +108,40 @@ def test_ptx_says_what_a_kernel_takes() -> None:
     assert (first.kernel, first.max_block, first.static_shared) == ("all_kinds", (256, 1, 1), 116)
     assert (fixed.required_block, fixed.cluster, fixed.sizes) == ((64, 2, 1), (2, 1, 1), ())
     assert (bare.kernel, bare.sizes, bare.static_shared) == ("$bare", (), 0)
+
+
+def test_numbers_of_ptx_are_read_in_every_base() -> None:
+    head = ".version 8.3\n.target sm_90\n"
+    (found,) = read_ptx(
+        head + ".entry k(.param .align 0x8 .b8 x[010], .param .b8 y[0b11], .param .u8 z[16U])\n"
+        ".maxntid 0x80, 2U { .shared .b8 own[0x20]; }"
+    ).kernels
+    assert found.sizes == (8, 3, 16)
+    assert (found.parameters[0].align, found.max_block) == (8, (128, 2, 1))
+    assert found.static_shared == 32
+    for wrong in (".b8 x[09]", ".b8 x[0x]", f".b8 x[{'9' * 5000}]", ".align 0 .b8 x[4]"):
+        with pytest.raises(ObjectFileError, match="the PTX has a"):
+            read_ptx(f"{head}.entry k(.param {wrong}) {{}}")
+
+
+def test_a_pointer_to_shared_memory_is_no_variable_there() -> None:
+    (found,) = read_ptx(
+        ".version 8.3\n.target sm_90\n.shared .b32 one;\n"
+        ".entry k(.param .u64 .ptr .shared .align 4 x, .param .u32 y)\n"
+        "{ .shared .b8 own[8]; st.shared.u32 [one], 0; }"
+    ).kernels
+    assert (found.sizes, found.static_shared) == ((8, 4), 12)
+
+
+def test_many_kernels_with_shared_memory_are_read_at_once() -> None:
+    """Each looks for all variables: in a second for these, not in a minute."""
+    each = ".shared .b8 s{0}[{0}];\n.entry k{0}() {{ st.shared.u8 [s{0}], 0; }}\n"
+    start = time.perf_counter()
+    kernels = read_ptx(
+        ".version 8.3\n.target sm_90\n" + "".join(each.format(n) for n in range(1, 801))
+    ).kernels
+    assert [kernel.static_shared for kernel in kernels] == [*range(1, 801)]
+    assert time.perf_counter() - start < 5
 
 
 @pytest.mark.needs_ptxas
@@ -196,6 +233,16 @@ def test_what_is_no_ptx_is_refused(text: str | bytes, message: str) -> None:
     with pytest.raises(ValueError) as caught:
         DeviceCode.from_ptx(text)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("where", [0, 0xFFFF])
+def test_a_kernel_in_no_section_is_refused(where: int) -> None:
+    symbol = struct.Struct("<BBH")
+    whole = forge_cubin("sm_90", [ADD])
+    there = symbol.pack(0x12, 0x10, 2)
+    assert whole.count(there) == 1
+    with pytest.raises(ObjectFileError, match=f"add: section {where} of "):
+        read_cubin(whole.replace(there, symbol.pack(0x12, 0x10, where)))
 
 
 @given(st.data())

@@ -104,7 +104,7 @@ def read_cubin(data: bytes) -> Cubin:
             max(0, _shared(about[symbol.section]) - reserved),
         )
         for symbol in symbols
-        if symbol.is_kernel
+        if symbol.is_kernel and elf.section_at(sections, symbol.section, None, symbol.name)
     )
     return Cubin(arch, tuple(kernels))
 

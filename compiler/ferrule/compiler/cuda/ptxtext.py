@@ -17,24 +17,29 @@ from ferrule.compiler.cuda.parameters import Dims, KernelParameter, KernelParame
 from ferrule.runtime.elf import ObjectFileError, check_magic
 
 _SKIPPED: Final = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
-_VERSION: Final = re.compile(r"^\s*\.version\s+(\d+)\.(\d+)", re.MULTILINE)
-_ADDRESS_SIZE: Final = re.compile(r"^\s*\.address_size\s+(\d+)", re.MULTILINE)
-_TARGET: Final = re.compile(r"^\s*\.target\s+(sm_\d+[af]?)\b", re.MULTILINE)
+_VERSION: Final = re.compile(r"^[^\S\n]*\.version\s+(\d{1,4})\.(\d{1,4})", re.MULTILINE)
+_ADDRESS_SIZE: Final = re.compile(r"^[^\S\n]*\.address_size\s+(\d+)", re.MULTILINE)
+_TARGET: Final = re.compile(r"^[^\S\n]*\.target\s+(sm_\d{1,4}[af]?)\b", re.MULTILINE)
 _NAME: Final = r"[A-Za-z_$%][\w$]*"
+_WORD: Final = re.compile(rf"(?<![\w$%]){_NAME}")
+_INTEGER: Final = re.compile(r"\d\w*")
 _ENTRY: Final = re.compile(
     rf"(?:(\.extern)\s+|\.visible\s+|\.weak\s+)?\.entry\s+({_NAME})\s*(?:\(([^)]*)\))?([^{{;(]*)([{{;])"
 )
 _BEGUN: Final = re.compile(r"(?<![\w$%])\.entry\b")
 _PARAM: Final = re.compile(
-    rf"\.param\s+(?P<attributes>(?:\.[A-Za-z]\w*(?:\s+\d+)?\s*)+)\s{_NAME}\s*(?P<array>(?:\[\s*\d*\s*\]\s*)*)"
+    rf"\.param\s+(?P<attributes>(?:\.[A-Za-z]\w*(?:\s+\d\w*)?\s*)+)\s{_NAME}\s*(?P<array>(?:\[\s*(?:\d\w*)?\s*\]\s*)*)"
 )
 _SHARED: Final = re.compile(
-    r"(\.extern\s+)?\.shared\s+(?P<attributes>(?:\.[A-Za-z]\w*(?:\s+\d+)?\s*)+)\s(?P<names>[^;{}]*)"
+    r"(\.extern\s+|\.ptr\s+)?\.shared\s+"
+    r"(?P<attributes>(?:\.[A-Za-z]\w*(?:\s+\d\w*)?\s*)+)\s(?P<names>[^;{}]*)"
 )
-_VARIABLE: Final = re.compile(rf"({_NAME})\s*((?:\[\s*\d*\s*\]\s*)*)")
-_DIRECTIVE: Final = re.compile(r"\.(reqntid|maxntid|reqnctapercluster)\s+([\d\s,]+)")
-_ALIGN: Final = re.compile(r"\.align\s+(\d+)")
+_VARIABLE: Final = re.compile(rf"({_NAME})\s*((?:\[\s*(?:\d\w*)?\s*\]\s*)*)")
+_DIRECTIVE: Final = re.compile(r"\.(reqntid|maxntid|reqnctapercluster)\s+(\d\w*(?:\s*,\s*\d\w*)*)")
+_ALIGN: Final = re.compile(r"\.align\s+(\d\w*)")
 _TYPE: Final = re.compile(r"\.(v2|v4)\b|\.([busf]|bf)(8|16|32|64|128)(x2)?\b")
+_LONGEST: Final = 66
+"""The characters of the longest integer, one of 64 binary digits."""
 _OPAQUE: Final = re.compile(r"\.(?:texref|samplerref|surfref)\b")
 
 
@@ -124,7 +129,8 @@ def _kernels(text: str, arch: str) -> Iterator[KernelParameters]:
     outer = dict(_shared(module + text[end:]))
     for found, body in bodies:
         own = [place for _, place in _shared(body)]
-        used = [place for name, place in outer.items() if _names(body, name)]
+        words = frozenset(_WORD.findall(body) if outer else ())
+        used = [place for name, place in outer.items() if name in words]
         dims = {name: _dims(numbers) for name, numbers in _DIRECTIVE.findall(found[4])}
         yield KernelParameters(
             found[2],
@@ -147,13 +153,21 @@ def _body(text: str, start: int) -> str:
     raise ObjectFileError("the PTX is cut off: the code of a kernel does not end")
 
 
-def _names(body: str, name: str) -> bool:
-    return re.search(rf"(?<![\w$%]){re.escape(name)}(?![\w$])", body) is not None
-
-
 def _dims(numbers: str) -> Dims:
-    x, y, z = [*(int(each) for each in re.findall(r"\d+", numbers)), 1, 1][:3]
+    x, y, z = [*map(_integer, _INTEGER.findall(numbers)), 1, 1][:3]
     return x, y, z
+
+
+def _integer(text: str) -> int:
+    """An integer as PTX has them: decimal, hexadecimal, octal behind a 0, binary, with or without
+    a U (PTX ISA, "Integer Constants")."""
+    digits = text.removesuffix("U")
+    try:
+        if len(digits) <= _LONGEST:
+            return int(digits, 8 if digits.isdecimal() and digits[0] == "0" else 0)
+    except ValueError:
+        pass
+    raise ObjectFileError(f"the PTX has a number that cannot be read: {text[:40]!r}")
 
 
 def _split(parameters: str) -> list[str]:
@@ -182,12 +196,15 @@ def _type(attributes: str, text: str) -> tuple[int, int]:
             size = int(bits) // 8 * (2 if pair else 1)
     if not size:
         raise ObjectFileError(f"the PTX has a type that cannot be read: {text!r}")
-    align = _ALIGN.search(own)
-    return size * lanes, size * lanes if align is None else int(align[1])
+    found = _ALIGN.search(own)
+    align = size * lanes if found is None else _integer(found[1])
+    if align < 1:
+        raise ObjectFileError(f"the PTX has an alignment of 0: {text!r}")
+    return size * lanes, align
 
 
 def _count(array: str) -> int:
-    return prod(int(each) for each in re.findall(r"\d+", array))
+    return prod(map(_integer, _INTEGER.findall(array)))
 
 
 def _laid_out(parameters: Sequence[tuple[int, int]]) -> Iterator[KernelParameter]:
