@@ -39,6 +39,7 @@ from ferrule.compiler.support.library import (
 from ferrule.compiler.targets import HostTarget
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.artefacts import ExportForm, ObjectCode
+from ferrule.runtime.llvm.linking import link_in
 from ferrule.runtime.llvm.passes import passes, run_pipeline
 
 _Form: TypeAlias = "Callable[[tuple[Need, ...], str], str]"
@@ -170,13 +171,13 @@ def _linked(
         else:
             wrapper = parsed(_NAMELESS + module.wrapper)
             for need in needs:
-                wrapper.link_in(parsed(support_text(need.support)))
+                link_in(wrapper, parsed(support_text(need.support)))
             if embedded:
-                wrapper.link_in(parsed(embedded))
+                link_in(wrapper, parsed(embedded))
         _optimise(body, machine, module.opt_level)
-        wrapper.link_in(body)
+        link_in(wrapper, body)
         if description:
-            wrapper.link_in(parsed(description))
+            link_in(wrapper, parsed(description))
         yield _internal(wrapper)
 
 
@@ -188,7 +189,7 @@ def _whole(part: Part, parsed: Callable[[str], Any]) -> Any:
         if inner.entry:
             other.get_function(inner.entry).name = inner.symbol
         names = [inner.symbol] if inner.entry else _defined(other)
-        module.link_in(other)
+        link_in(module, other)
         if part.symbol:
             for name in names:
                 _symbol(module, name).linkage = llvm.Linkage.internal

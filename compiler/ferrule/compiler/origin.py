@@ -7,7 +7,7 @@ generated again, because its symbol and its messages carry the name.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from threading import Lock
+from threading import RLock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -97,7 +97,7 @@ class CompiledOrigin:
         self._traits: Final = traits
         self._files: Final[dict[tuple[str, ExportForm, str | None], bytes]] = {}
         self._objects: Final[dict[tuple[str, str, str], ObjectCode]] = {}
-        self._lock: Final = Lock()
+        self._lock: Final = RLock()  # a finaliser may ask while its own thread makes an object
 
     @property
     def module(self) -> HostModule:

@@ -41,7 +41,8 @@ def location_of(function: Any) -> Location | None:
     code = getattr(function, "__code__", None)
     if code is None:
         return None
-    return Location(code.co_filename, function.__name__, code.co_firstlineno)
+    file = code.co_filename.encode("utf-8", "backslashreplace").decode()
+    return Location(file, function.__name__, code.co_firstlineno)
 
 
 def texts(what: str, given: Any) -> tuple[str, ...]:

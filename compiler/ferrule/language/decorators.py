@@ -42,7 +42,7 @@ class JitFunction:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         self._compiled: dict[object, Any] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a finaliser may call it while it is compiled
         functools.update_wrapper(self, function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -52,7 +52,7 @@ class JitFunction:
         with self._lock:
             compiled = self._compiled.get(key)
             if compiled is None:
-                compiled = self._compiled[key] = build()
+                compiled = self._compiled.setdefault(key, build())
         return compiled(**arguments)
 
     def __repr__(self) -> str:

@@ -240,9 +240,13 @@ def outer_names(function: types.FunctionType) -> dict[str, Any]:
 
 
 def display_path(path: str) -> str:
-    """A source path as messages show it: relative to the working directory where it is below it."""
+    """A source path as messages show it: relative to the working directory where it is below it.
+
+    What is no UTF-8 in it is shown as `\\udcff`: messages are texts, also in machine code.
+    """
+    shown = path.encode("utf-8", "backslashreplace").decode()
     try:
-        relative = os.path.relpath(path)
-    except ValueError:  # another drive
-        return path
-    return path if relative.startswith("..") else relative
+        relative = os.path.relpath(shown)
+    except (ValueError, OSError):  # another drive; a working directory that was removed
+        return shown
+    return shown if relative.startswith("..") else relative

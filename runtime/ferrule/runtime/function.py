@@ -363,7 +363,7 @@ def _python_signature(signature: specs.Signature) -> inspect.Signature:
     return inspect.Signature(parameters, return_annotation=returns)
 
 
-_GATE_LOCK = threading.Lock()
+_GATE_LOCK = threading.RLock()  # a finaliser may make a function meanwhile
 
 
 @cache

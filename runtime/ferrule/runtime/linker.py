@@ -38,7 +38,9 @@ class Linker:
     def link(self, sources: Sequence[Path], target: Path, libraries: Sequence[str] = ()) -> None:
         """Make the library; LinkError with the linker's words where that fails."""
         command = self.command(sources, target, libraries)
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", check=False
+        )
         if done.returncode != 0:
             raise LinkError(
                 f"{shlex.join(command)} failed with status {done.returncode}:\n"

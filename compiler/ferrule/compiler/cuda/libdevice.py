@@ -18,6 +18,7 @@ from llvmlite import binding as llvm
 
 from ferrule.compiler.cuda.assembling import find_ptxas
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.runtime.llvm.linking import link_in
 
 PREFIX: Final = "__nv_"
 _FILE: Final = "libdevice.10.bc"
@@ -68,7 +69,7 @@ def link_libdevice(module: Any, context: Any) -> None:
     kept = {function.name for function in module.functions if not function.is_declaration}
     library = llvm.parse_bitcode(libdevice(), context)
     library.triple, library.data_layout = module.triple, module.data_layout
-    module.link_in(library)
+    link_in(module, library)
     for function in module.functions:
         if not function.is_declaration and function.name not in kept:
             function.linkage = "internal"

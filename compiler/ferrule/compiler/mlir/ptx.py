@@ -40,6 +40,7 @@ def _ptx(report: Report, texts: tuple[str, ...], arch: str, opt_level: int) -> s
 
     from ferrule.compiler.cuda import archs
     from ferrule.compiler.cuda.libdevice import link_libdevice
+    from ferrule.runtime.llvm.linking import link_in
     from ferrule.runtime.llvm.passes import run_pipeline
 
     report(Step("read the kernels", "", "LLVM"))
@@ -48,7 +49,7 @@ def _ptx(report: Report, texts: tuple[str, ...], arch: str, opt_level: int) -> s
     try:
         module, *others = (llvm.parse_assembly(text, context) for text in texts)
         for other in others:
-            module.link_in(other)
+            link_in(module, other)
         module.triple, module.data_layout = archs.TRIPLE, str(machine.target_data)
         module.verify()
     except RuntimeError as error:

@@ -71,7 +71,7 @@ def _run(
         quoted = source.name.replace("\\", "\\\\").replace('"', '\\"')
         more = [f'#line 1 "{_NAMES}"', *lines] if lines else []
         head, tail = (f'#line 1 "{quoted}"\n', "\n".join(["", *more, ""]))
-        file.write_bytes(head.encode() + source.data + tail.encode())
+        file.write_bytes(head.encode("utf-8", "surrogateescape") + source.data + tail.encode())
         command = [program, f"--{form}", f"-arch={arch}", *request.words, str(file)]
         done = subprocess.run(
             [*command, "-o", str(target)],

@@ -39,7 +39,8 @@ def find_nvrtc() -> Any | None:
 def compile_nvrtc(nvrtc: Any, request: Request, arch: str) -> Made:
     """The image for an architecture.  CompileError with NVRTC's lines where it refuses."""
     source = request.source
-    program = _call(nvrtc, "CreateProgram", source.data, source.name.encode(), 0, [], [])
+    title = source.name.encode(errors="backslashreplace")
+    program = _call(nvrtc, "CreateProgram", source.data, title, 0, [], [])
     try:
         for name in request.kernels:
             _call(nvrtc, "AddNameExpression", program, name.encode())

@@ -42,10 +42,12 @@ def alone(text: str, symbol: str, name: str) -> tuple[str, list[str]]:
     """
     import llvmlite.binding as llvm
 
+    from ferrule.runtime.llvm.linking import link_in
+
     context = llvm.create_context()
     with llvm.parse_assembly(_resolved(without_boxing(text)), context) as module:
         kinds = [str(argument.type) for argument in module.get_function(symbol).arguments]
-        module.link_in(llvm.parse_assembly(SUPPORT, context))
+        link_in(module, llvm.parse_assembly(SUPPORT, context))
         for each in (*module.functions, *module.global_variables):
             if not each.is_declaration and each.name not in (symbol, FORGET):
                 each.linkage = llvm.Linkage.internal

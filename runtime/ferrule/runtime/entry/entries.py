@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from threading import Lock
+from threading import RLock
 from typing import Any, Final
 
 import tvm_ffi
@@ -94,7 +94,9 @@ class Entries:
         self._instance: Final = instance_layout(heap)
         self._gates: Final = gates
         self._unpack: Final = unpack
-        self._lock: Final = Lock()
+        # A finaliser or a handler of signals may ask while its own thread makes an entry: what is
+        # there first stays.
+        self._lock: Final = RLock()
         self._supports: Final[dict[bool, tuple[Surroundings, Support]]] = {}
         self._binders: Final[dict[tuple[bool, bool], Binder]] = {}
         self._engines: Final[dict[tuple[bool, EntryKey], Engine]] = {}
@@ -112,7 +114,8 @@ class Entries:
             known = replace(key, readers=readers)
             engine = self._engines.get((torch, known))
             if engine is None:
-                engine = self._engines[torch, known] = self._load(readers, known, support)
+                made = self._load(readers, known, support)
+                engine = self._engines.setdefault((torch, known), made)
             return engine.address(f"__tvm_ffi_{ENTRY_NAME}")
 
     def binder(self, *, unpacks: bool) -> Binder:
@@ -126,13 +129,13 @@ class Entries:
                 code = compile_native(BOUND_NAME, text, optimize=False)
                 engine = Engine.load(code, {**support.symbols, UNPACK: self._unpack})
                 address = engine.address(f"__tvm_ffi_{BOUND_NAME}")
-                self._binders[key] = Binder(address, (engine, support))
+                self._binders.setdefault(key, Binder(address, (engine, support)))
             return self._binders[key]
 
     def _support(self, torch: bool) -> tuple[Surroundings, Support]:
         if torch not in self._supports:
             found = find_surroundings(self._heap.type, self._heap.handle_offset)
-            self._supports[torch] = (found, Support(found, self._instance))
+            self._supports.setdefault(torch, (found, Support(found, self._instance)))
         return self._supports[torch]
 
     def _load(self, readers: Sequence[Reader], key: EntryKey, support: Support) -> Engine:
