@@ -14,7 +14,7 @@ from gpu_functions import floats
 import ferrule as fe
 from ferrule import compiler, specs
 from ferrule.compiler.conventions import NULL, CudaLaunch, Struct, TensorMap, TensorStructs
-from ferrule.compiler.cuda.fitting import check_launch
+from ferrule.compiler.cuda.fitting import LaunchSizes, check_launch
 from ferrule.compiler.cuda.limits import shared_limit
 from ferrule.compiler.cuda.parameters import KernelParameters
 from ferrule.specs import Scalar, Signature, Tensor
@@ -102,7 +102,7 @@ def test_the_shared_memory_of_a_block(capability: int, kib: int) -> None:
 
 
 def test_an_architecture_that_nobody_knows_has_no_limit() -> None:
-    check_launch(KernelParameters("f", "sm_999", ()), smem=10**6)
+    check_launch(KernelParameters("f", "sm_999", ()), LaunchSizes(smem=10**6))
 
 
 def test_clusters_came_with_sm_90() -> None:
@@ -125,9 +125,9 @@ def test_a_grid_of_numbers_is_whole_clusters(asked: dict[str, Any]) -> None:
 
 def test_the_registers_of_a_cubin_limit_the_block() -> None:
     kernel = KernelParameters("f", "sm_90", (), registers=128)
-    check_launch(kernel, (512, 1, 1))
+    check_launch(kernel, LaunchSizes((512, 1, 1)))
     with pytest.raises(fe.CompileError, match="128 registers .* 1024 threads, and an SM has 65536"):
-        check_launch(kernel, (32, 32, N))
+        check_launch(kernel, LaunchSizes((32, 32, N)))
 
 
 def test_a_block_that_only_the_call_knows_is_one_that_the_kernel_was_compiled_for(

@@ -21,6 +21,7 @@ from ferrule import compiler, specs
 from ferrule.compiler.conventions import CudaLaunch
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.cuda.cubins import read_cubin
+from ferrule.compiler.cuda.fitting import LaunchSizes
 from ferrule.compiler.cuda.images import images_of
 from ferrule.compiler.cuda.parameters import KernelParameter
 from ferrule.compiler.cuda.ptxtext import read_ptx
@@ -350,13 +351,13 @@ def refused(
     cluster: tuple[int, int, int] | None = None,
 ) -> str:
     with pytest.raises(CompileError) as caught:
-        CODE.check_launch(kernel, packed, block, cluster)
+        CODE.check_launch(kernel, packed, LaunchSizes(block, cluster))
     return str(caught.value)
 
 
 def test_a_launch_that_fits_is_accepted() -> None:
-    CODE.check_launch("add", GIVEN, (128, 1, 1), (2, 2, 1))
-    CODE.check_launch("other", [], (64, 2, 1), (2, 1, 1))
+    CODE.check_launch("add", GIVEN, LaunchSizes((128, 1, 1), (2, 2, 1)))
+    CODE.check_launch("other", [], LaunchSizes((64, 2, 1), (2, 1, 1)))
     assert CODE.parameters("add").static_shared == 64
 
 

@@ -33,10 +33,10 @@ from ferrule.compiler.conventions.launch_attributes import (
 from ferrule.compiler.conventions.launch_sizes import AXES, Sizes, check_product, three
 from ferrule.compiler.conventions.reach import check_reach
 from ferrule.compiler.cuda.attributes import Asked
-from ferrule.compiler.cuda.binaries import all_parameters_of
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.cuda.driver import SHARED_BY_DEFAULT, ClusterScheduling
 from ferrule.compiler.cuda.faults import failures
+from ferrule.compiler.cuda.fitting import LaunchSizes
 from ferrule.compiler.cuda.launch import Large
 from ferrule.compiler.cuda.limits import (
     BLOCK_LIMITS,
@@ -186,11 +186,10 @@ class CudaLaunch:
         """See `CallingConvention`."""
         for argument in self.params:
             check_reach(self.kernel, argument)
-        sizes = (self.block, self.cluster, self.smem, self.grid)
-        self.code.check_launch(self.kernel, self.packed(call), *sizes)
+        sizes = LaunchSizes(self.block, self.cluster, self.smem, self.grid)
+        images = self.code.check_launch(self.kernel, self.packed(call), sizes)
         grid = self._sizes(call, "grid", self.grid, [(0, limit) for limit in GRID_LIMITS])
         block = self._sizes(call, "block", self.block, [(1, limit) for limit in BLOCK_LIMITS])
-        images = all_parameters_of(self.code, self.kernel)
         kernel, static = images[0], max(each.static_shared for each in images)
         self._require_block(call, images, block)
         smem = self._smem(call)

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ferrule.specs import Dim
-
 if TYPE_CHECKING:
     from ferrule.compiler.cuda.binaries import Binary
+    from ferrule.compiler.cuda.fitting import LaunchSizes
     from ferrule.compiler.cuda.parameters import KernelParameters
 
 
@@ -106,26 +105,25 @@ class DeviceCode:
         return parameters_of(self, kernel)
 
     def check_launch(
-        self,
-        kernel: str,
-        packed: Sequence[tuple[int, str]],
-        block: Sequence[Dim] | None = None,
-        cluster: Sequence[Dim] | None = None,
-        smem: Dim = 0,
-        grid: Sequence[Dim] | None = None,
-    ) -> None:
-        """CompileError where a launch does not give what the kernel takes: for each parameter its
-        bytes and what it is.  Of the sizes what is constant must be what every image allows, on a
-        GPU that it is for."""
+        self, kernel: str, packed: Sequence[tuple[int, str]], sizes: LaunchSizes | None = None
+    ) -> list[KernelParameters]:
+        """What the kernel takes as each image says, if that is what a launch gives: for each
+        parameter its bytes and what it is.
+
+        CompileError where it is not.  Of the sizes what is constant must be what every image
+        allows, on a GPU that it is for.
+        """
         from ferrule.compiler.cuda.binaries import all_parameters_of
         from ferrule.compiler.cuda.fitting import check_launch
         from ferrule.compiler.cuda.parameters import check_packed
 
         images = all_parameters_of(self, kernel)
         check_packed(images[0], packed)
-        plain = {image.arch for image in self.images if image.modules and image.arch[-1].isdigit()}
-        for image in images:
-            check_launch(image, block, cluster, smem, grid, or_newer=image.arch in plain)
+        if sizes is not None:
+            plain = {each.arch for each in self.images if each.modules and each.arch[-1].isdigit()}
+            for image in images:
+                check_launch(image, sizes, or_newer=image.arch in plain)
+        return images
 
 
 def joined_code(codes: Sequence[DeviceCode]) -> DeviceCode | None:

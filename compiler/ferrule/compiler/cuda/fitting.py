@@ -8,6 +8,7 @@ allows is not refused: on the others the call is a LaunchError or what the drive
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -20,16 +21,20 @@ if TYPE_CHECKING:
     from ferrule.specs import Dim
 
 
-def check_launch(
-    kernel: KernelParameters,
-    block: Sequence[Dim] | None = None,
-    cluster: Sequence[Dim] | None = None,
-    smem: Dim = 0,
-    grid: Sequence[Dim] | None = None,
-    or_newer: bool = False,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class LaunchSizes:
+    """What a launch asks for: three sizes each, those of no cluster None, and bytes."""
+
+    block: Sequence[Dim] | None = None
+    cluster: Sequence[Dim] | None = None
+    smem: Dim = 0
+    grid: Sequence[Dim] | None = None
+
+
+def check_launch(kernel: KernelParameters, sizes: LaunchSizes, or_newer: bool = False) -> None:
     """CompileError where the kernel cannot be launched so, as far as the sizes are constant: on
     its architecture, with `or_newer` on none of those from it on."""
+    block, cluster = sizes.block, sizes.cluster
     if block is not None:
         _check_block(kernel, block)
         _check_registers(kernel, block)
@@ -44,9 +49,9 @@ def check_launch(
     clusters = kernel.cluster or cluster or (1, 1, 1)
     if not or_newer:
         _check_has_clusters(kernel, clusters)
-    _check_whole(kernel, clusters, grid or ())
-    if isinstance(smem, int):
-        _check_shared(kernel, smem, or_newer)
+    _check_whole(kernel, clusters, sizes.grid or ())
+    if isinstance(sizes.smem, int):
+        _check_shared(kernel, sizes.smem, or_newer)
 
 
 def _check_block(kernel: KernelParameters, block: Sequence[Dim]) -> None:

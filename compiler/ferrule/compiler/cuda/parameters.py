@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from ferrule.compiler.errors import CompileError, Diagnostic
-
-if TYPE_CHECKING:
-    from ferrule.compiler.cuda.code import DeviceCode
 
 Dims: TypeAlias = "tuple[int, int, int]"
 
@@ -69,19 +66,6 @@ class KernelParameters:
 
     def __str__(self) -> str:
         return f"kernel {self.kernel} of {self.arch}"
-
-
-def check_parameters(
-    code: DeviceCode, kernel: str, packed: Sequence[tuple[int, str]]
-) -> KernelParameters:
-    """What the kernel takes, if these are its parameters: the bytes of each, and what it is.
-
-    CompileError with every difference, with sizes and what to write; for a kernel that is not
-    there, with those that are.
-    """
-    found = code.parameters(kernel)
-    check_packed(found, packed)
-    return found
 
 
 def check_packed(kernel: KernelParameters, packed: Sequence[tuple[int, str]]) -> None:

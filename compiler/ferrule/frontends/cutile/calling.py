@@ -16,11 +16,11 @@ from ferrule.compiler import conventions
 from ferrule.compiler.conventions.cuda import CudaLaunch
 from ferrule.compiler.conventions.protocol import CallingConvention
 from ferrule.compiler.cuda.code import DeviceCode
-from ferrule.compiler.cuda.parameters import check_parameters
+from ferrule.compiler.cuda.fitting import LaunchSizes
+from ferrule.compiler.cuda.parameters import KernelParameters
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.cutile.checks import Checks
 from ferrule.frontends.cutile.constraints import Parameter, arrays, handed
-from ferrule.specs import Dim
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +28,10 @@ class TileCode(DeviceCode):
     """Kernels of tiles, whose blocks are not those of a launch."""
 
     def check_launch(
-        self,
-        kernel: str,
-        packed: Sequence[tuple[int, str]],
-        block: Sequence[Dim] | None = None,
-        cluster: Sequence[Dim] | None = None,
-        smem: Dim = 0,
-        grid: Sequence[Dim] | None = None,
-    ) -> None:
-        """CompileError where a launch does not give what the kernel takes."""
-        check_parameters(self, kernel, packed)
+        self, kernel: str, packed: Sequence[tuple[int, str]], sizes: LaunchSizes | None = None
+    ) -> list[KernelParameters]:
+        """See `DeviceCode`: the sizes are whatever they are."""
+        return DeviceCode.check_launch(self, kernel, packed)
 
 
 def launch(
