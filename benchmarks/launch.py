@@ -14,18 +14,21 @@ packages that each bring an LLVM need not get on with each other.
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from harness import FULL, QUICK, Effort, Result, Skipped, arguments, finish
 from launch_overhead import STAND_IN, compiler, load_stand_in
 
 PARTS: Final = ("given", "triton", "warp", "numba")
+PACKAGES: Final = MappingProxyType({"triton": "Triton", "warp": "Warp", "numba": "Numba"})
+"""What a part needs, by the names of both."""
 ON_THE_STAND_IN: Final = ("given", "triton")
 OLDER: Final = STAND_IN.with_name("fast_modules.c")
 """What launchers other than ferrule's call of the driver."""
@@ -33,13 +36,15 @@ OLDER: Final = STAND_IN.with_name("fast_modules.c")
 
 def measured(part: str, effort: Effort) -> Result:
     """A part, in this process, or why it is left out."""
-    module = importlib.import_module(f"launch_{part}")
-    reason: str | None = module.missing()
+    reason = None
+    if part in PACKAGES and importlib.util.find_spec(part) is None:
+        reason = f"{PACKAGES[part]} is not installed"
     command = compiler() if part in ON_THE_STAND_IN else []
     if command is None:
         reason = reason or "no C compiler ($CC, cc, gcc or clang) for the stand-in of the driver"
     if reason is not None:
         return Result((), (), (Skipped(f"launches, {part}", reason),))
+    module = importlib.import_module(f"launch_{part}")
     with tempfile.TemporaryDirectory() as folder:
         driver = load_stand_in(command, Path(folder), OLDER) if command else None
         found: Result = module.measured(Path(folder), effort)

@@ -187,11 +187,6 @@ def skipped(reason: str | None) -> Iterator[Skipped]:
         yield Skipped(name, "it launches on a GPU alone: benchmarks/gpu.py measures it there")
 
 
-def missing() -> str | None:
-    """Why nothing can be measured: never."""
-    return None
-
-
 def measured(folder: Path, effort: Effort) -> Result:
     """Launches of kernels that are there, with the stand-in that is loaded."""
     is_quick = effort == QUICK

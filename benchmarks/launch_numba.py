@@ -9,7 +9,6 @@ them: on the CPU those of `numba.njit`, and where there is a GPU the launch of a
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Any, Final
 
@@ -92,11 +91,6 @@ def on_a_gpu(effort: Effort) -> list[Row] | str:
         call_side(NUMBA, configured, arrays, effort),
     ]
     return [measure("2 arrays", sides, effort)]
-
-
-def missing() -> str | None:
-    """Why nothing can be measured."""
-    return "Numba is not installed" if importlib.util.find_spec("numba") is None else None
 
 
 def measured(folder: Path, effort: Effort) -> Result:

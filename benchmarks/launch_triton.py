@@ -128,11 +128,6 @@ def goals(rows: Sequence[Row]) -> Iterator[Goal]:
             yield Goal(f"{each.name}, over {side}", most, each.ratio(FERRULE, side), "times")
 
 
-def missing() -> str | None:
-    """Why nothing can be measured."""
-    return "Triton is not installed" if importlib.util.find_spec("triton") is None else None
-
-
 def measured(folder: Path, effort: Effort) -> Result:
     """All of it, with the stand-in that lies in a folder and is loaded."""
     activate(folder)

@@ -9,7 +9,6 @@ it likes best, and with a launch that was recorded before (`record_cmd`).  Needs
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -76,11 +75,6 @@ def row(wp: Any, name: str, kernel: Any, count: int, more: Sequence[Any], effort
         call_side(RECORDED, recorded.launch, [], effort),
     ]
     return measure(name, sides, effort)
-
-
-def missing() -> str | None:
-    """Why nothing can be measured."""
-    return "Warp is not installed" if importlib.util.find_spec("warp") is None else None
 
 
 def measured(folder: Path, effort: Effort) -> Result:

@@ -12,6 +12,7 @@ from mlir_functions import needs_mlir
 
 from ferrule.compiler.errors import CompileError
 from ferrule.frontends import mlir
+from ferrule.frontends.mlir.modules import read_module
 
 
 def numbers(*shape: int) -> Any:
@@ -188,6 +189,12 @@ def test_conversions_of_float16_are_code_of_the_module() -> None:
 
 
 # ---- what strangers give ----
+
+
+def test_bytecode_is_read_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "any.mlirbc"
+    path.write_bytes(b"ML\xefR\r\n\xff")
+    assert read_module(str(path)).source == read_module(path).source == path.read_bytes()
 
 
 @needs_mlir

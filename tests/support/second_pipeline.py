@@ -35,7 +35,8 @@ OTHERS = {
     r"tests/cpu/test_(threads|interrupts)\.py": "what MLIR made runs on one core, without Ctrl-C",
     r"test_the_boxed_one_assembles": "it counts the instructions of ferrule's own lowering",
     r"test_strips\.py::test_(the_naive|elements_beside|few_threads_keep|a_bound_from|carried_val"
-    r"ues)|test_steady\.py::test_(a_row_found|each_side)|::test_the_vectors_of_a_short_row": "it "
+    r"ues)|test_steady\.py::test_(a_row_found|each_side)|::test_the_vectors_of_a_short_row"
+    r"|test_barriers\.py::test_the_end_of_a_coroutine": "it "
     "reads the LLVM IR of ferrule's own lowering",
     r"test_sizes\.py::test_only_work": "what MLIR made runs on one core, without Ctrl-C",
     r"test_engine\.py::test_memory_does_not": "this plugin keeps the text of every program",

@@ -55,6 +55,21 @@ def tensor(
     return forged(array, device), Address(name, array.ctypes.data)
 
 
+def described(
+    base: Any, shape: list[int], block: list[int], *, kind: type | None = None, **more: Any
+) -> Any:
+    """A descriptor of Triton's, or of this kind, of a compact matrix that is not PyTorch's."""
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    kind = kind or TensorDescriptor
+    made: Any = kind.__new__(kind)
+    made.base, made.shape, made.strides = base, shape, [shape[1], 1]
+    made.block_shape, made.padding, made.round_f32_to_tf32 = block, "zero", False
+    for name, value in more.items():
+        setattr(made, name, value)
+    return made
+
+
 def on_stand_in(arch: int) -> Any:
     """The driver object."""
     from triton.backends.compiler import GPUTarget

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from cuda_device import FakeCuda, Launch, forged
 from tensor_maps import decoded
-from triton_launcher import own_launch, same, tensor
+from triton_launcher import described, own_launch, same, tensor
 
 import ferrule as fe
 from ferrule import specs
@@ -153,14 +153,8 @@ def test_a_reinterpreted_tensor_is_given_as_it_is(gpu: FakeCuda, kernels: Module
 
 
 def descriptor(kind: type, base: Any, block: int = 64, **more: Any) -> Any:
-    """A descriptor of Triton's or Gluon's of 256 by 256 elements, of a tensor that is not
-    PyTorch's."""
-    made = kind.__new__(kind)
-    made.base, made.shape, made.strides = base, [256, 256], [256, 1]
-    made.block_shape, made.padding, made.round_f32_to_tf32 = [block, block], "zero", False
-    for name, value in more.items():
-        setattr(made, name, value)
-    return made
+    """A descriptor of Triton's or Gluon's of 256 by 256 elements."""
+    return described(base, [256, 256], [block, block], kind=kind, **more)
 
 
 @pytest.mark.parametrize("arch", [80, 90])

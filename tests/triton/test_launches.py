@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from cuda_device import FakeCuda, Launch, forged
 from tensor_maps import decoded
-from triton_launcher import Address, example, own_launch, same, tensor
+from triton_launcher import Address, described, example, own_launch, same, tensor
 
 import ferrule as fe
 from ferrule.frontends import triton as frontend
@@ -276,16 +276,6 @@ def test_a_descriptor_of_a_result_and_of_a_flattened_tensor(
     made = Address("fp16", decoded(ours.parameters[5]).address)
     given = described(at, [192, 64], [32, 64]), described(made, [192, 64], [32, 64])
     same(ours, own_launch(gpu, kernels.rows, (6,), *given, SIZE=32))
-
-
-def described(at: Address, shape: list[int], block: list[int]) -> Any:
-    """The descriptor that Triton's own launcher takes."""
-    from triton.tools.tensor_descriptor import TensorDescriptor
-
-    made = TensorDescriptor.__new__(TensorDescriptor)
-    made.base, made.shape, made.strides = at, shape, [shape[1], 1]
-    made.block_shape, made.padding, made.round_f32_to_tf32 = block, "zero", False
-    return made
 
 
 @pytest.mark.usefixtures("allocator")

@@ -157,9 +157,9 @@ def _check_call(
     """Raises CompileError where the function does not take what the call gives it, or returns
     something else.  C has no name for the type of a parameter that is a struct: one such, and
     nothing is compared."""
-    from ferrule.compiler.conventions.arguments import InMemory, describe, types
+    from ferrule.compiler.conventions.arguments import InMemory, describe
     from ferrule.compiler.conventions.byvalue import Shape
-    from ferrule.compiler.conventions.hostarguments import HostArgument
+    from ferrule.compiler.conventions.hostarguments import HostArgument, c_types
     from ferrule.compiler.conventions.returns import return_type
     from ferrule.frontends.prototypes import check_call
 
@@ -170,9 +170,10 @@ def _check_call(
     given = []
     for argument in called.arguments:
         if isinstance(argument, HostArgument):
-            given += [(type(argument).__name__, kind) for kind in argument.types()]
+            text = type(argument).__name__
         else:
-            given += [(describe(signature, argument), kind) for kind in types(argument)]
+            text = describe(signature, argument)
+        given += [(text, kind) for kind in c_types(argument)]
     is_variadic = called.variadic_from is not None
     function, returns = called.function, called.returns
     check_call(command, source, function, given, returns, size, is_variadic=is_variadic)

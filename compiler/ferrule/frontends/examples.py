@@ -54,19 +54,20 @@ def parted(specs: Iterable[Param], results: Any) -> tuple[tuple[Param, ...], lis
     return tuple(each for each in listed if each.name not in returned), made
 
 
-def spec_of(name: str, example: Any, *, rename: bool = False) -> Param:
+def spec_of(name: str, example: Any, *, rename: bool = False, constant: int = 0) -> Param:
     """The spec of the parameter of this name.
 
     `example` is a spec of that name, or with `rename` of any; what says its own spec, as fake
-    tensors do; a real tensor, of which dtype and rank count, steps of 1 and alignment; or the dtype
-    of a number, of ferrule, NumPy or Python, or its name.  Raises CompileError for anything else.
+    tensors do; a real tensor, of which dtype and rank count, steps of 1 and alignment, and the last
+    dims, as many as `constant`; or the dtype of a number, of ferrule, NumPy or Python, or its name.
+    Raises CompileError for anything else.
     """
     if isinstance(example, _KINDS):
         return _named(name, example, rename)
     if isinstance(example, SupportsSpec):
         return example.__ferrule_spec__(name)
     if hasattr(type(example), "__dlpack__"):
-        return of_real_tensor(name, example)
+        return _of_real_tensor(name, example, constant)
     dtype = _dtype(example)
     try:
         if dtype is not None:
@@ -78,7 +79,7 @@ def spec_of(name: str, example: Any, *, rename: bool = False) -> Param:
     raise CompileError(Diagnostic(said, expected=_EXPECTED))
 
 
-def of_real_tensor(name: str, tensor: Any, constant: int = 0) -> Tensor:
+def _of_real_tensor(name: str, tensor: Any, constant: int = 0) -> Tensor:
     """The spec of a real tensor: its dtype and rank, any sizes; aligned to 16 bytes if it is.
 
     Sizes and strides of the last dims, as many as `constant`, are those that it has.
@@ -120,6 +121,12 @@ def tensor_like(
         strides = (*outer, *steps[free:])
     align = max(16, dtype.itemsize) if aligned else None
     return Tensor(name, shape, dtype, strides=strides, align=align)
+
+
+def is_compact(tensor: Tensor) -> bool:
+    """Whether a tensor has no gaps, row by row, as far as its spec tells."""
+    order = tuple(reversed(range(len(tensor.shape))))
+    return tensor.strides == compact_strides(tensor.shape, order)
 
 
 def _dtype(example: Any) -> DType | None:

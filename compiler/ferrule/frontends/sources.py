@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.given import texts
@@ -49,8 +49,20 @@ def read_source(source: SourceLike, name: str) -> Source:
     Raises OSError for a file that cannot be read, ValueError for no text at all and for a path with
     a NUL, TypeError.
     """
-    if isinstance(source, str) and any(each in source for each in "\n{;"):
+    if is_text(source):
         return Source(source, name)
+    path, data = read_file(source)
+    text = data.decode("utf-8", "surrogateescape")
+    return Source(text.replace("\r\n", "\n"), str(path), path.resolve().parent)
+
+
+def is_text(source: object) -> TypeGuard[str]:
+    """Whether this is the text of a source, and no path."""
+    return isinstance(source, str) and any(each in source for each in "\n{;")
+
+
+def read_file(source: SourceLike) -> tuple[Path, bytes]:
+    """The path that a source is, and what the file has.  Raises what `read_source` does."""
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"expected the text or the path of a source, but got {source!r}")
     if not os.fspath(source):
@@ -59,14 +71,13 @@ def read_source(source: SourceLike, name: str) -> Source:
         raise ValueError(f"expected the text or the path of a source, but {source!r} has a NUL")
     path = Path(source)
     try:
-        text = path.read_bytes().decode("utf-8", "surrogateescape")
+        return path, path.read_bytes()
     except FileNotFoundError:
         raise FileNotFoundError(
             errno.ENOENT,
             "there is no such file (a source as text has a line break, a brace or a semicolon)",
             str(path),
         ) from None
-    return Source(text.replace("\r\n", "\n"), str(path), path.resolve().parent)
 
 
 def search_words(

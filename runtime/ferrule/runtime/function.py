@@ -18,7 +18,7 @@ import inspect
 import os
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from types import MappingProxyType
@@ -65,8 +65,8 @@ class _State:
     signature: specs.Signature
     origin: Origin
     plan: CallPlan
-    doc: str | None = None
-    notes: Mapping[str, Any] = field(default_factory=dict)
+    doc: str | None
+    notes: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,6 @@ from ferrule.runtime.engine import Engine, host_triple
 from ferrule.runtime.entry.entries import Entries
 from ferrule.runtime.entry.key import EntryKey
 from ferrule.runtime.entry.python import (
-    API,
     GENERIC_CALL,
     NONE,
     decref,
@@ -146,9 +145,8 @@ def _emit_slow(e: Emitter, name: str, unpack: ir.Function | None) -> ir.Function
             value = e.load(e.index(args, PTR, i), PTR)
             python(e, "Py_IncRef", value)
             e.store(value, e.index(items, PTR, i))
-        slow_path = near(e, _CALL, API[_CALL])
         arguments = [e.external(_SLOW_PATH), self, values, e.load(keywords, PTR), e.null()]
-        prepared = e.call(slow_path, arguments)
+        prepared = python(e, _CALL, *arguments)
         decref(e, values)
         with e.if_then(e.is_null(prepared), likely=False):
             e.ret(e.null())
@@ -164,8 +162,7 @@ def _emit_first_call(e: Emitter, instance: Layout) -> None:
     with e.define(name, PTR, arguments, names=names) as function:
         self, *rest = function.args
         key = e.load_field(e.load_field(self, instance, "plan"), PLAN, "key")
-        given = [e.external(_FIRST_CALL), self, key, e.null()]
-        done = e.call(near(e, _CALL, API[_CALL]), given)
+        done = python(e, _CALL, e.external(_FIRST_CALL), self, key, e.null())
         with e.if_then(e.is_null(done), likely=False):
             e.ret(e.null())
         decref(e, done)
@@ -229,8 +226,7 @@ def _define_fail(e: Emitter) -> None:
     ) as function:
         error = [e.alloca(PTR, name=name) for name in ("type", "error", "traceback")]
         e.call(near(e, "PyErr_Fetch", _ERROR), error)
-        asked = [e.external(_NAME_HIDDEN), *function.args, e.null()]
-        named = e.call(near(e, _CALL, API[_CALL]), asked)
+        named = python(e, _CALL, e.external(_NAME_HIDDEN), *function.args, e.null())
         python(e, "Py_DecRef", function.args[1])
         held = [e.load(each, PTR) for each in error]
         with e.if_then(e.is_null(named)):

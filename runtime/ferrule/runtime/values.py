@@ -255,10 +255,10 @@ def _attributes(param: specs.Tuple, value: Any) -> Sequence[Any] | None:
     """The values of an object that has attributes of all the names of a tuple with fields."""
     if not param.fields or not param.items or isinstance(value, (type, *_NO_STRUCTS)):
         return None
-    names = [item.name for item in param.items]
-    if not all(hasattr(value, name) for name in names):
+    try:
+        return [getattr(value, item.name) for item in param.items]
+    except AttributeError:
         return None
-    return [getattr(value, name) for name in names]
 
 
 def _field_names(value: Any) -> tuple[str, ...] | None:

@@ -19,10 +19,10 @@ from typing import Final, TypeAlias
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import Part
-from ferrule.compiler.conventions.arguments import InMemory, types
+from ferrule.compiler.conventions.arguments import InMemory, in_memory, types
 from ferrule.compiler.conventions.base import Call
-from ferrule.compiler.conventions.structs import Struct, rounded
-from ferrule.runtime.llvm.layouts import I64, VOID, align_of, size_of
+from ferrule.compiler.conventions.structs import Struct, fill, rounded
+from ferrule.runtime.llvm.layouts import I64, VOID, Field, Layout
 from ferrule.runtime.llvm.writer import symbol_name
 
 _WORD: Final = 8
@@ -59,13 +59,10 @@ class Shape:
     @classmethod
     def of_types(cls, kinds: Sequence[ir.Type]) -> Shape:
         """That of a struct with members of these types, one after the other."""
-        end, members = 0, []
-        for kind in kinds:
-            offset = rounded(end, align_of(kind))
-            members.append((offset, str(kind)))
-            end = offset + size_of(kind)
-        align = max(map(align_of, kinds))
-        return cls(rounded(end, align), align, tuple(members))
+        names = [str(position) for position in range(len(kinds))]
+        layout = Layout("struct", map(Field, names, kinds))
+        members = zip(map(layout.offset, names), map(str, kinds), strict=True)
+        return cls(layout.size, layout.align, tuple(members))
 
     @property
     def words(self) -> int:
@@ -114,13 +111,8 @@ def call_by_value(
 
 def on_stack(call: Call, given: InMemory, what: str) -> ir.Value:
     """The address of a struct, in whole words whose gaps are zero."""
-    e, words = call.emitter, -(-given.size // _WORD)
-    place = e.alloca(I64, words, name="struct")
-    place.align = max(_WORD, given.align)
-    if given.size <= _MOST_IN_REGISTERS:
-        for position in range(words):
-            e.store(e.const_i64(0), e.index(place, I64, position))
-    given.store(call, place, what)
+    (place,) = in_memory(call, given, what)
+    fill(call, place, given.size, rounded(given.size, _WORD))
     return place
 
 
@@ -199,8 +191,6 @@ _RULES: Final[Mapping[str, _Rules]] = {
     "x86_64": _Rules(_sysv_words, _sysv, "byval([{size} x i8]) align {align}"),
     "aarch64": _Rules(_aapcs_words, _aapcs, ""),
 }
-MACHINES: Final = tuple(_RULES)
-"""The processors that have bridges."""
 
 
 # ---- the text of a bridge ----

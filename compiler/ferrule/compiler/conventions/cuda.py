@@ -269,10 +269,7 @@ class CudaLaunch:
         call.refuse(many, Fault("LaunchError", message), [count, x, y, z])
 
     def _smem(self, call: Call) -> ir.Value:
-        if isinstance(self.smem, int):
-            return ir.Constant(I32, self.smem)
-        value = self._size(call, "smem", self.smem, (0, MOST_SHARED))
-        return call.emitter.builder.trunc(value, I32)
+        return _narrow(call, self._size(call, "smem", self.smem, (0, MOST_SHARED)))
 
     def _large(self, device: ir.Value, static: int) -> Large | None:
         if isinstance(self.smem, int) and self.smem + static <= SHARED_BY_DEFAULT:

@@ -13,10 +13,9 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import Fault, literal
-from ferrule.compiler.conventions.arguments import TYPES
 from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.conventions.conversions import type_of
 from ferrule.compiler.support.allocation import ALLOCATE, failures
-from ferrule.compiler.wrapper.leaves import leaves_of
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.layouts import (
     DLTENSOR,
@@ -28,7 +27,7 @@ from ferrule.runtime.llvm.layouts import (
     align_of,
     size_of,
 )
-from ferrule.specs import DType, Scalar, Tensor, symbols_of
+from ferrule.specs import DType, Tensor, symbols_of
 
 _ALLOCATE: Final = ir.FunctionType(I32, [PTR, PTR, PTR])
 _STATIC: Final = 0xDEADBEEF
@@ -71,7 +70,7 @@ class Results:
                 call.give([next(waiting)])
             elif isinstance(each, DType):
                 at = call.emitter.index(place, I8, offset)
-                call.give([call.emitter.load(at, _type(each))])
+                call.give([call.emitter.load(at, type_of(each))])
 
     def _placed(self) -> Iterator[tuple[int, DType | Tensor | None]]:
         """Where each result is, in bytes; at last where they end."""
@@ -81,7 +80,7 @@ class Results:
             if isinstance(each, Tensor):
                 size = 8 * (_SIZES + 2 * len(each.shape))
             else:
-                size, align = size_of(_type(each)), align_of(_type(each))
+                size, align = size_of(type_of(each)), align_of(type_of(each))
             end = -(-end // align) * align
             yield end, each
             end += size
@@ -99,10 +98,6 @@ class Results:
             with e.if_then(mine):
                 e.call("free", [allocated])
             kept.append(allocated)
-
-
-def _type(dtype: DType) -> ir.Type:
-    return TYPES[leaves_of(Scalar("result", dtype))[0]]
 
 
 def _copied(call: Call, at: ir.Value, tensor: Tensor, function: str) -> ir.Value:

@@ -12,8 +12,8 @@ from llvmlite import ir
 from ferrule.compiler.conventions.arguments import TYPES
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.byvalue import Shape
+from ferrule.compiler.conventions.conversions import type_of
 from ferrule.compiler.halves import BFloatType
-from ferrule.compiler.wrapper.leaves import leaves_of
 from ferrule.runtime.llvm.layouts import I8, I16, I64, PTR, VOID
 from ferrule.specs import DType, Pointer, Scalar, as_dtype
 from ferrule.specs.params.numbers import check_scalar_dtype
@@ -163,14 +163,14 @@ def return_type(returns: Checked) -> ir.Type | Shape:
         case None:
             return VOID
         case ReturnCode(dtype=dtype):
-            return _c_type(dtype)
+            return type_of(dtype)
         case tuple() as members:
             return Shape.of_types(list(map(_member_type, members)))
     return PTR if returns == "string" else _member_type(returns)
 
 
 def _member_type(returned: DType | Literal["pointer"]) -> ir.Type:
-    return _c_type(returned) if isinstance(returned, DType) else PTR
+    return type_of(returned) if isinstance(returned, DType) else PTR
 
 
 def received_members(call: Call, place: ir.Value, members: Members) -> list[ir.Value]:
@@ -181,10 +181,6 @@ def received_members(call: Call, place: ir.Value, members: Members) -> list[ir.V
         value = call.emitter.load(call.emitter.index(place, I8, offset), kind)
         values.append(received(call, value, kind, member))
     return values
-
-
-def _c_type(dtype: DType) -> ir.Type:
-    return TYPES[leaves_of(Scalar("result", dtype))[0]]
 
 
 _HALVES: Final = {"half": ir.HalfType(), "bfloat": BFloatType()}

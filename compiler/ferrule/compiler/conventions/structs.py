@@ -62,11 +62,11 @@ class Struct:
         """See `InMemory`; what fills it up is zeros, and not what was on the stack."""
         end = 0
         for position, (each, offset) in enumerate(zip(self.fields, self.offsets, strict=True)):
-            _fill(call, place, end, offset)
+            fill(call, place, end, offset)
             at = call.emitter.index(place, I8, offset)
             store(call, each, at, f"field #{position} of {what}")
             end = offset + _fitted(each)[0]
-        _fill(call, place, end, self.size)
+        fill(call, place, end, self.size)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -100,7 +100,7 @@ class TensorStructs(tuple[TensorStruct, ...]):
         return super().__new__(cls, map(TensorStruct, tensors))
 
 
-def _fill(call: Call, place: ir.Value, start: int, stop: int) -> None:
+def fill(call: Call, place: ir.Value, start: int, stop: int) -> None:
     """Write zeros to the bytes of a struct in which no field is."""
     if start < stop:
         zeros = ir.Constant(ir.ArrayType(I8, stop - start), None)

@@ -93,7 +93,7 @@ class TensorMap:
         rank = len(sizes)
         if not rank:
             raise ValueError(f"TensorMap of {name}: a tensor without dims has no map")
-        _require_rank(name, rank, strides=len(steps))
+        _require_rank(name, "strides", rank, len(steps))
         box = _numbers(name, "box", box, rank, MAX_BOX)
         if element_strides:
             limit = MAX_ELEMENT_STRIDE
@@ -160,18 +160,17 @@ def _dims(name: str, what: str, dims: Sequence[Dim]) -> tuple[Dim, ...]:
     return tuple(dims)
 
 
-def _require_rank(name: str, rank: int, **counts: int) -> None:
-    for what, count in counts.items():
-        if count != rank:
-            raise ValueError(
-                f"TensorMap of {name}: wanted {rank} of {what}, one for each dim, but got {count}"
-            )
+def _require_rank(name: str, what: str, rank: int, count: int) -> None:
+    if count != rank:
+        raise ValueError(
+            f"TensorMap of {name}: wanted {rank} of {what}, one for each dim, but got {count}"
+        )
 
 
 def _numbers(name: str, what: str, given: Sequence[int], rank: int, most: int) -> tuple[int, ...]:
     """As many constants as there are dims, each from 1 to a limit."""
     numbers = listed(given, f"TensorMap of {name}: {what}")
-    _require_rank(name, rank, **{what: len(numbers)})
+    _require_rank(name, what, rank, len(numbers))
     for dim, number in enumerate(numbers):
         where = f"TensorMap of {name}: {what}[{dim}]"
         if not isinstance(number, int) or isinstance(number, bool):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from ferrule.runtime import elf
+from ferrule.runtime.elf import ObjectFileError
+from ferrule.runtime.libraryfile import read_library
 
 _LINK_MAP: Final = 2
 
@@ -21,8 +21,8 @@ class _LinkMap(ctypes.Structure):
 def exported_symbols(path: str) -> list[str]:
     """The names that a library shows to others; none where they cannot be found out."""
     try:
-        return list(_symbols(_file(path).read_bytes()))
-    except (OSError, AttributeError, elf.ObjectFileError):
+        return list(read_library(_file(path).read_bytes()).defined)
+    except (OSError, AttributeError, ObjectFileError):
         return []
 
 
@@ -34,13 +34,3 @@ def _file(path: str) -> Path:
     if dlinfo(library._handle, _LINK_MAP, ctypes.byref(found)) != 0 or not found:
         raise OSError(f"the loader does not say where {path} is")
     return Path((found.contents.name or b"").decode())
-
-
-def _symbols(data: bytes) -> Iterator[str]:
-    header = elf.read_header(data, elf.FileType.LIBRARY)
-    sections = [elf.read_section(data, offset) for offset in header.sections]
-    for table in sections:
-        if table.kind == elf.SHT_DYNSYM:
-            for symbol in elf.read_symbols(data, sections, table, placed=False):
-                if symbol.defined:
-                    yield symbol.name

@@ -107,7 +107,8 @@ class Table:
 
     def __init__(self) -> None:
         self._messages: list[bytes] = []
-        self._texts: dict[tuple[Part, ...], bytes] = {}
+        # Most messages of a wrapper are of a few kinds, and point to the same line.
+        self._as_bytes = cache(_as_bytes)
         self._shown: set[Op] = set()
 
     def __len__(self) -> int:
@@ -120,16 +121,9 @@ class Table:
 
     def add(self, message: Message) -> int:
         """Take in a message; its id."""
-        self._messages.append(b"".join(map(self._text, _texts(message))))
+        self._messages.append(b"".join(map(self._as_bytes, _texts(message))))
         self._shown |= shown(message)
         return len(self._messages) - 1
-
-    def _text(self, text: tuple[Part, ...]) -> bytes:
-        # Most messages of a wrapper are of a few kinds, and point to the same line.
-        known = self._texts.get(text)
-        if known is None:
-            known = self._texts[text] = _as_bytes(text)
-        return known
 
     def data(self) -> bytes:
         """The table as it stands."""

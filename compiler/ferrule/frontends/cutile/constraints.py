@@ -50,19 +50,20 @@ def parameter(cutile: Any, name: str, given: Any) -> Parameter:
     if isinstance(given, (bool, int, float)):
         return Parameter(c.ConstantConstraint(given), None)
     if isinstance(given, (tuple, list)):
-        return _tuple(c, name, [parameter(cutile, str(i), each) for i, each in enumerate(given)])
+        items = [parameter(cutile, str(i), each) for i, each in enumerate(given)]
+        constraint = c.TupleConstraint(tuple(each.constraint for each in items))
+        return Parameter(constraint, _tuple(name, items))
     spec = spec_of(name, given)
     return Parameter(_constraint(cutile, spec), spec)
 
 
-def _tuple(c: Any, name: str, items: Sequence[Parameter]) -> Parameter:
+def _tuple(name: str, items: Sequence[Parameter]) -> Tuple:
     """A tuple of parameters; its constants are arguments that must equal them."""
     specs = [
         Constant(str(i), each.constraint.value) if each.spec is None else each.spec
         for i, each in enumerate(items)
     ]
-    constraint = c.TupleConstraint(tuple(each.constraint for each in items))
-    return Parameter(constraint, Tuple(name, tuple(specs)))
+    return Tuple(name, tuple(specs))
 
 
 def spec_of_constraint(cutile: Any, name: str, constraint: Any) -> Param | None:
@@ -76,19 +77,14 @@ def spec_of_constraint(cutile: Any, name: str, constraint: Any) -> Param | None:
         case c.ArrayConstraint():
             return _tensor(cutile, name, constraint)
         case c.TupleConstraint(items=items):
-            return Tuple(name, tuple(_item(cutile, i, each) for i, each in enumerate(items)))
+            specs = (spec_of_constraint(cutile, str(i), each) for i, each in enumerate(items))
+            return _tuple(name, [Parameter(*each) for each in zip(items, specs, strict=True)])
     raise CompileError(
         Diagnostic(
             f"the parameter {name!r} has a {type(constraint).__name__}",
             expected="arrays, numbers, constants and tuples of these",
         )
     )
-
-
-def _item(cutile: Any, position: int, constraint: Any) -> Param:
-    """An item of a tuple; a constant is one that the argument must equal."""
-    found = spec_of_constraint(cutile, str(position), constraint)
-    return Constant(str(position), constraint.value) if found is None else found
 
 
 def _tensor(cutile: Any, name: str, array: Any) -> Tensor:

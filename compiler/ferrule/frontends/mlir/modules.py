@@ -9,7 +9,7 @@ from typing import Final
 
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.mlir.said import UNNAMED
-from ferrule.frontends.sources import read_source
+from ferrule.frontends.sources import is_text, read_file
 
 _BYTECODE: Final = b"ML\xefR"
 
@@ -33,9 +33,11 @@ def read_module(module: object) -> Given:
             return _read(module, UNNAMED)
         case os.PathLike():
             return _read(Path(module).read_bytes(), os.fspath(module))
+        case str() if is_text(module):
+            return Given(module)
         case str():
-            read = read_source(module, UNNAMED)
-            return _read(read.data, read.name) if read.folder else Given(module)
+            path, data = read_file(module)
+            return _read(data, str(path))
     if hasattr(module, "operation"):
         return Given(str(module))
     raise TypeError(

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.frontends.examples import spec_of
+from ferrule.frontends.examples import is_compact, spec_of
 from ferrule.frontends.mlir.kinds import DTYPES, Buffer, FunctionType, Kind, Number
-from ferrule.specs import DType, Param, Signature, Tensor, as_dtype, compact_strides, sym_int64
+from ferrule.specs import DType, Param, Signature, Tensor, as_dtype, sym_int64
 from ferrule.specs.expr import Dim, is_name
 from ferrule.specs.params import Scalar
 
@@ -131,7 +131,7 @@ def _layout_problems(kind: Buffer, spec: Tensor) -> Iterator[str]:
         if size is not None and given != size:
             yield f"expected shape[{axis}] to be {size}, but got {given}"
     if kind.strides is None:
-        if spec.strides != compact_strides(spec.shape, tuple(reversed(range(len(spec.shape))))):
+        if not is_compact(spec):
             yield "expected a compact row-major tensor: it has no strides of its own"
         return
     for axis, (stride, given) in enumerate(zip(kind.strides, spec.strides, strict=True)):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import pickle
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -101,8 +101,11 @@ def native_call(
     """
     result = result_of(name, returned)
     lines, kinds = alone(text, symbol, name)
-    code = HostCode.from_llvm(lines + _caller(symbol, kinds[2:], list(_pickles(lines))))
-    errors = dict(enumerate(_exceptions(lines, name), 1))
+    raised = [found.groups() for found in _EXCEPTION.finditer(lines)]
+    caller = _caller(symbol, kinds[2:], [pickled for pickled, _ in raised])
+    code = HostCode.from_llvm(lines + caller)
+    told = [_described(_ESCAPE.sub(_unescaped, data.encode()), name) for _, data in raised]
+    errors = dict(enumerate(told, 1))
     errors[-1] = "RuntimeError", f"{name} raised an exception that it does not describe"
     return NumbaCall(code, tuple(arguments), ReturnCode(errors=errors), result)
 
@@ -206,23 +209,15 @@ def _caller(symbol: str, kinds: Sequence[str], pickles: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def _pickles(text: str) -> Iterator[str]:
-    return (found[1] for found in _EXCEPTION.finditer(text))
-
-
-def _exceptions(text: str, name: str) -> Iterator[tuple[str, str]]:
-    """Class and message of each exception that the code can raise."""
-    for found in _EXCEPTION.finditer(text):
-        yield _described(_ESCAPE.sub(_unescaped, found[2].encode()), name)
-
-
 def _unescaped(found: re.Match[bytes]) -> bytes:
     """The byte that LLVM's text writes as two digits, or as a backslash."""
     return b"\\" if found[1] == b"\\" else bytes([int(found[1], 16)])
 
 
 def _described(data: bytes, name: str) -> tuple[str, str]:
-    """Numba pickles the class, its arguments and a place, all of them of the user's function; for
+    """Class and message of an exception that the code can raise.
+
+    Numba pickles the class, its arguments and a place, all of them of the user's function; for
     an argument that is a value of the call there is a value of llvmlite's.
 
     A class that is none of Python's own is told as the nearest one that it is made of."""

@@ -53,9 +53,9 @@ def alone(text: str, symbol: str, name: str) -> tuple[str, list[str]]:
                 each.linkage = llvm.Linkage.internal
         _drop_unused(module)
         needed = [each.name for each in module.functions if each.is_declaration]
-        addresses = [each for each in module.global_variables if each.name.startswith(_ADDRESS)]
+        has_addresses = any(each.name.startswith(_ADDRESS) for each in module.global_variables)
         lines = str(module)
-    if addresses:
+    if has_addresses:
         raise CompileError(
             Diagnostic(
                 f"{name} uses an address of this process, as Numba does for large arrays that are "

@@ -195,7 +195,12 @@ class _Compilation:
 
     def _notes(self) -> dict[str, Any]:
         """As data: the configurations in the order in which they are tried, fixed numbers."""
-        configs = [
+        known = {"configs": self._configs(), "fixed": self._fixed()}
+        found = {key: each for key, each in known.items() if each}
+        return {"triton": found} if found else {}
+
+    def _configs(self) -> list[dict[str, Any]]:
+        return [
             {
                 "key": dict(zip(self.kernel.key, version.key or (), strict=False)),
                 "config": version.text,
@@ -203,9 +208,6 @@ class _Compilation:
             for version in self.versions
             if version.text
         ]
-        known = {"configs": configs, "fixed": self._fixed()}
-        found = {key: each for key, each in known.items() if each}
-        return {"triton": found} if found else {}
 
     def _fixed(self) -> dict[str, int | float | bool | str]:
         """The numbers that every call has; infinities and NaN as text, which JSON lacks."""
@@ -221,9 +223,7 @@ class _Compilation:
         fixed = ", ".join(f"{name} = {value}" for name, value in self._fixed().items())
         if fixed:
             lines.append(f"In every call: {fixed}")
-        for version in self.versions:
-            if version.text:
-                key = zip(self.kernel.key, version.key or (), strict=False)
-                where = ", ".join(f"{name} = {value}" for name, value in key)
-                lines.append(f"Triton config{' for ' + where if where else ''}: {version.text}")
+        for each in self._configs():
+            where = ", ".join(f"{name} = {value}" for name, value in each["key"].items())
+            lines.append(f"Triton config{' for ' + where if where else ''}: {each['config']}")
         return "\n".join(lines) or None

@@ -8,7 +8,7 @@ from typing import Any
 
 from ferrule import specs
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.frontends.examples import spec_of
+from ferrule.frontends.examples import is_compact, spec_of
 from ferrule.frontends.triton.arguments import (
     Argument,
     Arguments,
@@ -129,13 +129,12 @@ class _Reader:
     def _descriptor_argument(
         self, name: str, tensor: Tensor, example: Descriptor
     ) -> DescriptorArgument:
-        order = tuple(reversed(range(len(tensor.shape))))
-        is_compact = tensor.strides == specs.compact_strides(tensor.shape, order)
-        if example.flatten and not (is_compact and len(example.block) <= len(tensor.shape)):
+        compact = is_compact(tensor)
+        if example.flatten and not (compact and len(example.block) <= len(tensor.shape)):
             raise CompileError(
                 f"{self.tensors.what(name)} cannot be flattened for a block of "
                 f"{len(example.block)} dims: it is a tensor of {len(tensor.shape)} dims"
-                f"{'' if is_compact else ' that is not compact'}"
+                f"{'' if compact else ' that is not compact'}"
             )
         made = example.example if isinstance(example.example, Output) else None
         return DescriptorArgument(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ferrule import specs
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends import packages
+from ferrule.frontends.examples import is_compact
 from ferrule.frontends.triton.arguments import (
     Arguments,
     ConstantArgument,
@@ -42,8 +43,7 @@ def filling(name: str, fill: Fill, archs: Sequence[int]) -> CallingConvention:
     Raises CompileError for one that is not compact: what lies between its rows is not its own.
     """
     tensor = fill.tensor
-    order = tuple(reversed(range(len(tensor.shape))))
-    if tensor.strides != specs.compact_strides(tensor.shape, order):
+    if not is_compact(tensor):
         raise CompileError(
             Diagnostic(
                 f"{name}: {tensor.name} is to be filled, but its strides are those of a view",

@@ -92,6 +92,11 @@ class Kernel:
         """The parameters' names."""
         return tuple(parameter.name for parameter in self.parameters)
 
+    @property
+    def constexprs(self) -> frozenset[str]:
+        """The names of the parameters whose values are compiled in."""
+        return frozenset(each.name for each in self.parameters if each.is_constexpr)
+
 
 def kernel_of(function: Any) -> Kernel:
     """What was given to `compile`, unwrapped.  Raises CompileError for what is no Triton kernel."""

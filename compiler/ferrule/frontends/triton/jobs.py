@@ -96,13 +96,13 @@ def _constexprs(kernel: Kernel, given: Mapping[str, Any] | None) -> Mapping[str,
 
 def _own(kernel: Kernel, given: Mapping[str, Any]) -> dict[str, Any]:
     """Examples in our terms; what is compiled in as it is."""
-    constants = {each.name for each in kernel.parameters if each.is_constexpr}
+    constants = kernel.constexprs
     return {key: each if key in constants else own(each, key) for key, each in given.items()}
 
 
 def _by_name(kernel: Kernel, given: Mapping[str, Any]) -> dict[str, Any]:
     """Examples that were given by name: numbers among them are those of every call."""
-    constants = {each.name for each in kernel.parameters if each.is_constexpr}
+    constants = kernel.constexprs
     known = _own(kernel, given)
     return {key: each if key in constants else fixed(each) for key, each in known.items()}
 

@@ -15,12 +15,7 @@ from ferrule.frontends.triton.installed import Kernel
 from ferrule.frontends.triton.jobs import Job, checked_options
 from ferrule.frontends.triton.paths import Path
 from ferrule.frontends.triton.traced_tensors import TracedDescriptor, TracedTensor
-from ferrule.frontends.triton.tracing import (
-    Quotient,
-    Traced,
-    Unseen,
-    trace,
-)
+from ferrule.frontends.triton.tracing import Quotient, Traced, Unseen, trace
 
 
 @dataclass(frozen=True, slots=True)

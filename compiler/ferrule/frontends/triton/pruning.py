@@ -131,10 +131,11 @@ def _asked(
 ) -> Any:
     """What a function of the kernel's author gives; it gets the names that it takes."""
     try:
-        takes = list(inspect.signature(function).parameters.values())[len(first) :]
+        parameters = list(inspect.signature(function).parameters.values())
+        takes = parameters[len(first) :]
         every = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in takes)
-        places = list(inspect.signature(function).parameters)[: len(first)]
-        names = named.keys() - set(places) if every else {each.name for each in takes}
+        places = {each.name for each in parameters[: len(first)]}
+        names = named.keys() - places if every else {each.name for each in takes}
         return function(*first, **{key: named[key] for key in named if key in names})
     except Exception as error:
         raise CompileError(f"{what} fails: {type(error).__name__}: {error}") from error

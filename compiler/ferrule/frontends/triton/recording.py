@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ferrule.compiler.errors import CompileError
+from ferrule.frontends.examples import tensor_like
 from ferrule.frontends.triton.arguments import Fixed
 from ferrule.frontends.triton.compiling import compile
 from ferrule.frontends.triton.installed import kernel_of
 from ferrule.frontends.triton.tuples import nest
 from ferrule.runtime.views import view_of
-from ferrule.specs import Tensor
 
 if TYPE_CHECKING:
     from ferrule.runtime import Function
@@ -55,7 +55,7 @@ class RecordedLaunch:
         given = dict(zip(kernel.names, self.arguments, strict=False))
         options = {key: value for key, value in self.keywords.items() if key not in kernel.names}
         given |= {key: value for key, value in self.keywords.items() if key in kernel.names}
-        constexprs = {each.name for each in kernel.parameters if each.is_constexpr}
+        constexprs = kernel.constexprs
         examples = {
             name: value if name in constexprs else _frozen(name, value)
             for name, value in given.items()
@@ -87,5 +87,7 @@ def _frozen(name: str, value: Any) -> Any:
     if not hasattr(type(value), "__dlpack__"):
         return value
     view = view_of(value)
-    align = max(16, view.dtype.itemsize) if view.address % 16 == 0 else None
-    return Tensor(name, view.shape, view.dtype, strides=view.strides, align=align)
+    is_aligned = view.address % 16 == 0
+    return tensor_like(
+        name, view.shape, view.strides, view.dtype, is_aligned, constant=len(view.shape)
+    )

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ferrule import specs
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.frontends.examples import of_real_tensor, spec_of
+from ferrule.frontends.examples import spec_of
 from ferrule.frontends.triton.arguments import Output, inner
 from ferrule.frontends.triton.types import TypeText, read_type
 from ferrule.specs import Dim, Param, SupportsSpec, Sym, Tensor
@@ -70,12 +70,10 @@ class Tensors:
         tensor = inner(example)
         if isinstance(tensor, str) and "*" in tensor:
             self.specs[name] = self._tensor_of_text(name, read_type(tensor, self.what(name)))
-        elif isinstance(tensor, Tensor) or isinstance(tensor, SupportsSpec):
+        elif isinstance(tensor, Tensor | SupportsSpec) or hasattr(type(tensor), "__dlpack__"):
             spec = spec_of(name, tensor, rename=True)
             if isinstance(spec, Tensor):
                 self.specs[name] = spec
-        elif hasattr(type(tensor), "__dlpack__"):
-            self.specs[name] = of_real_tensor(name, tensor)
         if tensor is not example and name not in self.specs and not isinstance(tensor, Output):
             raise CompileError(f"{self.what(name)} is no tensor: {tensor!r}")
 

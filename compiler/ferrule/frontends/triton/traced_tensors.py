@@ -6,8 +6,8 @@ import sys
 from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
 
-from ferrule import specs
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.examples import is_compact
 from ferrule.frontends.triton.paths import Path
 from ferrule.frontends.triton.tracing import traced, undecided
 from ferrule.specs import Tensor
@@ -73,8 +73,7 @@ class TracedTensor:
 
     def is_contiguous(self) -> bool:
         """Whether it is compact, row by row, if its spec tells."""
-        order = tuple(reversed(range(self.ndim)))
-        if self.tensor.strides == specs.compact_strides(self.tensor.shape, order):
+        if is_compact(self.tensor):
             return True
         raise CompileError(undecided(f"{self.tensor.name}.is_contiguous()"))
 

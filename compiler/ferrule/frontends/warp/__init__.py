@@ -88,16 +88,19 @@ def compile(
 
 def _check_launch(block_dim: Any, max_blocks: Any, cpu_flags: Any) -> None:
     """TypeError or ValueError for what is no option of a launch."""
-    for what, given, most in (("block_dim", block_dim, 1024), ("max_blocks", max_blocks, None)):
-        if given is None and what == "max_blocks":
-            continue
-        if not isinstance(given, int) or isinstance(given, bool):
-            raise TypeError(f"{what} must be an int, but got {given!r}")
-        if given < 1 or (most is not None and given > most):
-            wanted = "at least 1" if most is None else f"in [1, {most}]"
-            raise ValueError(f"{what} must be {wanted}, but got {given}")
+    _check_count("block_dim", block_dim, 1024)
+    if max_blocks is not None:
+        _check_count("max_blocks", max_blocks)
     if not isinstance(cpu_flags, str | None):
         raise TypeError(f"cpu_flags must be a text, such as '-mavx2', or None, not {cpu_flags!r}")
+
+
+def _check_count(what: str, given: Any, most: int | None = None) -> None:
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise TypeError(f"{what} must be an int, but got {given!r}")
+    if given < 1 or (most is not None and given > most):
+        wanted = "at least 1" if most is None else f"in [1, {most}]"
+        raise ValueError(f"{what} must be {wanted}, but got {given}")
 
 
 def _check_kernel(warp: Any, kernel: Any) -> None:

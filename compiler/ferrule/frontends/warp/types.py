@@ -14,12 +14,11 @@ from typing import Any, Final
 from ferrule.compiler.conventions.arguments import NULL, Argument, cast
 from ferrule.compiler.conventions.structs import Struct
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.frontends.examples import of_real_tensor, spec_of
+from ferrule.frontends.examples import spec_of
 from ferrule.specs import (
     DType,
     Param,
     Signature,
-    SupportsSpec,
     as_dtype,
     compact_strides,
     sym_int32,
@@ -75,7 +74,9 @@ class Types:
         Raises CompileError where it is no example, and where it does not fit the type.
         """
         wanted = self.spec(name, kind)
-        given = self._given(name, kind, example)
+        # Of a real tensor the dims of the elements are constant.
+        elements = self.shape(getattr(kind, "dtype", None)) or ()
+        given = spec_of(name, example, constant=len(elements))
         if not self._fits(given, wanted, kind):
             raise CompileError(
                 Diagnostic(
@@ -84,14 +85,6 @@ class Types:
                 )
             )
         return given
-
-    def _given(self, name: str, kind: Any, example: Any) -> Param:
-        """The spec of an example; of a real tensor the dims of the elements are constant."""
-        elements = self.shape(getattr(kind, "dtype", None))
-        is_real = hasattr(type(example), "__dlpack__") and not isinstance(example, SupportsSpec)
-        if elements is not None and is_real:
-            return of_real_tensor(name, example, len(elements))
-        return spec_of(name, example)
 
     def packed(self, spec: Param, kind: Any) -> Argument:
         """What a kernel takes for a parameter of this type with this spec."""

@@ -68,9 +68,9 @@ def _return(checker: Checker, op: ops.Return, program: ops.Program) -> None:
 def _launch(checker: Checker, op: ops.Launch, program: ops.Program) -> None:
     checker.on_host("a Launch")
     checker.types((*op.grid, *op.block), [Int64] * 6, "the sizes of a launch")
-    kernels = {kernel.name: kernel for kernel in program.kernels}
-    checker.require(op.kernel in kernels, f"there is no kernel @{op.kernel}")
-    params = [param.type for param in kernels[op.kernel].params]
+    known = any(kernel.name == op.kernel for kernel in program.kernels)
+    checker.require(known, f"there is no kernel @{op.kernel}")
+    params = [param.type for param in program.kernel(op.kernel).params]
     checker.types(op.arguments, params, "the arguments of a launch")
     tensors = [type_ for type_ in params if isinstance(type_, TensorType)]
     inside = any(type_.is_own or type_.is_shared for type_ in tensors)

@@ -7,14 +7,14 @@ place where its work is due; `drive` runs them with a stack of its own.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, get_args
 
 from ferrule.language.ir import ops
 
 Work: TypeAlias = "Generator[Work, None, None]"
 
 
-_NESTING: Final = (ops.If, ops.For, ops.Parallel, ops.While)
+_NESTING: Final = get_args(ops.RegionOp)
 """The ops that have regions: see `regions_of`."""
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from ferrule.compiler.artefacts import Fault
 from ferrule.language.codegen.cpu.cooperate import matrices
+from ferrule.language.codegen.cpu.cooperate.blocks import ALIGN
 from ferrule.language.codegen.cpu.cooperate.kept import Slot
 from ferrule.language.codegen.cpu.cooperate.phases import Split, split
 from ferrule.language.ir import divergence, ops, shared
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from ferrule.language.mlir.kernels import CpuKernel
 
 _BUFFER: Final = "memref<?xi8>"
-_ALIGN: Final = 128
 _GRAIN: Final = 64
 _MARGIN: Final = 32
 """Places of a slot before and behind those of the threads: lanes read from side to side."""
@@ -35,7 +35,7 @@ def emit(f: FunctionText, where: CpuKernel, dynamic: str, blocks: tuple[str, str
     kernel = where.kernel
     phases = split(kernel)
     assert phases is not None, f"{kernel.name} has no phases: its threads are coroutines"
-    count = _threads(f)
+    count = thread_count(f)
     if matrices.room(all_ops(kernel.body)):
         rest = f.t.binary("and", count, f.t.const_i64(ops.WARP_SIZE - 1))
         whole = f.t.icmp("eq", rest, f.t.const_i64(0))
@@ -44,7 +44,7 @@ def emit(f: FunctionText, where: CpuKernel, dynamic: str, blocks: tuple[str, str
     _run(f, where, phases, dynamic, blocks)
 
 
-def _threads(f: FunctionText) -> str:
+def thread_count(f: FunctionText) -> str:
     """How many threads a block has."""
     width, height, depth = (f.coordinates["block_dim", axis] for axis in range(3))
     return f.t.binary("mul", f.t.binary("mul", width, height), depth)
@@ -55,7 +55,7 @@ def _run(
 ) -> None:
     """All blocks, with one buffer; it is given back however they end."""
     t = f.t
-    static, start = shared.places(where.kernel, _ALIGN)
+    static, start = shared.places(where.kernel, ALIGN)
     slots, size = _slot_places(f, phases, t.binary("add", t.const_i64(start), _rounded(f, dynamic)))
     buffer = _allocated(f, where, size)
     if any(isinstance(op, ops.Shared) and op.kept for op in all_ops(where.kernel.body)):
@@ -90,7 +90,7 @@ def _allocated(f: FunctionText, where: CpuKernel, size: str) -> str:
     """A buffer of so many bytes; without memory the launch fails."""
     t = f.t
     buffer = t.op(
-        f"memref.alloc({t.as_index(size)}) {{alignment = {_ALIGN} : i64}} : {_BUFFER}", _BUFFER
+        f"memref.alloc({t.as_index(size)}) {{alignment = {ALIGN} : i64}} : {_BUFFER}", _BUFFER
     )
     found = t.op(f"memref.extract_aligned_pointer_as_index {buffer} : {_BUFFER} -> index", "index")
     there = t.icmp("ne", t.cast("index_cast", found, "i64"), t.const_i64(0))
@@ -110,14 +110,14 @@ def _cleared(f: FunctionText, buffer: str, size: str) -> None:
 
 
 def _rounded(f: FunctionText, size: str) -> str:
-    more = f.t.binary("add", size, f.t.const_i64(_ALIGN - 1))
-    return f.t.binary("and", more, f.t.const_i64(-_ALIGN))
+    more = f.t.binary("add", size, f.t.const_i64(ALIGN - 1))
+    return f.t.binary("and", more, f.t.const_i64(-ALIGN))
 
 
 def _slot_places(f: FunctionText, phases: Split, start: str) -> tuple[list[str], str]:
     """Where each slot begins, in bytes, and the size of the whole buffer."""
     t, places, at = f.t, [], start
-    more = t.binary("add", _threads(f), t.const_i64(2 * _MARGIN + _GRAIN - 1))
+    more = t.binary("add", thread_count(f), t.const_i64(2 * _MARGIN + _GRAIN - 1))
     count = t.binary("and", more, t.const_i64(-_GRAIN))
     for slot in phases.slots:
         margin = _MARGIN * slot.size if slot.pitch is None else 0
@@ -128,5 +128,5 @@ def _slot_places(f: FunctionText, phases: Split, start: str) -> tuple[list[str],
 
 def _slot_size(f: FunctionText, slot: Slot, places: str) -> str:
     if slot.pitch is not None:
-        return f.t.const_i64(-(-slot.size // _ALIGN) * _ALIGN)
+        return f.t.const_i64(-(-slot.size // ALIGN) * ALIGN)
     return f.t.binary("mul", places, f.t.const_i64(slot.size))

@@ -22,11 +22,10 @@ from ferrule.language.codegen.cpu.cooperate.blocks import ALIGN, cooperates
 from ferrule.language.codegen.cpu.cooperate.waiting import BARRIERS, RECORD, State
 from ferrule.language.codegen.facts.uniform import Divergent, Uniform
 from ferrule.language.codegen.functions.lowering import Faults
-from ferrule.language.codegen.values.scalars import dtype_of
 from ferrule.language.ir import ops, shared
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.walk import all_ops
-from ferrule.language.mlir import kernels, memory, output
+from ferrule.language.mlir import cooperative, kernels, memory, output
 from ferrule.language.mlir.functions import FunctionText
 from ferrule.language.mlir.text import Text
 from ferrule.language.mlir.types import Spaces
@@ -210,8 +209,7 @@ class _Thread:
         f, t = self.f, self.f.t
         offset = t.binary("mul", self.number, t.const_i64(RECORD.size))
         self.record = self.at(self.records, offset)
-        width, height, depth = (f.coordinates["block_dim", axis] for axis in range(3))
-        self.threads = t.binary("mul", t.binary("mul", width, height), depth)
+        self.threads = cooperative.thread_count(f)
         for value, argument in list(f.values.items()):
             f.receive(value, argument)
         thread, count = ops.Value(Int32, "number"), ops.Value(Int32, "threads")
@@ -288,17 +286,10 @@ class _Thread:
 
     def warp_op(self, op: warps.WarpOp) -> None:
         """Gives a value, waits, and makes the result of what the others gave."""
-        values, own = self.f.values, op.predicate if isinstance(op, ops.Vote) else op.value
-        bits = self.simple(lambda b: warps.as_bits(b, own))
+        values = self.f.values
+        bits = self.simple(lambda b: warps.as_bits(b, warps.given_by(op)))
         self.wait(op, State.IN_WARP, mask=values[op.mask], value=values[bits])
-        values[op.result] = values[self.simple(lambda b: self.result(b, op))]
-
-    def result(self, b: Builder, op: warps.WarpOp) -> ops.Value:
-        """The result of a warp op, of what is given now."""
-        thread, count, given = self.warp
-        found = warps.emit(b, op, warps.Warp.of(b, thread, count), given)
-        shuffles = isinstance(op, ops.Shuffle)
-        return warps.from_bits(b, dtype_of(op.result), found) if shuffles else found
+        values[op.result] = values[self.simple(lambda b: warps.of_bits(b, op, *self.warp))]
 
     def matrix_op(self, op: matrices.MatrixOp) -> None:
         """Puts the thread's part behind the records, waits, makes its part of the result, and waits

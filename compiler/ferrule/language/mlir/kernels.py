@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from ferrule.compiler.artefacts import Fault
-from ferrule.language.codegen.cpu.cooperate.blocks import cooperates, has_dynamic
+from ferrule.language.codegen.cpu.cooperate.blocks import cooperates
 from ferrule.language.codegen.functions.lowering import Faults
 from ferrule.language.ir import ops
+from ferrule.language.ir.shared import uses_dynamic
 from ferrule.language.ir.types import HandleType, TensorType, Type
 from ferrule.language.ir.walk import all_ops
 from ferrule.language.mlir import atomics, control, cooperative, output
@@ -161,7 +162,7 @@ def _body(f: FunctionText, where: CpuKernel, given: dict[str, str]) -> None:
         f.receive(param, given[f"parameter{number}"])
     blocks = given["first"], given["last"]
     if cooperates(kernel):
-        smem = given["smem"] if has_dynamic(kernel) else f.t.const_i64(0)
+        smem = given["smem"] if uses_dynamic(kernel) else f.t.const_i64(0)
         cooperative.emit(f, where, smem, blocks)
         return
     fails = kernel_fails(kernel)

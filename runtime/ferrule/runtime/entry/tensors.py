@@ -12,7 +12,7 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.runtime.abi import DeviceType, TypeIndex
-from ferrule.runtime.entry.python import API, FALSE, near, python
+from ferrule.runtime.entry.python import FALSE, python
 from ferrule.runtime.entry.readers import Form
 from ferrule.runtime.entry.structs import MAX_NDIM, NO_DEVICE, STATE, VIEW
 from ferrule.runtime.entry.surroundings import Surroundings
@@ -229,8 +229,7 @@ class _TensorReader:
         is_complex = b.icmp_unsigned("==", code, e.const_i32(Complex64.code))
         with e.if_then(is_complex, likely=False):
             asked = [e.external("torch_is_conj"), self.arg, e.null()]
-            name = "PyObject_CallFunctionObjArgs"
-            found = e.call(near(e, name, API[name]), asked)
+            found = python(e, "PyObject_CallFunctionObjArgs", *asked)
             with e.if_then(e.is_null(found), likely=False):
                 python(e, "PyErr_Clear")
                 e.branch(self.refused)

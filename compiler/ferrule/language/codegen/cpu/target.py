@@ -17,7 +17,7 @@ from llvmlite import ir
 from ferrule.compiler.artefacts import Body, Fault
 from ferrule.language.codegen.cpu import interrupts, parallel, sharing, strips
 from ferrule.language.codegen.cpu.cooperate import atomics
-from ferrule.language.codegen.cpu.cooperate.blocks import cooperates, emit_cooperating, has_dynamic
+from ferrule.language.codegen.cpu.cooperate.blocks import cooperates, emit_cooperating
 from ferrule.language.codegen.cpu.kernels import Shape, emit_blocks
 from ferrule.language.codegen.cpu.sharing import Frame
 from ferrule.language.codegen.facts import guards
@@ -43,6 +43,7 @@ from ferrule.language.codegen.host.function import (
 )
 from ferrule.language.codegen.passes.synchronous import synchronous
 from ferrule.language.ir import ops
+from ferrule.language.ir.shared import uses_dynamic
 from ferrule.language.ir.walk import Work, all_ops
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.emitter import Emitter
@@ -164,12 +165,11 @@ class _Module:
             block = tuple(_constant(size) or next(given) for size in known.block)
             shape = Shape(grid, block, known)
             fused = False
+            dynamic = next(given) if uses_dynamic(kernel) else ZERO
             thread = None if self.elsewhere is None else self.elsewhere.thread(kernel)
             if self.elsewhere is not None and thread is None:
-                dynamic = next(given) if has_dynamic(kernel) else ZERO
                 self.call_elsewhere(lowering, kernel, shape, (dynamic, part.first, part.last))
             elif cooperates(kernel):
-                dynamic = next(given) if has_dynamic(kernel) else ZERO
                 emit_cooperating(lowering, kernel, shape, dynamic, (part.first, part.last), thread)
             else:
                 plans = guards.plan(kernel, known.blocks)
@@ -204,7 +204,7 @@ class _Module:
         types = [parameter_type(param.type) for param in kernel.params]
         types += [I64] * (len(symbols) + len(sizes))
         names = [*(p.hint for p in kernel.params), *symbols.values(), *sizes]
-        if has_dynamic(kernel):
+        if uses_dynamic(kernel):
             types, names = [*types, I64], [*names, "smem"]
         return Frame(tuple(types), tuple(names))
 

@@ -62,7 +62,7 @@ def plan(
     axes = range(AXIS_COUNT)
     fused = tuple(_fused(kernel, axis, blocks[axis]) if fuse else () for axis in axes)
     spine = Spine(kernel, fused)
-    return tuple(_plan_axis(spine, kernel, axis, fused[axis]) for axis in range(AXIS_COUNT))
+    return tuple(_plan_axis(spine, kernel, axis, fused[axis]) for axis in axes)
 
 
 def _plan_axis(

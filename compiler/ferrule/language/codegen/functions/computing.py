@@ -14,15 +14,7 @@ from ferrule.language.ir.walk import operands_of
 
 def computed(
     lowering: FunctionLowering,
-    op: ops.Constant
-    | ops.Unary
-    | ops.Binary
-    | ops.Fma
-    | ops.Compare
-    | ops.Cast
-    | ops.Bitcast
-    | ops.Select
-    | ops.Load,
+    op: ops.Constant | ops.Arithmetic | ops.Load,
     inlined: fused.Inline,
 ) -> ir.Value:
     """The value of an op that depends on its operands alone."""

@@ -40,11 +40,6 @@ def cooperates(kernel: ops.Function) -> bool:
     )
 
 
-def has_dynamic(kernel: ops.Function) -> bool:
-    """Whether a kernel uses the dynamic shared memory of its launch."""
-    return any(isinstance(op, ops.DynamicShared) for op in all_ops(kernel.body))
-
-
 def emit_cooperating(
     lowering: FunctionLowering,
     kernel: ops.Function,

@@ -20,7 +20,6 @@ from ferrule.language.codegen.cpu.cooperate.waiting import RECORD, Outcome, Stat
 from ferrule.language.codegen.functions.dispatch import emit_region
 from ferrule.language.codegen.functions.loops import ZERO, counted
 from ferrule.language.codegen.functions.lowering import FunctionLowering, ThreadOp
-from ferrule.language.codegen.values.scalars import dtype_of
 from ferrule.language.ir import divergence, ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.walk import all_ops, drive
@@ -298,10 +297,9 @@ class _Thread:
     def warp_op(self, op: warps.WarpOp) -> None:
         """Gives a value, waits, and makes the result of what the others gave."""
         lowering = self.lowering
-        value = op.predicate if isinstance(op, ops.Vote) else op.value
-        bits = self.simple(lambda b: warps.as_bits(b, value))
+        bits = self.simple(lambda b: warps.as_bits(b, warps.given_by(op)))
         self.wait(op, State.IN_WARP, mask=lowering.values[op.mask], value=lowering.values[bits])
-        result = self.simple(lambda b: self.result(b, op))
+        result = self.simple(lambda b: warps.of_bits(b, op, *self.warp))
         lowering.values[op.result] = lowering.values[result]
 
     def matrix_op(self, op: matrices.MatrixOp) -> None:
@@ -317,13 +315,6 @@ class _Thread:
                 each(b, op, warps.Warp.of(b, thread, count), given)
             drive(emit_region(self.lowering, region.freeze()))
             self.wait(op, State.IN_WARP, mask=mask)
-
-    def result(self, b: Builder, op: warps.WarpOp) -> ops.Value:
-        """The result of a warp op, of what is given now."""
-        thread, count, given = self.warp
-        found = warps.emit(b, op, warps.Warp.of(b, thread, count), given)
-        shuffles = isinstance(op, ops.Shuffle)
-        return warps.from_bits(b, dtype_of(op.result), found) if shuffles else found
 
     def simple(self, make: Callable[[Builder], ops.Value]) -> ops.Value:
         """Emits ops of the IR."""

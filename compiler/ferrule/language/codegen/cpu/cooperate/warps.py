@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ferrule.compiler.cuda.limits import MAX_THREADS
+from ferrule.language.codegen.values.scalars import dtype_of
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.types import TensorType
@@ -127,6 +128,19 @@ def emit(b: Builder, op: WarpOp, warp: Warp, given: ops.Value) -> ops.Value:
             if op.op == "any":
                 return bits
             return b.select(b.compare("eq", bits, lanes), op.mask, b.constant(Uint32, 0))
+
+
+def given_by(op: WarpOp) -> ops.Value:
+    """What the running thread gives."""
+    return op.predicate if isinstance(op, ops.Vote) else op.value
+
+
+def of_bits(
+    b: Builder, op: WarpOp, thread: ops.Value, count: ops.Value, given: ops.Value
+) -> ops.Value:
+    """As `emit` for the thread with this number, where all gave `as_bits` of their value."""
+    found = emit(b, op, Warp.of(b, thread, count), given)
+    return from_bits(b, dtype_of(op.result), found) if isinstance(op, ops.Shuffle) else found
 
 
 def voted(b: Builder, op: ops.VoteOp, bits: ops.Value, lanes: ops.Value) -> ops.Value:
