@@ -9,6 +9,7 @@ import ctypes
 from collections.abc import Sequence
 
 from checker_calls import Checked
+from draws import hypothesised
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from oracle.arguments import Argument
@@ -74,10 +75,10 @@ def same(got: int, leaf: Leaf, forged: Forged) -> bool:
 )
 @given(data=st.data())
 def test_the_checker_does_what_the_specs_say(data: st.DataObject) -> None:
-    signature = data.draw(signatures())
+    signature = data.draw(hypothesised(signatures()))
     checked = Checked(*signature.params, name=signature.name)
     for _ in range(CALLS_PER_SIGNATURE):
-        arguments = data.draw(calls(checked.signature))
+        arguments = data.draw(hypothesised(calls(checked.signature)))
         wanted = judge(checked.signature, arguments)
         event("accepted" if isinstance(wanted, Accepted) else wanted.kind)
         problem = disagreement(checked, arguments, wanted)

@@ -17,6 +17,7 @@ import interpreter
 import numpy as np
 import pytest
 from agreement import Outcome, interpreted, lowered, outcome, require_same
+from draws import hypothesised
 from hypothesis import HealthCheck, Phase, event, given, note, settings
 from hypothesis import strategies as st
 from plain_python import examples
@@ -69,7 +70,7 @@ SIZE = 4 if settings.default.max_examples <= 100 else 8
     phases=[phase for phase in Phase if phase is not Phase.explain],
     suppress_health_check=list(HealthCheck),
 )
-@given(generated=programs(SIZE), optimised=st.booleans())
+@given(generated=hypothesised(programs(SIZE)), optimised=st.booleans())
 def test_programs_mean_the_same_in_every_way(
     files: Iterator[Path], generated: Generated, optimised: bool
 ) -> None:

@@ -18,6 +18,7 @@ import pytest
 from agreement import outcome, require_same
 from cooperative_programs import THREADS, cooperative_kernels
 from cpu_machine import compile_program
+from draws import hypothesised
 from hypothesis import HealthCheck, Phase, given, note, settings
 from interpreter import Memory
 from mlir_functions import needs_mlir
@@ -131,7 +132,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     phases=[phase for phase in Phase if phase is not Phase.explain],
     suppress_health_check=list(HealthCheck),
 )
-@given(generated=programs(6))
+@given(generated=hypothesised(programs(6)))
 def test_random_programs_mean_the_same(files: Iterator[Path], generated: Generated) -> None:
     note(f"{generated.source}\n{generated.arguments}")
     path = next(files)
@@ -145,7 +146,7 @@ def test_random_programs_mean_the_same(files: Iterator[Path], generated: Generat
 
 
 @settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
-@given(program=cooperative_kernels(most=4, depth=1))
+@given(program=hypothesised(cooperative_kernels(most=4, depth=1)))
 def test_threads_that_work_together_mean_the_same(
     program: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

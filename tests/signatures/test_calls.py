@@ -6,6 +6,7 @@ Outcome, class of the error, its place and the leaves that the body sees are com
 from __future__ import annotations
 
 import pytest
+from draws import hypothesised
 from hypothesis import HealthCheck, event, given, reject, settings
 from hypothesis import strategies as st
 from oracle.calls import calls
@@ -23,13 +24,13 @@ TENSORS = frozenset({kinds.Tensor, kinds.Scalar})
 
 def compare(data: st.DataObject, allowed: frozenset[type], hot: bool) -> None:
     """One random signature, called several times."""
-    signature = data.draw(signatures(allowed))
+    signature = data.draw(hypothesised(signatures(allowed)))
     try:
         wrapped = Wrapped(signature, hot)
     except NotImplementedError:
         reject()
     for _ in range(CALLS_PER_SIGNATURE):
-        arguments = data.draw(calls(signature))
+        arguments = data.draw(hypothesised(calls(signature)))
         wanted = judge(signature, arguments)
         event("accepted" if isinstance(wanted, Accepted) else wanted.kind)
         problem = wrapped.disagreement(arguments, wanted)

@@ -6,6 +6,7 @@ import struct
 from typing import Any
 
 import pytest
+from draws import hypothesised
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from oracle.arguments import Argument, Big, Handle, Items, NullView, Numbers, Opaque, Text, View
@@ -141,9 +142,9 @@ def test_random_calls_are_good_and_bad() -> None:
     )
     @given(st.data())
     def draw(data: st.DataObject) -> None:
-        signature = data.draw(signatures())
+        signature = data.draw(hypothesised(signatures()))
         for _ in range(4):
-            outcome = judge(signature, data.draw(calls(signature)))
+            outcome = judge(signature, data.draw(hypothesised(calls(signature))))
             key = outcome.kind if isinstance(outcome, Wrong) else "accepted"
             counts[key] = counts.get(key, 0) + 1
 

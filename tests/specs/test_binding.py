@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from draws import hypothesised
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from oracle.signatures import signatures
@@ -38,7 +39,7 @@ def value_at(place: Place, values: dict[Sym, int]) -> int:
 
 
 @RELAXED
-@given(signatures(), st.data())
+@given(hypothesised(signatures()), st.data())
 def test_bindings_find_the_values_of_a_call(signature: Signature, data: st.DataObject) -> None:
     chosen = {s: data.draw(st.integers(0, 9)) * s.divisibility for s in signature.symbols}
     gone = {
@@ -56,7 +57,7 @@ def test_bindings_find_the_values_of_a_call(signature: Signature, data: st.DataO
 
 
 @RELAXED
-@given(signatures())
+@given(hypothesised(signatures()))
 def test_bindings_are_complete_and_in_order(signature: Signature) -> None:
     assert {binding.symbol for binding in signature.bindings} == set(signature.symbols)
     known: set[Sym] = {ACTUAL}

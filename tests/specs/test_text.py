@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from draws import hypothesised
 from hypothesis import HealthCheck, given, settings
 from oracle.signatures import signatures
 
@@ -34,7 +35,7 @@ from ferrule.specs.reading import parse_signature
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(signatures(whole=True))
+@given(hypothesised(signatures(whole=True)))
 def test_the_full_form_reads_back(signature: Signature) -> None:
     text = signature.text()
     again = parse_signature(text)

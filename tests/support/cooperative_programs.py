@@ -7,11 +7,10 @@ diverges nowhere, so all ways to run it give the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
+import draws as st
 from cpu_machine import threads, vector
-from hypothesis import strategies as st
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
@@ -21,11 +20,9 @@ from ferrule.specs import AddressSpace, Boolean, Int32, Int64, Uint32, sym_int
 THREADS = 64
 FULL = 0xFFFFFFFF
 
-Draw = Callable[[st.SearchStrategy[Any]], Any]
-
 
 @st.composite
-def cooperative_kernels(draw: Draw, most: int = 6, depth: int = 2) -> ops.Program:
+def cooperative_kernels(draw: st.Draw, most: int = 6, depth: int = 2) -> ops.Program:
     """A program that launches such a kernel with grid and block from its arguments.
 
     `most`: statements side by side at the outermost; `depth`: branches and loops in each other.
@@ -36,7 +33,7 @@ def cooperative_kernels(draw: Draw, most: int = 6, depth: int = 2) -> ops.Progra
 class _Generator:
     """Draws the ops of one kernel; `mask` and `whole` say which threads run them."""
 
-    def __init__(self, draw: Draw) -> None:
+    def __init__(self, draw: st.Draw) -> None:
         self.draw, self.b = draw, Builder()
         self.mask = FULL
         self.whole = True

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import strategies as st
+import draws as st
 
 from ferrule.specs import DEVICE_CODES, Dim, DType, Signature, Sym, evaluate
 from ferrule.specs import params as kinds
@@ -53,7 +53,7 @@ FLOATS = st.one_of(
 
 
 @st.composite
-def calls(draw: st.DrawFn, signature: Signature) -> list[Argument]:
+def calls(draw: st.Draw, signature: Signature) -> list[Argument]:
     """The arguments of one call."""
     values = {}
     for symbol in signature.symbols:
@@ -72,7 +72,7 @@ def calls(draw: st.DrawFn, signature: Signature) -> list[Argument]:
 
 
 @st.composite
-def _nearly(draw: st.DrawFn, values: dict[Sym, int]) -> dict[Sym, int]:
+def _nearly(draw: st.Draw, values: dict[Sym, int]) -> dict[Sym, int]:
     """The values of the symbols for one argument: rarely one of them is another."""
     if values and chance(draw, 12):
         symbol = draw(st.sampled_from(list(values)))
@@ -81,7 +81,7 @@ def _nearly(draw: st.DrawFn, values: dict[Sym, int]) -> dict[Sym, int]:
 
 
 @st.composite
-def fitting(draw: st.DrawFn, param: Param, values: dict[Sym, int], gpu: int) -> Argument:
+def fitting(draw: st.Draw, param: Param, values: dict[Sym, int], gpu: int) -> Argument:
     """An argument that its parameter takes."""
     match param:
         case kinds.Tensor():
@@ -114,7 +114,7 @@ def fitting(draw: st.DrawFn, param: Param, values: dict[Sym, int], gpu: int) -> 
 
 
 @st.composite
-def views(draw: st.DrawFn, spec: kinds.Tensor, values: dict[Sym, int], gpu: int) -> View:
+def views(draw: st.Draw, spec: kinds.Tensor, values: dict[Sym, int], gpu: int) -> View:
     shape = [_value(dim, values) for dim in spec.shape]
     strides = [_value(dim, values) for dim in spec.strides]
     if spec.packed:
@@ -146,7 +146,7 @@ def _value(dim: Dim, values: dict[Sym, int]) -> int:
 
 
 @st.composite
-def numbers(draw: st.DrawFn, dtype: DType) -> Argument:
+def numbers(draw: st.Draw, dtype: DType) -> Argument:
     """A number in the range of a dtype."""
     if dtype.kind == "bool" or chance(draw, 6):
         return draw(st.sampled_from([True, False, 0, 1]))
@@ -157,13 +157,13 @@ def numbers(draw: st.DrawFn, dtype: DType) -> Argument:
 
 
 @st.composite
-def shapes(draw: st.DrawFn, values: tuple[int, ...]) -> Argument:
+def shapes(draw: st.Draw, values: tuple[int, ...]) -> Argument:
     form = draw(st.sampled_from(["shape", "array", "list"]))
     return Numbers(values) if form == "shape" else Items(values, form)
 
 
 @st.composite
-def pairs(draw: st.DrawFn, spec: kinds.Map | kinds.Dict) -> Argument:
+def pairs(draw: st.Draw, spec: kinds.Map | kinds.Dict) -> Argument:
     """A map of what its spec says; its keys differ, also as Python compares them."""
     count = draw(st.sampled_from([0, 1, 2, 3, 5, 9]))
     as_text = isinstance(spec.key, kinds.String) or (spec.key is None and draw(st.booleans()))
@@ -173,20 +173,20 @@ def pairs(draw: st.DrawFn, spec: kinds.Map | kinds.Dict) -> Argument:
     return Pairs(inside, "map" if isinstance(spec, kinds.Map) else "dict")
 
 
-def forms(data: bytes) -> st.SearchStrategy[Any]:
+def forms(data: bytes) -> st.Drawn[Any]:
     """The forms that a string can have."""
     fitting_forms = ["heap"] + (["small"] if len(data) <= 7 else [])
     return st.sampled_from(fitting_forms + (["raw"] if b"\0" not in data else []))
 
 
 @st.composite
-def strings(draw: st.DrawFn, choices: Sequence[str]) -> Text:
+def strings(draw: st.Draw, choices: Sequence[str]) -> Text:
     data = draw(st.sampled_from(choices)).encode()
     return Text(data, draw(forms(data)))
 
 
 @st.composite
-def blobs(draw: st.DrawFn) -> Blob:
+def blobs(draw: st.Draw) -> Blob:
     data = draw(st.sampled_from([b"", b"abc", b"1234567", b"12345678", b"\0\xff" * 20]))
     short = ["small"] if len(data) <= 7 else []
     return Blob(data, draw(st.sampled_from(["array", "heap", *short])))
@@ -199,12 +199,12 @@ DEVICE_TEXTS = strings(["cpu", "cuda", "cuda:1", "rocm:0", "cuda:12", "cpu:0"])
 POINTERS = st.builds(Opaque, st.sampled_from([1 << 12, 1 << 32, 0, (1 << 63) + 4096]))
 
 
-def _pointer(spec: kinds.Pointer) -> st.SearchStrategy[Argument]:
+def _pointer(spec: kinds.Pointer) -> st.Drawn[Argument]:
     null = [0, None] if spec.nullable else []
     return POINTERS.filter(lambda p: p.address or spec.nullable) | st.sampled_from([4096, *null])
 
 
-_SIMPLE: dict[type, Callable[[Any], st.SearchStrategy[Argument]]] = {
+_SIMPLE: dict[type, Callable[[Any], st.Drawn[Argument]]] = {
     kinds.Pointer: _pointer,
     kinds.Stream: lambda _: POINTERS | st.sampled_from([None, 0, 1, 2, 1 << 40]),
     kinds.String: lambda _: STRINGS,
@@ -220,7 +220,7 @@ _SIMPLE: dict[type, Callable[[Any], st.SearchStrategy[Argument]]] = {
     kinds.AnyValue: lambda _: JUNK,
 }
 
-JUNK: st.SearchStrategy[Argument] = st.one_of(
+JUNK: st.Drawn[Argument] = st.one_of(
     st.sampled_from([None, True, 0, 1, 3, -1, 1.5, Opaque(64), NullView(), Dtype(0x00012002)]),
     st.sampled_from([Dev(1, 0), Dev(2, 1), Big(1 << 63), Big(-(1 << 80)), Text(b"abc", "small")]),
     st.sampled_from([Text(b"abc", "raw"), Text(b"abc", "heap"), Blob(b"abc", "small")]),
@@ -234,7 +234,7 @@ JUNK: st.SearchStrategy[Argument] = st.one_of(
 
 
 @st.composite
-def wrong(draw: st.DrawFn, argument: Argument) -> Argument:
+def wrong(draw: st.Draw, argument: Argument) -> Argument:
     """An argument that differs in one place."""
     if chance(draw, 8):
         return draw(JUNK)
@@ -262,9 +262,7 @@ def wrong(draw: st.DrawFn, argument: Argument) -> Argument:
 
 
 @st.composite
-def _spoilt(
-    draw: st.DrawFn, inside: tuple[Any, ...], others: st.SearchStrategy[Any]
-) -> tuple[Any, ...]:
+def _spoilt(draw: st.Draw, inside: tuple[Any, ...], others: st.Drawn[Any]) -> tuple[Any, ...]:
     """One element changed, the last gone, or one more."""
     change = draw(st.integers(0, 5))
     if not inside or change == 5:
@@ -276,7 +274,7 @@ def _spoilt(
 
 
 @st.composite
-def _wrong_items(draw: st.DrawFn, items: tuple[Argument, ...], form: Any) -> Argument:
+def _wrong_items(draw: st.Draw, items: tuple[Argument, ...], form: Any) -> Argument:
     choice = draw(st.integers(0, 5))
     if choice == 5 or not items:
         return Items(items, "list" if form == "array" else "array")
@@ -287,7 +285,7 @@ def _wrong_items(draw: st.DrawFn, items: tuple[Argument, ...], form: Any) -> Arg
 
 
 @st.composite
-def _wrong_view(draw: st.DrawFn, view: View) -> View:
+def _wrong_view(draw: st.Draw, view: View) -> View:
     change = draw(st.sampled_from(["shape"] * 3 + ["strides"] * 2 + ["data"] * 2 + [*_CHANGES]))
     if change == "shape":
         shape = draw(_spoilt(view.shape, ODD))
@@ -301,7 +299,7 @@ def _wrong_view(draw: st.DrawFn, view: View) -> View:
     return replace(view, **{change: draw(_CHANGES[change])})
 
 
-_CHANGES: dict[str, st.SearchStrategy[Any]] = {
+_CHANGES: dict[str, st.Drawn[Any]] = {
     "data": st.sampled_from([0, 1 << 12, 4097, 4100, (1 << 64) - 16]),
     "byte_offset": st.sampled_from([0, 1, 4, 16, (1 << 64) - 4096]),
     "dtype": st.sampled_from([0x00010801, 0x00010800, 0x00042002, 0x00020411, 0x00010411, 0]),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from hypothesis import strategies as st
+import draws as st
 
 from ferrule.specs import (
     ALL_DTYPES,
@@ -63,14 +63,14 @@ class Scope:
     local: list[Sym] = field(default_factory=list)
 
 
-def chance(draw: st.DrawFn, one_in: int) -> bool:
+def chance(draw: st.Draw, one_in: int) -> bool:
     """True once in so many draws; shrinks to False."""
     return draw(st.integers(0, one_in - 1)) == one_in - 1
 
 
 @st.composite
 def signatures(
-    draw: st.DrawFn, allowed: frozenset[type] = ALL_KINDS, whole: bool = False
+    draw: st.Draw, allowed: frozenset[type] = ALL_KINDS, whole: bool = False
 ) -> Signature:
     """A signature of parameters of these kinds; `whole`: with all that its text can show."""
     scope = draw(_scopes(allowed, whole))
@@ -89,7 +89,7 @@ def signatures(
 
 
 @st.composite
-def _scopes(draw: st.DrawFn, allowed: frozenset[type], whole: bool) -> Scope:
+def _scopes(draw: st.Draw, allowed: frozenset[type], whole: bool) -> Scope:
     symbols = [
         sym_int(
             draw(st.sampled_from([32, 32, 64])),
@@ -111,7 +111,7 @@ def _binder(scope: Scope, loose: Sequence[Sym]) -> Param:
 
 
 @st.composite
-def dims(draw: st.DrawFn, scope: Scope, signed: bool = False) -> Dim:
+def dims(draw: st.Draw, scope: Scope, signed: bool = False) -> Dim:
     """A size: mostly a symbol, else a number or an expression."""
     choice = draw(st.integers(0, 9))
     if choice <= 4:
@@ -139,7 +139,7 @@ _EXPRESSIONS: Sequence[Callable[[Sym, Dim], Dim]] = (
 
 
 @st.composite
-def tensors(draw: st.DrawFn, scope: Scope, name: str) -> Param:
+def tensors(draw: st.Draw, scope: Scope, name: str) -> Param:
     """A tensor; its strides are compact, or anything."""
     if chance(draw, 12):
         return draw(packed_tensors(scope, name))
@@ -155,7 +155,7 @@ def tensors(draw: st.DrawFn, scope: Scope, name: str) -> Param:
     return kinds.Tensor(name, shape, dtype, strides=strides, **_details(draw, scope))
 
 
-def _details(draw: st.DrawFn, scope: Scope) -> dict[str, Any]:
+def _details(draw: st.Draw, scope: Scope) -> dict[str, Any]:
     return {
         "device": draw(st.sampled_from(scope.devices)),
         "device_id": draw(st.sampled_from([None] * 8 + [0, 1])),
@@ -166,7 +166,7 @@ def _details(draw: st.DrawFn, scope: Scope) -> dict[str, Any]:
 
 
 @st.composite
-def packed_tensors(draw: st.DrawFn, scope: Scope, name: str) -> Param:
+def packed_tensors(draw: st.Draw, scope: Scope, name: str) -> Param:
     """A tensor of 4-bit floats, two in a byte, along its last dim or its first."""
     choices: list[Dim] = [scope.even, 4, scope.even * 2]
     inner = draw(st.sampled_from(choices))
@@ -184,7 +184,7 @@ def packed_tensors(draw: st.DrawFn, scope: Scope, name: str) -> Param:
 
 
 @st.composite
-def params_of(draw: st.DrawFn, scope: Scope, name: str) -> Param:
+def params_of(draw: st.Draw, scope: Scope, name: str) -> Param:
     """A parameter of any of the kinds of a scope, nested at most two deep."""
     makers = [
         make
@@ -200,7 +200,7 @@ def params_of(draw: st.DrawFn, scope: Scope, name: str) -> Param:
 
 
 @st.composite
-def outer_params(draw: st.DrawFn, scope: Scope, name: str) -> Param:
+def outer_params(draw: st.Draw, scope: Scope, name: str) -> Param:
     """A parameter of a function or a field of a named tuple: one that can have a default."""
     param = draw(params_of(scope, name))
     if not scope.whole or isinstance(param, kinds.Tensor) or not chance(draw, 3):
@@ -217,12 +217,12 @@ def outer_params(draw: st.DrawFn, scope: Scope, name: str) -> Param:
 
 
 @st.composite
-def scalars(draw: st.DrawFn, scope: Scope, name: str) -> Param:
+def scalars(draw: st.Draw, scope: Scope, name: str) -> Param:
     return kinds.Scalar(name, draw(st.sampled_from(SCALAR_DTYPES)))
 
 
 @st.composite
-def shapes(draw: st.DrawFn, scope: Scope, name: str) -> Param:
+def shapes(draw: st.Draw, scope: Scope, name: str) -> Param:
     kind = draw(st.sampled_from(get_args(kinds.TupleKind)))
     scope.local.clear()
     signed = kind in ("Stride", "Coord", "IntTuple")
@@ -231,7 +231,7 @@ def shapes(draw: st.DrawFn, scope: Scope, name: str) -> Param:
 
 
 @st.composite
-def pointers(draw: st.DrawFn, scope: Scope, name: str) -> Param:
+def pointers(draw: st.Draw, scope: Scope, name: str) -> Param:
     return kinds.Pointer(
         name,
         draw(st.sampled_from([None, Float32, Int8])),
@@ -242,7 +242,7 @@ def pointers(draw: st.DrawFn, scope: Scope, name: str) -> Param:
 
 
 @st.composite
-def tuples(draw: st.DrawFn, scope: Scope, name: str) -> Param:
+def tuples(draw: st.Draw, scope: Scope, name: str) -> Param:
     fields = scope.whole and draw(st.booleans())
     names, make = ("xyz", outer_params) if fields else ("012", params_of)
     items = tuple(draw(make(scope, item)) for item in names[: draw(st.integers(0, 3))])
@@ -250,7 +250,7 @@ def tuples(draw: st.DrawFn, scope: Scope, name: str) -> Param:
 
 
 @st.composite
-def optionals(draw: st.DrawFn, scope: Scope, name: str) -> Param:
+def optionals(draw: st.Draw, scope: Scope, name: str) -> Param:
     item = draw(params_of(scope, name).filter(lambda p: not isinstance(p, _NEVER_OPTIONAL)))
     return kinds.Optional(name, item)
 
@@ -259,7 +259,7 @@ _NEVER_OPTIONAL = (kinds.Optional, kinds.NoneValue)
 
 
 @st.composite
-def unions(draw: st.DrawFn, scope: Scope, name: str) -> Param:
+def unions(draw: st.Draw, scope: Scope, name: str) -> Param:
     """A union of members that can be told apart; where there are none, a member."""
     members: list[Param] = []
     for _ in range(draw(st.integers(2, 4))):
@@ -293,12 +293,12 @@ LITERALS = st.recursive(
     lambda inside: (
         st.lists(inside, max_size=2).map(tuple) | st.dictionaries(PLAIN, inside, max_size=2)
     ),
-    max_leaves=4,
+    depth=2,
 )
 
 
 @st.composite
-def constants(draw: st.DrawFn, scope: Scope, name: str) -> Param:
+def constants(draw: st.Draw, scope: Scope, name: str) -> Param:
     if scope.whole:
         value = draw(CONSTANTS | TEXTS | st.integers(-(1 << 63), (1 << 63) - 1) | st.floats())
         return kinds.Constant(name, value)
@@ -306,13 +306,13 @@ def constants(draw: st.DrawFn, scope: Scope, name: str) -> Param:
 
 
 @st.composite
-def objects(draw: st.DrawFn, scope: Scope, name: str) -> Param:
+def objects(draw: st.Draw, scope: Scope, name: str) -> Param:
     keys = [BASE, DERIVED, "ffi.Object", "ffi.Function", UNREGISTERED]
     return kinds.Object(name, draw(st.sampled_from(keys)))
 
 
 @st.composite
-def elements(draw: st.DrawFn, scope: Scope, name: str) -> Param | None:
+def elements(draw: st.Draw, scope: Scope, name: str) -> Param | None:
     """What the elements of a container are, or None."""
     simple = [kind for kind in _SIMPLE if kind in scope.kinds]
     containers = [kinds.Array, kinds.List] if scope.depth < 2 else []
@@ -345,12 +345,12 @@ _SIMPLE = (
 )
 
 
-def _of_elements(kind: Callable[..., Param]) -> Callable[..., st.SearchStrategy[Param]]:
+def _of_elements(kind: Callable[..., Param]) -> Callable[..., st.Drawn[Param]]:
     return lambda scope, name: st.builds(kind, st.just(name), elements(scope, name))
 
 
 @st.composite
-def map_elements(draw: st.DrawFn, scope: Scope, name: str, *, key: bool) -> Param | None:
+def map_elements(draw: st.Draw, scope: Scope, name: str, *, key: bool) -> Param | None:
     """Keys and values: what Python's own values are taken as."""
     usual: list[Param | None] = [None, kinds.Scalar(name, Int64), kinds.String(name)]
     if not key:
@@ -359,7 +359,7 @@ def map_elements(draw: st.DrawFn, scope: Scope, name: str, *, key: bool) -> Para
     return draw(st.sampled_from(known))
 
 
-def _of_pairs(kind: Callable[..., Param]) -> Callable[..., st.SearchStrategy[Param]]:
+def _of_pairs(kind: Callable[..., Param]) -> Callable[..., st.Drawn[Param]]:
     return lambda scope, name: st.builds(
         kind,
         st.just(name),
@@ -368,12 +368,12 @@ def _of_pairs(kind: Callable[..., Param]) -> Callable[..., st.SearchStrategy[Par
     )
 
 
-def _named(kind: Callable[[str], Param]) -> Callable[..., st.SearchStrategy[Param]]:
+def _named(kind: Callable[[str], Param]) -> Callable[..., st.Drawn[Param]]:
     return lambda scope, name: st.just(kind(name))
 
 
 _NESTING = (kinds.Tuple, kinds.Optional, kinds.Union)
-_MAKERS: dict[type, tuple[Callable[..., st.SearchStrategy[Param]], int]] = {
+_MAKERS: dict[type, tuple[Callable[..., st.Drawn[Param]], int]] = {
     kinds.Tensor: (tensors, 12),
     kinds.Scalar: (scalars, 4),
     kinds.Shape: (shapes, 4),

@@ -7,6 +7,7 @@ import functools
 import inspect
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from ferrule.compiler import targets
@@ -121,15 +122,23 @@ def stream_of(device_type: int, index: int) -> int:
     return 0x1000 + device_type * 0x100 + index * 0x10 if index < 4 else 0
 
 
+_inside: ContextVar[bool] = ContextVar("inside", default=False)
+
+
 @contextmanager
 def streams() -> Iterator[None]:
-    """Inside, devices have current streams that differ."""
+    """Inside, devices have current streams that differ; an inner one changes nothing."""
+    if _inside.get():
+        yield
+        return
     devices = [(kind, index) for kind in (2, 10, 18) for index in range(4)]
     for kind, index in devices:
         _set_stream(kind, index, stream_of(kind, index))
+    token = _inside.set(True)
     try:
         yield
     finally:
+        _inside.reset(token)
         for kind, index in devices:
             _set_stream(kind, index, 0)
 

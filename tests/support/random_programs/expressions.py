@@ -6,11 +6,11 @@ ordinary Python.  Operands without a common dtype are converted; divisions may b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
-from hypothesis import strategies as st
+from draws import Source
 
 from ferrule.specs import Boolean, DType, Float32, Int32
 from random_programs.promotion import promoted
@@ -33,13 +33,13 @@ def name_of(dtype: DType) -> str:
 
 @dataclass(frozen=True)
 class Choices:
-    """Draws from Hypothesis; simpler things stand first, so that a failure shrinks to them."""
+    """Draws from a source; simpler things stand first, so that a failure shrinks to them."""
 
-    draw: Callable[[st.SearchStrategy[Any]], Any]
+    source: Source
 
     def below(self, limit: int) -> int:
         """A number from 0 to below the limit."""
-        return int(self.draw(st.integers(0, limit - 1)))
+        return self.source.below(limit)
 
     def one(self, items: Sequence[T]) -> T:
         """One of these."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from hypothesis import strategies as st
+from draws import Drawn
 
 from ferrule.specs import BFloat16, DType, Float32, Int8, Int32, Int64, Uint32
 from random_programs.expressions import Choices, Expressions, Helper, Scope, Tensor, name_of
@@ -47,13 +46,12 @@ class Generated:
     arguments: tuple[Any, ...]
 
 
-@st.composite
-def programs(draw: Callable[[st.SearchStrategy[Any]], Any], size: int = 4) -> Generated:
+def programs(size: int = 4) -> Drawn[Generated]:
     """A module with a host function, and arguments for a call of it.
 
     `size`: how many statements a body has at most, without those inside them.
     """
-    return _Module(Choices(draw), size).generate()
+    return Drawn(lambda source: _Module(Choices(source), size).generate())
 
 
 class _Module:
