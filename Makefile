@@ -13,13 +13,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # One stamp for each thing that was asked of PyTorch, so that another wish installs anew.
 TORCH_KEY := $(shell printf '%s' '$(TORCH)' | cksum | cut -d' ' -f1)
 
-.PHONY: help quickstart test test-all docs format clean
+.PHONY: help quickstart test test-all fuzz docs format clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo 'make quickstart   compile and run three kernels on the CPU'
 	@echo 'make test         linters, types, import rules and tests (with PyTorch)'
 	@echo 'make test-all     the same with every optional dependency, and the documentation'
+	@echo 'make fuzz         random programs, calls and files, for MINUTES=30'
 	@echo 'make docs         the documentation, in docs/_build/html'
 	@echo 'make format       format the code and sort its imports'
 	@echo 'make clean        remove the environment and everything that was built'
@@ -33,6 +34,12 @@ test: $(VENV)/test-$(TORCH_KEY).stamp $(OPTIONAL:%=$(VENV)/optional-%.stamp)
 test-all: $(VENV)/all-$(TORCH_KEY).stamp
 	$(build_docs)
 	$(check)
+
+# Random cases: what passed is counted, what fails is saved in fuzz-failures, as files to replay.
+MINUTES ?= 30
+FUZZ ?=
+fuzz: $(VENV)/test-$(TORCH_KEY).stamp
+	PYTHONPATH=tests/support $(BIN)/python -m fuzz --minutes $(MINUTES) --jobs $(JOBS) $(FUZZ)
 
 docs: $(VENV)/docs.stamp
 	$(build_docs)

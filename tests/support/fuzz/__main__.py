@@ -108,7 +108,10 @@ def _child(job: Job, first: int, seeds: int, left: float, tally: Tally) -> int:
     command = [sys.executable, "-m", "fuzz.working", job.campaign]
     for name, value in (("first", first), ("step", job.step), ("seeds", seeds), ("seconds", left)):
         command += [f"--{name}", str(value)]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    paths = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    child = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=paths
+    )
     seed = first
     with ThreadPoolExecutor(2) as readers:
         said = readers.submit(child.stderr.read)  # type: ignore[union-attr]

@@ -19,7 +19,7 @@ import numpy as np
 from agreement import interpreted, lowered, outcome, require_same
 from draws import Seeded
 from plain_python import examples
-from random_programs import HOST, Generated, execute, programs
+from random_programs import HOST, LONG, SHORT, Generated, execute, programs
 
 import ferrule as fe
 from ferrule import specs
@@ -29,12 +29,14 @@ UNIT: Final = "programs"
 OPTIONS: Final = ("--target cpu", "--target cpu --opt-level 0")
 _SIZES: Final = (1, 2, 2, 3, 4, 8)
 """Statements of a body."""
+_LENGTHS: Final = (SHORT, SHORT, SHORT, SHORT, LONG)
 
 
 def run(seed: int) -> Iterator[int | Failure]:
     """One program."""
     choose = random.Random(seed)
-    generated = programs(choose.choice(_SIZES)).of(Seeded(choose))
+    size, lengths = choose.choice(_SIZES), choose.choice(_LENGTHS)
+    generated = programs(size, lengths).of(Seeded(choose))
     case = saved(generated, choose.choice(OPTIONS))
     problem = replay(case)
     yield Failure(case, problem) if problem else 1

@@ -1,6 +1,6 @@
 """Random programs of the kernel language, and what they mean."""
 
 from random_programs.model import execute
-from random_programs.programs import HOST, Generated, programs
+from random_programs.programs import HOST, LONG, SHORT, Generated, programs
 
-__all__ = ["HOST", "Generated", "execute", "programs"]
+__all__ = ["HOST", "LONG", "SHORT", "Generated", "execute", "programs"]

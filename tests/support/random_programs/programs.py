@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -46,19 +48,24 @@ class Generated:
     arguments: tuple[Any, ...]
 
 
-def programs(size: int = 4) -> Drawn[Generated]:
+LONG: Final = MappingProxyType({3: 3, 1: 2, 37: 2, 70: 2, 0: 1})
+SHORT: Final = MappingProxyType({3: 4, 1: 2, 5: 2, 0: 1})
+"""Sizes of arrays, and how often each is taken.  Short ones take the model a tenth of the time."""
+
+
+def programs(size: int = 4, lengths: Mapping[int, int] = LONG) -> Drawn[Generated]:
     """A module with a host function, and arguments for a call of it.
 
     `size`: how many statements a body has at most, without those inside them.
     """
-    return Drawn(lambda source: _Module(Choices(source), size).generate())
+    return Drawn(lambda source: _Module(Choices(source), size, lengths).generate())
 
 
 class _Module:
     """Writes one module."""
 
-    def __init__(self, choices: Choices, size: int) -> None:
-        self.choices, self.size = choices, size
+    def __init__(self, choices: Choices, size: int, lengths: Mapping[int, int]) -> None:
+        self.choices, self.size, self.lengths = choices, size, lengths
         few = [choices.one(COMMON), choices.one(DTYPES), choices.one(DTYPES)]
         self.statements = Statements(Expressions(choices, few), Names())
         dtypes = [choices.one([d for d in few if d is not BFloat16]) for _ in range(6)]
@@ -144,7 +151,7 @@ class _Module:
 
     def arguments(self, tensors: tuple[Tensor, ...]) -> tuple[Any, ...]:
         """Arrays and numbers, from the values at which things go wrong."""
-        size = self.choices.weighted({3: 3, 1: 2, 37: 2, 70: 2, 0: 1})
+        size = self.choices.weighted(self.lengths)
         rng = np.random.default_rng(self.choices.below(1000))
         shapes = ((size,), (size,), (size,), (3, 5))
         arrays = [numbers(rng, t.dtype, shape) for t, shape in zip(tensors, shapes, strict=True)]
