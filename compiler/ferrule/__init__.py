@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from ferrule.language.layouts import crd2idx as crd2idx
     from ferrule.language.layouts import depth as depth
     from ferrule.language.layouts import dice as dice
+    from ferrule.language.layouts import filter as filter
     from ferrule.language.layouts import filter_zeros as filter_zeros
     from ferrule.language.layouts import flat_divide as flat_divide
     from ferrule.language.layouts import flat_product as flat_product
@@ -81,20 +82,29 @@ if TYPE_CHECKING:
     from ferrule.language.layouts import logical_divide as logical_divide
     from ferrule.language.layouts import logical_product as logical_product
     from ferrule.language.layouts import make_layout as make_layout
+    from ferrule.language.layouts import make_layout_like as make_layout_like
     from ferrule.language.layouts import make_ordered_layout as make_ordered_layout
+    from ferrule.language.layouts import max_common_layout as max_common_layout
+    from ferrule.language.layouts import max_common_vector as max_common_vector
+    from ferrule.language.layouts import nullspace as nullspace
     from ferrule.language.layouts import prepend as prepend
     from ferrule.language.layouts import product as product
     from ferrule.language.layouts import product_each as product_each
     from ferrule.language.layouts import raked_product as raked_product
     from ferrule.language.layouts import rank as rank
     from ferrule.language.layouts import recast_layout as recast_layout
+    from ferrule.language.layouts import repeat_like as repeat_like
     from ferrule.language.layouts import right_inverse as right_inverse
     from ferrule.language.layouts import select as select
     from ferrule.language.layouts import shape as shape
+    from ferrule.language.layouts import shape_div as shape_div
     from ferrule.language.layouts import size as size
     from ferrule.language.layouts import slice_ as slice_
+    from ferrule.language.layouts import tile_to_shape as tile_to_shape
     from ferrule.language.layouts import tiled_divide as tiled_divide
     from ferrule.language.layouts import tiled_product as tiled_product
+    from ferrule.language.layouts import tuple_cat as tuple_cat
+    from ferrule.language.layouts import unflatten as unflatten
     from ferrule.language.layouts import zipped_divide as zipped_divide
     from ferrule.language.layouts import zipped_product as zipped_product
     from ferrule.language.overloads import overload as overload
@@ -187,11 +197,13 @@ _FACES = (
 )
 _LAYOUTS = (
     "Layout LayoutError append blocked_product coalesce complement composition cosize "
-    "crd2idx depth dice filter_zeros flat_divide flat_product flatten get group_modes "
-    "idx2crd is_congruent is_static is_weakly_congruent left_inverse local_partition "
-    "local_tile logical_divide logical_product make_layout make_ordered_layout prepend "
-    "product product_each raked_product rank recast_layout right_inverse select shape size "
-    "slice_ tiled_divide tiled_product zipped_divide zipped_product"
+    "crd2idx depth dice filter filter_zeros flat_divide flat_product flatten get "
+    "group_modes idx2crd is_congruent is_static is_weakly_congruent left_inverse "
+    "local_partition local_tile logical_divide logical_product make_layout "
+    "make_layout_like make_ordered_layout max_common_layout max_common_vector nullspace "
+    "prepend product product_each raked_product rank recast_layout repeat_like "
+    "right_inverse select shape shape_div size slice_ tile_to_shape tiled_divide "
+    "tiled_product tuple_cat unflatten zipped_divide zipped_product"
 )
 _REDUCTIONS = "max min prod sum"
 _VECTORS = (

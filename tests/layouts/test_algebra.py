@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from layout_definitions import (
     compact,
     count,
     flat,
+    index_at,
     indices,
     is_refinement,
     layouts,
@@ -24,6 +26,7 @@ from layout_definitions import (
 
 from ferrule.language import layouts as fl
 from ferrule.language.layouts import Layout, LayoutError, make_layout
+from ferrule.language.layouts.inverse import exact_complement
 from ferrule.specs import sym_int
 
 N, M = sym_int(symbol="n"), sym_int(symbol="m")
@@ -129,7 +132,15 @@ def test_symbolic_composition_agrees_with_numbers(drawn: Any, data: Any) -> None
         (Layout((4, N), (1, 8)), Layout((2, N), (2, 4)), "(2,n):(2,8)"),
         (Layout((N, M), (M, 1)), (Layout(4, 2), Layout(8, 1)), "(4,8):(m * 2,1)"),
         (Layout((N, M), (M, 1)), (None, 8), "(n,8):(m,1)"),
-        (Layout((N, M), (M, 1)), (4,), "(4,m):(m,1)"),
+        (Layout((N, M), (M, 1)), (4,), "(4):(m)"),
+        (Layout((8, 12), (12, 1)), (4,), "(4):(12)"),
+        (Layout((8, 12), (12, 1)), (Layout(4, 2),), "(4):(24)"),
+        (Layout(1, 5), (4,), "(4):(5)"),
+        (Layout((4, 1), (1, -4)), Layout((2, 6), (1, 2)), "(2,(2,3)):(1,(2,-4))"),
+        (Layout(12, 1), Layout(4, -1), "4:-1"),
+        (Layout((4, 3), (1, 5)), Layout(3, -4), "3:-5"),
+        (Layout((4, 3), (1, 5)), Layout(6, -2), "(2,3):(-2,-5)"),
+        (Layout((4, 3), (1, 4)), Layout((4, 3), (-1, 4)), "(4,3):(-1,4)"),
     ],
 )
 def test_composition_of_known_layouts(lhs: Layout, rhs: Any, wanted: str) -> None:
@@ -143,7 +154,11 @@ def test_composition_of_known_layouts(lhs: Layout, rhs: Any, wanted: str) -> Non
         (Layout((N, M), (M, 1)), 4, "it does not step evenly through the mode n:m"),
         (Layout((4, 3), (1, 8)), Layout((3, 3), (1, 1)), "are not known to stay within the mode"),
         (Layout((N8, M), (M, 1)), Layout((4, 4), (1, 2)), "not known to stay within the mode n8:m"),
-        (Layout((4, 3), (1, 8)), Layout(2, -1), "it walks backwards over more than one mode"),
+        (
+            Layout((4, 3), (1, 8)),
+            Layout((2, 2), (-1, 4)),
+            "it walks backwards over more than one mode, others forwards",
+        ),
         (Layout(4, 1), (2, 2), "the tiler has 2 modes, but 4:1 has 1"),
         (Layout(4, 1), "x", "expected a layout, a size, or a tuple of them, but got 'x'"),
     ],
@@ -159,11 +174,14 @@ def test_what_cannot_be_composed_is_named(lhs: Layout, rhs: Any, message: str) -
 
 @settings(RELAXED)
 @given(tilers, st.integers(1, 60))
-def test_complement_fills_every_index_once_and_rises(layout: Layout, cotarget: int) -> None:
+def test_an_exact_complement_fills_every_index_once_and_rises(
+    layout: Layout, cotarget: int
+) -> None:
     try:
-        result = fl.complement(layout, cotarget)
+        result = exact_complement(layout, cotarget, operation="logical_divide")
     except LayoutError:
         assume(False)
+    assert fl.complement(layout, cotarget) == result
     rising = indices(result)
     assert rising == sorted(set(rising))
     block = sorted(set(indices(layout)))
@@ -173,6 +191,20 @@ def test_complement_fills_every_index_once_and_rises(layout: Layout, cotarget: i
     modes = zip(flat(layout.shape), flat(layout.stride), strict=True)
     reach = max((size * stride for size, stride in modes if size > 1 and stride > 0), default=1)
     assert len(both) == -(-cotarget // reach) * reach
+
+
+@settings(RELAXED)
+@given(tilers, st.integers(1, 60))
+def test_a_complement_repeats_without_overlap_and_rises(layout: Layout, cotarget: int) -> None:
+    try:
+        result = fl.complement(layout, cotarget)
+    except LayoutError:
+        assume(False)
+    rising, block = indices(result), set(indices(layout))
+    assert rising == sorted(set(rising))
+    both = [i + j for i in block for j in rising]
+    assert len(set(both)) == len(both)
+    assert max(both) + 1 >= cotarget - max(block)
 
 
 @settings(RELAXED)
@@ -198,17 +230,30 @@ def test_a_compact_layout_always_has_a_complement(layout: Layout) -> None:
         (Layout((4, N), (1, 4)), N * 8, "2:n * 4"),
         (Layout(M, N), N * M, "n:1"),
         (Layout((3, 4), (0, 1)), 8, "2:4"),
+        (Layout((4, 6), (1, 6)), 24, "1:0"),
+        (Layout((4, 10), (1, 10)), 40, "2:4"),
+        (Layout((4, 2), (1, 10)), 20, "2:4"),
+        (Layout((2, 2), (8, 3)), 64, "(3,4):(1,16)"),
+        (Layout(((4, 6), 3, 12), ((1, 0), 30, 180)), 96, "(7,2):(4,90)"),
     ],
 )
 def test_complement_of_known_layouts(layout: Layout, cotarget: Any, wanted: str) -> None:
     assert str(fl.complement(layout, cotarget)) == wanted
 
 
-@pytest.mark.parametrize("layout", [Layout((2, 2), (1, 3)), Layout((4, 2), (1, 1)), Layout(2, -1)])
-def test_layouts_without_a_complement_are_named(layout: Layout) -> None:
+@pytest.mark.parametrize(
+    ("layout", "message"),
+    [
+        (Layout((4, 2), (1, 1)), "the modes of (4,2):(1,1) are not known to nest"),
+        (Layout((4, 4), (1, 2)), "each stride must be at least size times stride"),
+        (Layout((4, N), (1, M)), "the modes of (4,n):(1,m) are not known to nest"),
+        (Layout(2, -1), "2:-1 has a negative stride"),
+    ],
+)
+def test_layouts_without_a_complement_are_named(layout: Layout, message: str) -> None:
     with pytest.raises(LayoutError) as error:
         fl.complement(layout, 24)
-    assert f"the modes of {layout} are not known to nest" in str(error.value)
+    assert message in str(error.value)
 
 
 @settings(RELAXED)
@@ -248,12 +293,109 @@ def test_left_inverse_takes_an_index_back(layout: Layout) -> None:
         assert inverse(index) % fl.size(layout) == number
 
 
+@settings(RELAXED)
+@given(any_layout())
+def test_left_inverse_of_any_layout_is_one_or_is_refused(layout: Layout) -> None:
+    try:
+        inverse = fl.left_inverse(layout)
+    except LayoutError:
+        assume(False)
+    whole = [layout(number) for number in range(fl.size(layout))]
+    for number, index in enumerate(whole):
+        back = index_at(inverse, index)
+        assert whole[back] == index
+        if whole.count(index) == 1:
+            assert back == number
+
+
+@pytest.mark.parametrize(
+    ("layout", "wanted"),
+    [
+        (Layout((4, 8), (1, 8)), "(8,8):(1,4)"),
+        (Layout((4, 8), (2, 8)), "(2,32):(0,1)"),
+        (Layout(4, 2), "(2,4):(0,1)"),
+        (Layout((4, 2), (2, 1)), "(2,4):(4,1)"),
+        (Layout((4, (1, 4)), (1, (6, 6))), "(6,4):(1,4)"),
+        (Layout((4, 1, (4, 12)), (6, 4, (1, 24))), "(6,4,12):(4,1,16)"),
+        (Layout((2, 4), (0, 2)), "(2,4):(0,2)"),
+        (Layout((2, 4), (1, 0)), "2:1"),
+        (Layout((2, 2, 4), (1, 0, 2)), "(2,4):(1,4)"),
+        (Layout(4, 0), "1:0"),
+    ],
+)
+def test_left_inverse_of_known_layouts(layout: Layout, wanted: str) -> None:
+    assert str(fl.left_inverse(layout)) == wanted
+
+
 def test_symbolic_inverses() -> None:
     row_major = make_layout((N, M), stride=(M, 1))
     assert str(fl.right_inverse(row_major)) == "(m,n):(n,1)"
+    assert str(fl.left_inverse(row_major)) == "(m,n):(n,1)"
     assert str(fl.right_inverse(make_layout((N, M), stride=(1, N * 2)))) == "n:1"
-    with pytest.raises(LayoutError, match="repeats an index"):
-        fl.left_inverse(Layout((2, 2), (0, 1)))
+    for layout in (Layout((4, 2), (2, 9)), Layout((2, 2), (1, 1)), Layout((4, N), (1, M))):
+        with pytest.raises(LayoutError, match="are not known to nest"):
+            fl.left_inverse(layout)
+
+
+@settings(RELAXED)
+@given(any_layout())
+def test_nullspace_has_the_coordinates_of_index_0(layout: Layout) -> None:
+    found = fl.nullspace(layout)
+    assert {layout(number) for number in indices(found)} == {0}
+    strides = zip(flat(layout.shape), flat(layout.stride), strict=True)
+    assert fl.size(found) == math.prod(size for size, stride in strides if stride == 0)
+
+
+@pytest.mark.parametrize(
+    ("layout", "wanted"),
+    [
+        (Layout((2, 4), (1, 0)), "4:2"),
+        (Layout((2, 4, 3), (0, 1, 0)), "(2,3):(1,8)"),
+        (Layout((2, 4), (1, 2)), "1:0"),
+        (Layout(4, 0), "4:1"),
+    ],
+)
+def test_nullspace_of_known_layouts(layout: Layout, wanted: str) -> None:
+    assert str(fl.nullspace(layout)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "wanted"),
+    [
+        (Layout((4, 8), (1, 4)), Layout((4, 8), (1, 4)), "32:1"),
+        (Layout((4, 8), (1, 4)), Layout((4, 8), (1, 8)), "4:1"),
+        (Layout((4, 8), (1, 4)), Layout((4, 8), (2, 8)), "1:0"),
+        (Layout((2, 2, 4), (1, 2, 4)), Layout((2, 8), (1, 2)), "16:1"),
+        (Layout((8, 4), (4, 1)), Layout((8, 4), (4, 1)), "(4,8):(8,1)"),
+        (Layout((8, 4), (4, 1)), Layout((4, 8), (1, 4)), "1:0"),
+    ],
+)
+def test_max_common_layout(a: Layout, b: Layout, wanted: str) -> None:
+    common = fl.max_common_layout(a, b)
+    assert str(common) == wanted
+    assert [a(i) for i in indices(common)] == [b(i) for i in indices(common)]
+    assert [a(i) for i in indices(common)] == list(range(fl.size(common)))
+    assert fl.max_common_vector(a, b) == fl.size(common)
+
+
+@pytest.mark.parametrize(
+    ("layout", "wanted"),
+    [
+        (Layout((4, 8), (8, 1)), "(4,8):(8,1)"),
+        (Layout((4, 8, 2), (0, 1, 16)), "(4,8,2):(0,1,8)"),
+        (Layout(((2, 2), 8, 1), ((1, 16), 2, 77)), "((2,2),8,1):((1,16),2,0)"),
+        (Layout((4, 8), (-1, 4)), "(4,8):(1,4)"),
+        (Layout((4, 8), (3, 3)), "(4,8):(1,4)"),
+    ],
+)
+def test_make_layout_like(layout: Layout, wanted: str) -> None:
+    assert str(fl.make_layout_like(layout)) == wanted
+
+
+def test_filter_has_each_index_once() -> None:
+    assert str(fl.filter(Layout((4, (3, 2), 2), (1, (0, 4), 8)))) == "16:1"
+    assert str(fl.filter(Layout((2, 3), (0, 0)))) == "1:0"
+    assert str(fl.filter(Layout((2, N), (0, 3)))) == "n:3"
 
 
 def test_filter_zeros_makes_repeated_modes_size_1() -> None:

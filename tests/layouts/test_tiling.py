@@ -196,7 +196,7 @@ def test_blocked_and_raked_products_order_the_modes(block: Layout, tiler: Layout
         i0, i1, j0, j1 = fl.idx2crd(number, (b0, b1, t0, t1))
         wanted = product(((i0, i1), (j0, j1)))
         assert blocked(((i0, j0), (i1, j1))) == wanted
-        assert raked(((j0, i0), (j1, i1))) == wanted
+        assert raked((j0 + t0 * i0, j1 + t1 * i1)) == wanted
     assert count(blocked.shape[0]) == b0 * t0  # type: ignore[index,operator]
 
 
@@ -204,6 +204,12 @@ def test_products_of_known_layouts() -> None:
     block, tiler = Layout((2, 5), (5, 1)), Layout((3, 4), (1, 3))
     assert str(fl.blocked_product(block, tiler)) == "((2,3),(5,4)):((5,10),(1,30))"
     assert str(fl.raked_product(block, tiler)) == "((3,2),(4,5)):((10,5),(30,1))"
+    assert str(fl.raked_product(block, Layout(6, 1))) == "((6,2),5):((10,5),1)"
+    assert (
+        str(fl.raked_product(Layout((2, 2), (4, 1)), Layout((2, 2), (1, 2))))
+        == "(4,(2,2)):(2,(8,1))"
+    )
+    assert str(fl.logical_product(Layout((4, 6), (1, 6)), Layout(2, 1))) == "((4,6),2):((1,6),36)"
     assert str(fl.logical_product(Layout((2, 2), (4, 1)), Layout(6, 1))) == (
         "((2,2),(2,3)):((4,1),(2,8))"
     )
@@ -290,3 +296,65 @@ def test_a_symbolic_coordinate_stays_in_the_offset() -> None:
     part, offset = fl.local_tile(row_major, (4, 8), (N, None))
     assert str(part) == "(4,8,ceil_div(m, 8)):(m,1,8)"
     assert str(offset) == "n * m * 4" or str(offset) == "n * (m * 4)"
+
+
+@pytest.mark.parametrize(
+    ("block", "shape", "order", "wanted"),
+    [
+        (Layout((4, 8), (1, 4)), (16, 32), (0, 1), "((4,4),(8,4)):((1,32),(4,128))"),
+        (Layout((4, 8), (1, 4)), (16, 32), (1, 0), "((4,4),(8,4)):((1,128),(4,32))"),
+        (
+            Layout((4, 8), (8, 1)),
+            (16, 32, 3),
+            (1, 0, 2),
+            "((4,4),(8,4),(1,3)):((8,128),(1,32),(0,512))",
+        ),
+        (Layout((4, 8), (1, 4)), (16, 30), (0, 1), "((4,4),(8,4)):((1,32),(4,128))"),
+        (Layout((4, 8), (1, 4)), (2, 32), (0, 1), "((4,1),(8,4)):((1,0),(4,32))"),
+        (Layout(4, 1), (16, 2), (1, 0), "((4,4),(1,2)):((1,8),(0,4))"),
+    ],
+)
+def test_tile_to_shape(block: Layout, shape: Any, order: Any, wanted: str) -> None:
+    assert str(fl.tile_to_shape(block, shape, order)) == wanted
+
+
+def test_tiles_of_too_few_modes_are_refused() -> None:
+    with pytest.raises(LayoutError, match=r"tile_to_shape: \(16\) has fewer modes than \(4,8\)"):
+        fl.tile_to_shape(Layout((4, 8), (1, 4)), (16,), (0,))
+
+
+def test_a_divide_leaves_no_element_out() -> None:
+    """Where a tiler has gaps that no whole number of tiles fills."""
+    assert str(fl.complement(Layout((4, 2), (1, 10)), 20)) == "2:4"
+    with pytest.raises(LayoutError, match="must be a multiple of size times stride"):
+        fl.logical_divide(fl.make_layout(20), Layout((4, 2), (1, 10)))
+
+
+@pytest.mark.parametrize(
+    ("lhs", "rhs", "wanted"),
+    [
+        ((12, 8), 4, (3, 8)),
+        ((3, 8), 12, (1, 2)),
+        (4, 12, 1),
+        ((6, 4), (2, 2), (3, 2)),
+        ((2, (3, 4)), 6, (1, (1, 4))),
+    ],
+)
+def test_shape_div(lhs: Any, rhs: Any, wanted: Any) -> None:
+    assert fl.shape_div(lhs, rhs) == wanted
+
+
+@pytest.mark.parametrize(("lhs", "rhs"), [(12, 5), (12, 8), ((6, 4), (2,)), (0, 0)])
+def test_shapes_that_do_not_divide_are_refused(lhs: Any, rhs: Any) -> None:
+    with pytest.raises(LayoutError, match="shape_div"):
+        fl.shape_div(lhs, rhs)
+
+
+def test_tuples() -> None:
+    assert fl.tuple_cat((1, 2), 3, (4, (5, 6))) == (1, 2, 3, 4, (5, 6))
+    assert fl.repeat_like(1, (2, (3, 4))) == (1, (1, 1)) and fl.repeat_like((1, 2), 5) == (1, 2)
+    assert fl.unflatten((1, 2, 3), (0, (0, 0))) == (1, (2, 3)) and fl.unflatten(5, 0) == 5
+    assert str(fl.unflatten(Layout((2, 3, 4), (1, 2, 6)), (0, (0, 0)))) == "(2,(3,4)):(1,(2,6))"
+    for given in ((1, 2), (1, 2, 3, 4)):
+        with pytest.raises(LayoutError, match="the profile"):
+            fl.unflatten(given, (0, (0, 0)))

@@ -7,7 +7,7 @@ divisibility, or it raises `LayoutError`.  Pure data: depends on `ferrule.specs`
 
 from __future__ import annotations
 
-from ferrule.language.layouts.compose import coalesce, composition, filter_zeros
+from ferrule.language.layouts.compose import coalesce, composition, filter, filter_zeros
 from ferrule.language.layouts.coordinates import (
     SIZES,
     Arithmetic,
@@ -19,19 +19,35 @@ from ferrule.language.layouts.coordinates import (
     slice_and_offset,
 )
 from ferrule.language.layouts.errors import LayoutError
-from ferrule.language.layouts.inverse import complement, left_inverse, right_inverse
+from ferrule.language.layouts.inverse import (
+    complement,
+    left_inverse,
+    max_common_layout,
+    max_common_vector,
+    nullspace,
+    right_inverse,
+)
 from ferrule.language.layouts.layout import (
     Layout,
     cosize,
     depth,
     is_static,
     make_layout,
+    make_layout_like,
     make_ordered_layout,
     rank,
     size,
 )
 from ferrule.language.layouts.layout import shape_of as shape
-from ferrule.language.layouts.modes import append, flatten, get, group_modes, prepend, select
+from ferrule.language.layouts.modes import (
+    append,
+    flatten,
+    get,
+    group_modes,
+    prepend,
+    select,
+    unflatten,
+)
 from ferrule.language.layouts.recast import recast_layout
 from ferrule.language.layouts.tiling import (
     blocked_product,
@@ -42,6 +58,7 @@ from ferrule.language.layouts.tiling import (
     logical_divide,
     logical_product,
     raked_product,
+    tile_to_shape,
     tiled_divide,
     tiled_product,
     zipped_divide,
@@ -55,6 +72,9 @@ from ferrule.language.layouts.tuples import (
     is_weakly_congruent,
     product,
     product_each,
+    repeat_like,
+    shape_div,
+    tuple_cat,
 )
 
 __all__ = [
@@ -74,6 +94,7 @@ __all__ = [
     "crd2idx",
     "depth",
     "dice",
+    "filter",
     "filter_zeros",
     "flat_divide",
     "flat_product",
@@ -91,21 +112,30 @@ __all__ = [
     "logical_divide",
     "logical_product",
     "make_layout",
+    "make_layout_like",
     "make_ordered_layout",
+    "max_common_layout",
+    "max_common_vector",
+    "nullspace",
     "prepend",
     "product",
     "product_each",
     "raked_product",
     "rank",
     "recast_layout",
+    "repeat_like",
     "right_inverse",
     "select",
     "shape",
+    "shape_div",
     "size",
     "slice_",
     "slice_and_offset",
+    "tile_to_shape",
     "tiled_divide",
     "tiled_product",
+    "tuple_cat",
+    "unflatten",
     "zipped_divide",
     "zipped_product",
 ]

@@ -58,12 +58,22 @@ def filter_zeros(layout: Layout) -> Layout:
     return Layout(1, 0) if layout.stride == 0 else layout
 
 
+def filter(layout: Layout) -> Layout:
+    """The layout without modes of stride 0, in as few modes as can be: its indices, each once.
+
+    Raises LayoutError for no layout.
+    """
+    return coalesce(filter_zeros(layout))
+
+
 def composition(lhs: Layout, rhs: Any, *, operation: str = "composition") -> Layout:
     """The layout c -> lhs(rhs(c)), with the profile of rhs and its leaves split where needed.
 
-    A size stands for the layout of that many indices; a tuple composes mode by mode, None and
-    modes beyond it stay as they are.  Raises LayoutError where there is no such layout, or
-    symbolic sizes do not prove it; a symbolic stride of rhs counts as positive.
+    A size stands for the layout of that many indices; a tuple composes mode by mode.  A mode whose
+    place in it has None stays as it is, and modes beyond it are dropped.  Where rhs reaches over
+    the end of lhs, the last mode of lhs goes on; of a negative index it is the negative of the
+    positive one.  Raises LayoutError where there is no such layout, or symbolic sizes do not prove
+    it; a symbolic stride of rhs counts as positive.
     """
     if rhs is None:
         return lhs
@@ -71,13 +81,20 @@ def composition(lhs: Layout, rhs: Any, *, operation: str = "composition") -> Lay
         modes = modes_of(lhs)
         if len(rhs) > len(modes):
             refuse(operation, f"the tiler has {len(rhs)} modes, but {lhs} has {len(modes)}")
-        done = [composition(m, t, operation=operation) for m, t in zip(modes, rhs, strict=False)]
-        return join([*done, *modes[len(done) :]])
+        pairs = zip(modes, rhs, strict=False)
+        return join([composition(mode, each, operation=operation) for mode, each in pairs])
     right = rhs if isinstance(rhs, Layout) else as_layout(rhs, operation)
-    digits = _Digits(operation, lhs, right, flat_modes(coalesce(lhs)), defaultdict(list))
+    digits = _Digits(operation, lhs, right, _unbounded(lhs), defaultdict(list))
     result = digits.compose(right)
     digits.check_carries()
     return result
+
+
+def _unbounded(layout: Layout) -> list[tuple[Dim, Dim]]:
+    """The coalesced modes; the last one, which goes on beyond its size, is kept at size 1 too."""
+    *inner, (extent, stride) = flat_modes(layout) or [(1, 0)]
+    # Any size above 1 will do: nothing reads the size of the last mode.
+    return flat_modes(coalesce(from_flat([*inner, (2 if extent == 1 else extent, stride)])))
 
 
 def as_layout(value: Any, operation: str) -> Layout:
@@ -113,10 +130,11 @@ class _Digits:
 
     def place(self, size: Dim, stride: Dim) -> list[tuple[Dim, Dim]]:
         """The modes that walk `size` steps of `stride` through the digits."""
+        if isinstance(stride, int) and stride < 0:
+            self.check_directions(size, stride)
+            return [(extent, times(-1, step)) for extent, step in self.place(size, -stride)]
         parts: list[tuple[Dim, Dim]] = []
         *inner, (_, last) = self.modes
-        if inner and isinstance(stride, int) and stride < 0:
-            self.fail(size, stride, "it walks backwards over more than one mode")
         for position, (extent, step) in enumerate(inner):
             skipped = quotient(stride, extent)
             if skipped is not None:
@@ -133,6 +151,15 @@ class _Digits:
             parts.append((room, times(stride, step)))
             size, stride = rest, 1
         return [*parts, (size, times(stride, last))]
+
+    def check_directions(self, size: Dim, stride: Dim) -> None:
+        """Where one leaf goes backwards, all do: else an index borrows from the next digit."""
+        forwards = any(
+            extent != 1 and not (isinstance(step, int) and step <= 0)
+            for extent, step in flat_modes(self.rhs)
+        )
+        if forwards and len(self.modes) > 1:
+            self.fail(size, stride, "it walks backwards over more than one mode, others forwards")
 
     def check_carries(self) -> None:
         """What the leaves add up to stays below the size of each digit but the last."""

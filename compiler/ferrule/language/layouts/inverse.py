@@ -2,27 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from ferrule.language.layouts.compose import coalesce, filter_zeros
+from ferrule.language.layouts.compose import coalesce, composition, filter
 from ferrule.language.layouts.dims import at_most, ceil_quotient, quotient, same, times
 from ferrule.language.layouts.errors import refuse
-from ferrule.language.layouts.layout import Layout, flat_modes, from_flat, join, size
+from ferrule.language.layouts.layout import Layout, flat_modes, from_flat, size
 from ferrule.specs import Dim
 
 
 def complement(layout: Layout, cotarget: Any = 1, *, operation: str = "complement") -> Layout:
-    """The layout that repeats this one without overlap until `cotarget` indices are covered.
+    """The layout that repeats this one without overlap until `cotarget` indices are reached.
 
-    Every index below a number of at least `cotarget` is one of this layout plus one of the
-    complement, in one way; the complement rises.  Modes of stride 0 count as size 1.  Raises
-    LayoutError where the strides leave gaps that nothing fills evenly, or overlap.
+    Every index of this layout plus one of the complement is another one; the complement rises.
+    Where the strides leave gaps that whole steps do not fill, what is left of a gap stays free
+    (`exact_complement` refuses that).  Modes of stride 0 count as size 1.  Raises LayoutError where
+    strides are negative, or indices overlap, or symbolic sizes do not prove that they do not.
     """
+    return _complement(layout, cotarget, operation, is_exact=False)
+
+
+def exact_complement(layout: Layout, cotarget: Any, *, operation: str) -> Layout:
+    """The complement where it fills all gaps.
+
+    Every index below a number of at least `cotarget` is one of the layout plus one of the
+    complement, in one way.  Raises LayoutError where an index would be left out.
+    """
+    return _complement(layout, cotarget, operation, is_exact=True)
+
+
+def _complement(layout: Layout, cotarget: Any, operation: str, is_exact: bool) -> Layout:
     modes: list[tuple[Dim, Dim]] = []
     current: Dim = 1
-    for extent, stride in _rising(layout, operation):
-        gap = quotient(stride, current)
-        assert gap is not None
+    for extent, stride in _rising(layout, flat_modes(filter(layout)), operation):
+        gap = _gap(stride, current, is_exact)
+        if gap is None:
+            refuse(
+                operation,
+                f"the modes of {layout} are not known to nest: each stride must be "
+                f"{'a multiple of' if is_exact else 'at least'} size times stride of the mode "
+                "before it",
+                "take a layout whose strides rise evenly, such as a compact one",
+            )
         if gap != 1:
             modes.append((gap, current))
         current = times(extent, stride)
@@ -34,15 +56,30 @@ def complement(layout: Layout, cotarget: Any = 1, *, operation: str = "complemen
     return coalesce(from_flat(modes))
 
 
-def _rising(layout: Layout, operation: str) -> list[tuple[Dim, Dim]]:
-    """The modes in the order of their strides, each a multiple of what the ones before reach."""
-    left = flat_modes(coalesce(filter_zeros(layout)))
-    left = [mode for mode in left if mode[0] != 1]
+def _gap(stride: Dim, reach: Dim, is_exact: bool) -> Dim | None:
+    """How often what reaches so far fits before the next stride; None where it is not known to."""
+    found = quotient(stride, reach)
+    if found is None and isinstance(stride, int) and isinstance(reach, int) and not is_exact:
+        return stride // reach or None
+    return found
+
+
+def _rising(
+    layout: Layout, modes: Iterable[tuple[Dim, Dim]], operation: str
+) -> list[tuple[Dim, Dim]]:
+    """Those of the modes that move, in the order of their strides.
+
+    Raises LayoutError for negative strides, and for symbolic ones in no known order.
+    """
+    left = [(extent, stride) for extent, stride in modes if extent != 1 and stride != 0]
+    if any(isinstance(stride, int) and stride < 0 for _, stride in left):
+        refuse(operation, f"{layout} has a negative stride, before which nothing can be put")
+    if all(isinstance(stride, int) for _, stride in left):
+        return sorted(left, key=_order)
     rising: list[tuple[Dim, Dim]] = []
     while left:
         chosen = next((m for m in left if _is_below(m, left)), None)
-        reach = times(*rising[-1]) if rising else 1
-        if chosen is None or quotient(chosen[1], reach) is None or _is_negative(chosen[1]):
+        if chosen is None:
             refuse(
                 operation,
                 f"the modes of {layout} are not known to nest: each stride must be a multiple of "
@@ -54,13 +91,15 @@ def _rising(layout: Layout, operation: str) -> list[tuple[Dim, Dim]]:
     return rising
 
 
+def _order(mode: tuple[Dim, Dim]) -> int:
+    stride = mode[1]
+    assert isinstance(stride, int)
+    return stride
+
+
 def _is_below(mode: tuple[Dim, Dim], modes: list[tuple[Dim, Dim]]) -> bool:
     reach = times(*mode)
     return all(other is mode or quotient(other[1], reach) is not None for other in modes)
-
-
-def _is_negative(stride: Dim) -> bool:
-    return isinstance(stride, int) and stride < 0
 
 
 def right_inverse(layout: Layout) -> Layout:
@@ -83,10 +122,61 @@ def right_inverse(layout: Layout) -> Layout:
 
 
 def left_inverse(layout: Layout) -> Layout:
-    """A layout l with l(layout(i)) == i on the domain.
+    """The layout l with l(layout(i)) == i for each i of the domain.
 
-    Raises LayoutError where the layout repeats an index or its strides do not nest.
+    Where the layout repeats indices (a stride is 0), l gives one of the coordinates:
+    layout(l(layout(i))) == layout(i).  Of an index that the layout does not have, l says nothing.
+    Raises LayoutError where strides are negative, overlap, or do not divide each other.
     """
-    if any(stride == 0 and extent != 1 for extent, stride in flat_modes(layout)):
-        refuse("left_inverse", f"{layout} repeats an index: it has the stride 0")
-    return right_inverse(join([layout, complement(layout, operation="left_inverse")]))
+    name = "left_inverse"
+    firsts: dict[Dim, Dim] = {}
+    current: Dim = 1
+    coalesced = flat_modes(coalesce(layout))
+    for extent, stride in coalesced:
+        firsts.setdefault(stride, current)
+        current = times(current, extent)
+    rising = _rising(layout, coalesced, name)
+    modes: list[tuple[Dim, Dim]] = []
+    for position, (extent, stride) in enumerate(rising):
+        if not position and stride != 1:
+            modes.append((stride, 0))
+        is_last = position + 1 == len(rising)
+        room = extent if is_last else quotient(rising[position + 1][1], stride)
+        if room is None or not at_most(extent, room):
+            refuse(
+                name,
+                f"the modes of {layout} are not known to nest: each stride must be a multiple of "
+                "the one before it, and at least size times it",
+            )
+        modes.append((room, firsts[stride]))
+    return coalesce(from_flat(modes))
+
+
+def nullspace(layout: Layout) -> Layout:
+    """The layout of the coordinates that the index does not depend on: those of stride 0.
+
+    layout(nullspace(i)) is 0 for each i.  Raises LayoutError for no layout.
+    """
+    current: Dim = 1
+    modes: list[tuple[Dim, Dim]] = []
+    for extent, stride in flat_modes(layout):
+        if stride == 0 and extent != 1:
+            modes.append((extent, current))
+        current = times(current, extent)
+    return from_flat(modes)
+
+
+def max_common_layout(a: Layout, b: Layout) -> Layout:
+    """The largest layout v with a(v(i)) == b(v(i)) == i: what a copy of a to b moves at once.
+
+    Raises LayoutError where symbolic sizes do not prove how a and b walk.
+    """
+    inverse = right_inverse(b)
+    common = flat_modes(coalesce(composition(a, inverse, operation="max_common_layout")))
+    extent, stride = common[0] if common else (1, 0)
+    return composition(inverse, Layout(extent, 1)) if stride == 1 else Layout(1, 0)
+
+
+def max_common_vector(a: Layout, b: Layout) -> Dim:
+    """How many elements a and b both have side by side, from the first: at least 1."""
+    return size(max_common_layout(a, b))

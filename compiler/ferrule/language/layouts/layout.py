@@ -177,6 +177,23 @@ def make_ordered_layout(shape: Any, order: Any) -> Layout:
     return Layout(sizes, map_leaves(lambda _: next(remaining), sizes))
 
 
+def make_layout_like(layout: Layout) -> Layout:
+    """A compact layout of the same shape, whose modes move as fast in relation to each other.
+
+    The stride 0 stays.  Raises LayoutError where symbolic strides are in no known order.
+    """
+    flat = flat_modes(layout)
+    moving = [i for i, (extent, stride) in enumerate(flat) if extent != 1 and stride != 0]
+    if not all(isinstance(flat[i][1], int) for i in moving):
+        refuse("make_layout_like", f"the strides of {layout} are not known", "give numbers")
+    strides: list[Dim] = [0] * len(flat)
+    current: Dim = 1
+    for position in sorted(moving, key=lambda i: abs(flat[i][1])):  # type: ignore[arg-type]
+        strides[position], current = current, times(current, flat[position][0])
+    remaining = iter(strides)
+    return Layout(layout.shape, map_leaves(lambda _: next(remaining), layout.shape))
+
+
 def _keys(shape: Any, order: Any) -> list[Any]:
     """The number that each leaf has in the order."""
     if isinstance(order, tuple):

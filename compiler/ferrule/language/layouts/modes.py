@@ -7,7 +7,15 @@ from typing import Any
 
 from ferrule.language.layouts.errors import refuse
 from ferrule.language.layouts.layout import Layout, join, modes_of, part_at
-from ferrule.language.layouts.tuples import Mode, as_tuple, at_mode, format_tuple, leaves, path_of
+from ferrule.language.layouts.tuples import (
+    Mode,
+    as_tuple,
+    at_mode,
+    format_tuple,
+    leaves,
+    map_leaves,
+    path_of,
+)
 
 
 def _split(value: Any) -> tuple[Any, ...]:
@@ -49,6 +57,24 @@ def flatten(value: Any) -> Any:
     if not isinstance(value, Layout):
         return tuple(leaves(value)) if isinstance(value, tuple) else value
     return Layout(flatten(value.shape), flatten(value.stride))
+
+
+def unflatten(value: Any, profile: Any) -> Any:
+    """A flat tuple or layout, nested as the profile is.
+
+    Raises LayoutError where it has more or fewer modes than the profile has leaves.
+    """
+    if isinstance(value, Layout):
+        return Layout(unflatten(value.shape, profile), unflatten(value.stride, profile))
+    given, wanted = as_tuple(value), len(list(leaves(profile)))
+    if len(given) != wanted:
+        refuse(
+            "unflatten",
+            f"{format_tuple(value)} has {len(given)} modes, but the profile "
+            f"{format_tuple(profile)} has {wanted} places",
+        )
+    remaining = iter(given)
+    return map_leaves(lambda _: next(remaining), profile)
 
 
 def append(value: Any, elem: Any, up_to_rank: int | None = None) -> Any:

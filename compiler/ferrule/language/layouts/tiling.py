@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ferrule.language.layouts.compose import as_layout, composition
+from ferrule.language.layouts.compose import as_layout, coalesce, composition
 from ferrule.language.layouts.coordinates import (
     SIZES,
     Arithmetic,
@@ -21,19 +21,20 @@ from ferrule.language.layouts.coordinates import (
 )
 from ferrule.language.layouts.dims import times
 from ferrule.language.layouts.errors import refuse
-from ferrule.language.layouts.inverse import complement
+from ferrule.language.layouts.inverse import complement, exact_complement
 from ferrule.language.layouts.layout import (
     Layout,
     cosize,
     flat_modes,
     join,
     make_layout,
+    make_ordered_layout,
     modes_of,
     rank,
     size,
 )
 from ferrule.language.layouts.modes import append
-from ferrule.language.layouts.tuples import as_tuple, product_each
+from ferrule.language.layouts.tuples import as_tuple, ceil_div, format_tuple, product_each
 
 _Leaf = Callable[[Layout, Layout], Layout]
 
@@ -76,7 +77,7 @@ def _unzipped(layout: Layout, tiler: Any, name: str, leaf: _Leaf) -> tuple[Layou
 
 def _divide(name: str) -> _Leaf:
     def leaf(layout: Layout, tiler: Layout) -> Layout:
-        rest = complement(tiler, size(layout), operation=name)
+        rest = exact_complement(tiler, size(layout), operation=name)
         return composition(layout, join([tiler, rest]), operation=name)
 
     return leaf
@@ -148,9 +149,26 @@ def blocked_product(block: Layout, tiler: Layout) -> Layout:
 
 
 def raked_product(block: Layout, tiler: Layout) -> Layout:
-    """`((r0, b0), (r1, b1), …)`: the elements of a block lie between those of the others."""
+    """`((r0, b0), (r1, b1), …)`: the elements of a block lie between those of the others.
+
+    Each mode is coalesced: `(2,5):(5,1)` by `6:1` is `((6,2),5):((10,5),1)`.
+    """
     pairs = _mode_pairs(block, tiler, "raked_product")
-    return join([join([outer, inner]) for inner, outer in pairs])
+    return join([coalesce(join([outer, inner])) for inner, outer in pairs])
+
+
+def tile_to_shape(block: Layout, shape: Any, order: Any) -> Layout:
+    """`((b0, r0), (b1, r1), …)`: the block as often as makes up at least the shape.
+
+    `order` has a number for each mode: the blocks of the mode with the smallest come first.
+    Raises LayoutError for a shape with fewer modes than the block.
+    """
+    sizes = product_each(shape)
+    if len(sizes) < rank(block):
+        refuse("tile_to_shape", f"{format_tuple(shape)} has fewer modes than {block}")
+    padded = append(block, Layout(1, 0), len(sizes))
+    counts = ceil_div(sizes, product_each(padded.shape))
+    return blocked_product(padded, make_ordered_layout(counts, order))
 
 
 def _mode_pairs(block: Layout, tiler: Any, name: str) -> list[tuple[Layout, Layout]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
-from ferrule.language.layouts.dims import ceil_quotient, times
+from ferrule.language.layouts.dims import ceil_quotient, quotient, times
 from ferrule.language.layouts.errors import refuse
 from ferrule.specs import Dim
 from ferrule.specs.expr import is_dim
@@ -124,6 +124,42 @@ def ceil_div(lhs: Any, rhs: Any) -> Any:
         refuse("ceil_div", f"{format_tuple(rhs)} has more modes than {format_tuple(lhs)}")
     divided = tuple(map(ceil_div, lhs, as_tuple(rhs)))
     return divided + lhs[len(divided) :]
+
+
+def shape_div(lhs: Any, rhs: Any) -> Any:
+    """`lhs / rhs` for shapes: how often the second fits into the first, at least once.
+
+    Of two numbers one must divide the other.  A number divides a tuple from the left: what the
+    first mode does not use up divides the next.  A tuple divides mode by mode.  Raises
+    LayoutError where it does not come out even.
+    """
+    if isinstance(lhs, tuple):
+        if isinstance(rhs, tuple):
+            if len(lhs) != len(rhs):
+                refuse("shape_div", f"{format_tuple(lhs)} and {format_tuple(rhs)} differ in rank")
+            return tuple(map(shape_div, lhs, rhs))
+        parts = []
+        for mode in lhs:
+            parts.append(shape_div(mode, rhs))
+            rhs = shape_div(rhs, product(mode))
+        return tuple(parts)
+    rhs = product(rhs)
+    exact = None if rhs == 0 else quotient(lhs, rhs)
+    if exact is not None:
+        return exact
+    if lhs == 0 or quotient(rhs, lhs) is None:
+        refuse("shape_div", f"{lhs} and {rhs}: neither is known to divide the other")
+    return 1
+
+
+def tuple_cat(*values: Any) -> tuple[Any, ...]:
+    """The modes of all of these in one tuple; a number is one mode."""
+    return tuple(mode for value in values for mode in as_tuple(value))
+
+
+def repeat_like(value: Any, target: Any) -> Any:
+    """The value in the place of each leaf of nested tuples."""
+    return map_leaves(lambda _: value, target)
 
 
 def format_tuple(value: Any) -> str:
