@@ -355,6 +355,6 @@ def test_tuples() -> None:
     assert fl.repeat_like(1, (2, (3, 4))) == (1, (1, 1)) and fl.repeat_like((1, 2), 5) == (1, 2)
     assert fl.unflatten((1, 2, 3), (0, (0, 0))) == (1, (2, 3)) and fl.unflatten(5, 0) == 5
     assert str(fl.unflatten(Layout((2, 3, 4), (1, 2, 6)), (0, (0, 0)))) == "(2,(3,4)):(1,(2,6))"
-    for given in ((1, 2), (1, 2, 3, 4)):
+    for wrong in ((1, 2), (1, 2, 3, 4)):
         with pytest.raises(LayoutError, match="the profile"):
-            fl.unflatten(given, (0, (0, 0)))
+            fl.unflatten(wrong, (0, (0, 0)))
