@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ferrule.runtime.abi import SYMBOL_PREFIX, system_lib_symbol
+from ferrule.runtime.digest import EMPTY_NOTE
 from ferrule.runtime.llvm.writer import symbol_name
 from ferrule.runtime.metadata import NOTE_OWNER, NOTE_SECTION, NOTE_TYPE
 
@@ -32,16 +33,23 @@ define i32 {function}(ptr %handle, ptr %args, i32 %num_args, ptr %result) noinli
 
 
 def describe(
-    name: str, metadata: str, doc: str | None, triple: str, system_lib: str | None = None
+    name: str,
+    metadata: str,
+    doc: str | None,
+    triple: str,
+    system_lib: str | None = None,
+    *,
+    is_object: bool = False,
 ) -> str:
     """The LLVM module; the metadata's constant is a note of its object where that is ELF.
 
-    `system_lib` is the prefix to register the symbols under.
+    `system_lib` is the prefix to register the symbols under. What becomes an object has room for
+    the digest, which is of its bytes; those of a text are not known.
     """
     size = len(metadata.encode())
     parts = [
         "declare i32 @TVMFFIStringFromByteArray(ptr, ptr)\n",
-        constant_of(metadata, triple),
+        constant_of(metadata, triple, is_object=is_object),
         _function(f"__tvm_ffi__metadata_{name}", "@.metadata", NOTE_TEXT, size),
     ]
     symbols = [SYMBOL_PREFIX + name, f"__tvm_ffi__metadata_{name}"]
@@ -60,10 +68,11 @@ def describe(
     return "".join(parts)
 
 
-def constant_of(metadata: str, triple: str) -> str:
-    """The constant `@.metadata`, as LLVM text."""
-    section = _MACHO_SECTION if "-apple-" in triple else NOTE_SECTION
-    data = note(metadata.encode())
+def constant_of(metadata: str, triple: str, *, is_object: bool) -> str:
+    """The constant `@.metadata`, as LLVM text; an object has room for its digest behind it."""
+    is_macho = "-apple-" in triple
+    section = _MACHO_SECTION if is_macho else NOTE_SECTION
+    data = note(metadata.encode()) + (EMPTY_NOTE if is_object and not is_macho else b"")
     return _constant("@.metadata", data, f'section "{section}", align {NOTE_ALIGN}')
 
 

@@ -23,6 +23,7 @@ from ferrule.compiler.wrapper.builder import wrapper_parts
 from ferrule.compiler.wrapper.callee import BodyCall
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.artefacts import ExportForm, KernelInfo, ObjectCode, Stage
+from ferrule.runtime.digest import sealed_object
 from ferrule.runtime.entry.key import ANY_FUNCTION, CallTraits
 from ferrule.runtime.errors import StageError
 from ferrule.runtime.metadata import DeviceImage, Metadata
@@ -164,9 +165,12 @@ class CompiledOrigin:
         said, more = (name, metadata.text(), self._doc, target.triple), None
         if form == ".o" and system_lib is None and targets.has_assembler(target.triple):
             more = described_data(*said)
-        if more is not None:
-            return assemble.export(module, target, "", form, more)
-        return assemble.export(module, target, describe(*said, system_lib), form)
+        if more is None:
+            text, more = describe(*said, system_lib, is_object=form == ".o"), ""
+        else:
+            text = ""
+        data = assemble.export(module, target, text, form, more)
+        return sealed_object(data) if form == ".o" else data
 
     def _metadata(self, module: HostModule, chosen: ExportTarget) -> Metadata:
         code = module.body.device_code

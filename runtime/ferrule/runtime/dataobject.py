@@ -1,4 +1,4 @@
-"""Writes an ELF object that defines one symbol: constant bytes for a linker."""
+"""Writes an ELF object that defines one symbol: constant bytes for a linker, with their digest."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import struct
 from typing import Final
 
 from ferrule.runtime import elf
+from ferrule.runtime.digest import EMPTY_NOTE, sealed_object
 from ferrule.runtime.elf import Machine
+from ferrule.runtime.metadata import NOTE_SECTION
 
 _SHT_PROGBITS: Final = 1
 _SHF_ALLOC: Final = 2
@@ -23,8 +25,9 @@ def data_object(symbol: str, data: bytes, machine: Machine, flags: int = 0) -> b
     symbols = elf.SYMBOL.pack(0, 0, 0, 0, 0, 0) + elf.SYMBOL.pack(
         1, _STB_GLOBAL << 4 | _STT_OBJECT, 0, 1, 0, len(data)
     )
-    names = b"\0.rodata\0.symtab\0.strtab\0.note.GNU-stack\0"
-    parts = [data, symbols, strings, names]
+    note = NOTE_SECTION.encode() + b"\0"
+    names = b"\0.rodata\0.symtab\0.strtab\0.note.GNU-stack\0" + note
+    parts = [data, symbols, strings, names, EMPTY_NOTE]
     offsets, end = [], elf_header_size()
     for part in parts:
         end = -(-end // _ALIGN) * _ALIGN
@@ -43,12 +46,13 @@ def data_object(symbol: str, data: bytes, machine: Machine, flags: int = 0) -> b
         section(b".strtab", elf.SHT_STRTAB, 2, 0, 0, 1, 0),
         section(b".strtab", elf.SHT_STRTAB, 3, 0, 0, 1, 0),
         section(b".note.GNU-stack", _SHT_PROGBITS, -1, 0, 0, 1, 0),
+        section(NOTE_SECTION.encode(), elf.SHT_NOTE, 4, 0, 0, 4, 0, flag=_SHF_ALLOC),
     ]
-    header = _header(machine, flags, end, len(headers))
+    header = _header(machine, flags, end, len(headers), names=4)
     file = bytearray(end)
     for at, part in zip([0, *offsets], [header, *parts], strict=True):
         file[at : at + len(part)] = part
-    return bytes(file) + b"".join(headers)
+    return sealed_object(bytes(file) + b"".join(headers))
 
 
 def elf_header_size() -> int:
@@ -56,7 +60,7 @@ def elf_header_size() -> int:
     return elf.HEADER.size
 
 
-def _header(machine: Machine, flags: int, sections_at: int, count: int) -> bytes:
+def _header(machine: Machine, flags: int, sections_at: int, count: int, names: int) -> bytes:
     packed = elf.HEADER.pack(
         elf.FileType.OBJECT,
         machine,
@@ -70,7 +74,7 @@ def _header(machine: Machine, flags: int, sections_at: int, count: int) -> bytes
         0,
         elf.SECTION.size,
         count,
-        count - 2,
+        names,
     )
     return _IDENT + packed[len(_IDENT) :]
 

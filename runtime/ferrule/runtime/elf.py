@@ -65,6 +65,9 @@ SHN_ABS: Final = 0xFFF1
 STB_LOCAL: Final = 0
 _STB_WEAK: Final = 2
 STV_VISIBLE: Final = (0, 3)  # default, protected
+PT_LOAD: Final = 1
+PT_DYNAMIC: Final = 2
+PT_NOTE: Final = 4
 
 _FOREIGN: Final = (
     (b"!<arch>\n", "an archive (.a)"),
@@ -106,6 +109,19 @@ class Section:
     address: int = 0
     flags: int = 0
     name_at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A program header; `size` is that in the file, `memory` that in the process."""
+
+    kind: int
+    flags: int
+    offset: int
+    address: int
+    size: int
+    memory: int
+    align: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +187,19 @@ def read_section(data: bytes, offset: int) -> Section:
         SECTION, data, offset, "a section header"
     )
     return Section(kind, at, size, link, info, align, entry_size, address, flags, name_at)
+
+
+def read_segments(data: bytes, header: Header) -> list[Segment]:
+    """The segments of a file; what is loaded of them, and notes, is inside of it."""
+    found = []
+    for at in header.segments:
+        kind, flags, offset, address, _, size, memory, align = unpack(
+            SEGMENT, data, at, "a program header"
+        )
+        if kind in (PT_LOAD, PT_DYNAMIC, PT_NOTE):
+            check_inside(data, offset, size, "a segment")
+        found.append(Segment(kind, flags, offset, address, size, memory, align))
+    return found
 
 
 def read_notes(data: bytes, offset: int, size: int, align: int) -> Iterator[Note]:

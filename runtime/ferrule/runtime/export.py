@@ -20,6 +20,7 @@ from ferrule.runtime.archive import write_archive
 from ferrule.runtime.artefacts import DeviceOrigin, ExportForm, Origin
 from ferrule.runtime.cpus import host_architecture
 from ferrule.runtime.dataobject import data_object, flags_of
+from ferrule.runtime.digest import sealed_library
 from ferrule.runtime.engine import host_machine
 from ferrule.runtime.headers import Described, c_header, cpp_header
 from ferrule.runtime.importtree import SYMBOL as IMPORT_TREE
@@ -97,7 +98,12 @@ def write_library(path: StrPath, origins: Mapping[str, Origin], imports: bytes =
         sources = [Path(folder) / name for name in objects]
         for source, data in zip(sources, objects.values(), strict=True):
             source.write_bytes(data)
-        _replace(target, lambda temporary: linker.link(sources, temporary, needed))
+
+        def make(temporary: Path) -> None:
+            linker.link(sources, temporary, needed)
+            temporary.write_bytes(sealed_library(temporary.read_bytes()))
+
+        _replace(target, make)
 
 
 def _libraries(objects: Iterable[bytes]) -> list[str]:

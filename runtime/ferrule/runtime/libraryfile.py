@@ -6,16 +6,11 @@ The system's loader maps a file that is cut off and dies of it later, so a libra
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
 
-from ferrule.runtime import elf
+from ferrule.runtime import dynamic, elf
 from ferrule.runtime.elf import Machine, Note
 from ferrule.runtime.importtree import SYMBOL as IMPORT_TREE
-
-_PT_LOAD: Final = 1
-_PT_NOTE: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,47 +19,38 @@ class LibraryFile:
 
     machine: Machine
     defined: tuple[str, ...]
+    undefined: tuple[str, ...]
     notes: tuple[Note, ...]
 
 
 def read_library(data: bytes) -> LibraryFile:
     """Read the headers of a library; ObjectFileError where it is none, is damaged or cut off."""
     header = elf.read_header(data, elf.FileType.LIBRARY)
+    segments = elf.read_segments(data, header)
     notes: list[Note] = []
-    for offset in header.segments:
-        kind, _, at, _, _, size, _, align = elf.unpack(
-            elf.SEGMENT, data, offset, "a program header"
-        )
-        if kind in (_PT_LOAD, _PT_NOTE):
-            elf.check_inside(data, at, size, "a segment")
-        if kind == _PT_NOTE:
-            notes += elf.read_notes(data, at, size, align)
-    return LibraryFile(header.machine, tuple(_defined(data, header)), tuple(notes))
+    for segment in segments:
+        if segment.kind == elf.PT_NOTE:
+            notes += elf.read_notes(data, segment.offset, segment.size, segment.align)
+    symbols = list(dynamic.symbols(dynamic.read_dynamic(data, segments)))
+    return LibraryFile(
+        header.machine,
+        defined=tuple(symbol.name for symbol in symbols if symbol.defined),
+        undefined=tuple(symbol.name for symbol in symbols if not symbol.defined),
+        notes=tuple(notes),
+    )
 
 
 def read_import_bytes(data: bytes) -> bytes | None:
     """What stands at `__tvm_ffi__library_bin` in a library or object that was read before."""
     kind = elf.FileType(int.from_bytes(data[16:18], "little"))
     header = elf.read_header(data, kind)
+    if kind is elf.FileType.LIBRARY:
+        segments = elf.read_segments(data, header)
+        return dynamic.read_constant(dynamic.read_dynamic(data, segments), IMPORT_TREE)
     sections = [elf.read_section(data, offset) for offset in header.sections]
-    wanted = elf.SHT_SYMTAB if kind is elf.FileType.OBJECT else elf.SHT_DYNSYM
     for table in sections:
-        if table.kind == wanted:
+        if table.kind == elf.SHT_SYMTAB:
             found = elf.read_constant(data, sections, table, IMPORT_TREE)
             if found is not None:
                 return found
     return None
-
-
-def _defined(data: bytes, header: elf.Header) -> Iterator[str]:
-    """The symbols that the library gives to others; nothing where its section headers are gone."""
-    sections = [elf.read_section(data, offset) for offset in header.sections]
-    for table in sections:
-        if table.kind != elf.SHT_DYNSYM:
-            continue
-        strings = elf.section_at(sections, table.link, elf.SHT_STRTAB, "the names of symbols")
-        for section in (table, strings):
-            elf.check_inside(data, section.offset, section.size, "a section")
-        for symbol in elf.read_symbols(data, sections, table, placed=False):
-            if symbol.defined:
-                yield symbol.name

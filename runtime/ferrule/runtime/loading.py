@@ -22,6 +22,7 @@ from ferrule.runtime import cpus
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.archive import MAGIC, read_archive
 from ferrule.runtime.artefacts import ExportForm, ObjectCode, Stage
+from ferrule.runtime.digest import check_digest
 from ferrule.runtime.elf import FileType, Note, ObjectFileError
 from ferrule.runtime.engine import host_machine
 from ferrule.runtime.errors import StageError
@@ -40,7 +41,7 @@ from ferrule.runtime.metadata import (
 from ferrule.runtime.modules import Module
 from ferrule.runtime.objectfile import ObjectFile, read_object
 from ferrule.runtime.objectgroup import Member, load_group
-from ferrule.runtime.sharedlibrary import SharedLibrary, tvm_ffi_library
+from ferrule.runtime.sharedlibrary import open_library, tvm_ffi_library
 
 if TYPE_CHECKING:
     from ferrule.runtime.elf import Machine
@@ -89,6 +90,7 @@ def _load_objects(kind: str, objects: Sequence[bytes], path: Path | None) -> Mod
     members, notes = [], []
     for data in objects:
         header = read_object(data)
+        check_digest(data)
         described = _described(header.machine, header.defined, header.notes)
         members.append(_member(data, header, described))
         notes.append(described)
@@ -110,11 +112,12 @@ def _load_objects(kind: str, objects: Sequence[bytes], path: Path | None) -> Mod
 
 def _load_library(data: bytes, path: Path | None) -> Module:
     header = read_library(data)
+    check_digest(data)
     described = _described(header.machine, header.defined, header.notes)
     tree = read_import_bytes(data)
     # Read before tvm-ffi reads it, which a damaged one keeps busy for ever.
     nodes = None if tree is None else read_import_tree(tree)
-    library = SharedLibrary.open(data, path, header.defined)
+    library = open_library(data, path, header)
     origin = LoadedOrigin("a library" if path is None else str(path), None)
     makers = _makers(described, header.defined, library.address, library, origin)
     if nodes is None:

@@ -1,4 +1,5 @@
-"""Shared libraries in this process: opened with all symbols bound, closed when nobody holds them.
+"""Shared libraries in this process: opened with all symbols bound; those that ferrule linked are
+closed when nobody holds them, all others never.
 
 The system binds a library's symbols when they are first called and ends the process where one is
 missing, so a library is opened with all of them bound at once.
@@ -8,23 +9,35 @@ from __future__ import annotations
 
 import _ctypes
 import ctypes
+import hashlib
 import os
 import tempfile
 import weakref
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from threading import RLock
 from typing import Final
 
 import tvm_ffi
 
 from ferrule.runtime import openmp
 from ferrule.runtime.abi import SYMBOL_PREFIX
+from ferrule.runtime.digest import is_sealed_library
 from ferrule.runtime.elf import ObjectFileError
 from ferrule.runtime.importtree import Node
+from ferrule.runtime.libraryfile import LibraryFile
 
 _NEEDS_LOADER: Final = (f"{SYMBOL_PREFIX}_library_bin", f"{SYMBOL_PREFIX}_library_ctx")
 """A library with one of these is known to tvm-ffi too, which fills them in."""
+
+_REGISTERS: Final = ("TVMFFIFunctionSetGlobal", "TVMFFITypeRegister")
+"""What the symbols begin with that a library needs which registers functions or types."""
+
+# Libraries that stay open, by the digest of their bytes; what each file was that had one.
+_KEPT: Final[dict[bytes, SharedLibrary]] = {}
+_OPENED: Final[dict[Path, bytes]] = {}
+_LOCK: Final = RLock()
 
 _ALREADY: Final = getattr(os, "RTLD_NOLOAD", 0)
 
@@ -37,32 +50,56 @@ def tvm_ffi_library() -> ctypes.CDLL:
     return ctypes.CDLL(libinfo.find_libtvm_ffi())
 
 
+def open_library(data: bytes, path: Path | None, header: LibraryFile) -> SharedLibrary:
+    """Open the library of a file, or of bytes alone. ObjectFileError where that fails.
+
+    One that ferrule linked is closed with the last reference to it. Any other stays open, as
+    tvm-ffi keeps it: what its code registered and the objects that it made call it until the
+    process ends. The same again is the same library.
+    """
+    if is_sealed_library(header.notes):
+        return SharedLibrary.open(data, path, header, is_own=True)
+    digest = hashlib.sha256(data).digest()
+    with _LOCK:
+        library = _KEPT.get(digest)
+        if library is None:
+            _refuse_second(path, digest, header)
+            library = _KEPT[digest] = SharedLibrary.open(data, path, header, is_own=False)
+            if path is not None:
+                _OPENED[path.resolve()] = digest
+        return library
+
+
 class SharedLibrary:
-    """An open library; it is closed with the last reference."""
+    """An open library; one of ferrule's own is closed with the last reference."""
 
     __slots__ = ("__weakref__", "_library", "_module")
 
-    def __init__(self, library: ctypes.CDLL, module: tvm_ffi.Module | None) -> None:
+    def __init__(self, library: ctypes.CDLL, module: tvm_ffi.Module | None, is_own: bool) -> None:
         self._library: Final = library
         self._module: Final = module
-        # At exit the system closes it: what still holds functions may call them until then.
-        weakref.finalize(self, _ctypes.dlclose, library._handle).atexit = False
+        if is_own:
+            # At exit the system closes it: what still holds functions may call them until then.
+            weakref.finalize(self, _ctypes.dlclose, library._handle).atexit = False
 
     @classmethod
-    def open(cls, data: bytes, path: Path | None, defined: Sequence[str]) -> SharedLibrary:
-        """Open the library of a file, or of bytes alone. ObjectFileError where that fails."""
-        wants = any(symbol in defined for symbol in _NEEDS_LOADER)
+    def open(
+        cls, data: bytes, path: Path | None, header: LibraryFile, *, is_own: bool
+    ) -> SharedLibrary:
+        """Open the library; ObjectFileError where that fails."""
+        wants = any(symbol in header.defined for symbol in _NEEDS_LOADER)
         with tempfile.TemporaryDirectory() as folder:
-            # tvm-ffi writes its module into the library: each such one is a copy of its own.
-            at = _fresh_path(data, None if wants else path, Path(folder))
+            # tvm-ffi writes its module into the library: each such one is a copy of its own. The
+            # constructors of another's library run once: it is opened where it is.
+            at = _fresh_path(data, None if wants and is_own else path, Path(folder))
             try:
                 openmp.offer()
                 library = ctypes.CDLL(str(at), os.RTLD_NOW | os.RTLD_LOCAL)
             except (OSError, UnicodeDecodeError) as error:  # the latter: its words are no text
                 words = str(error).replace(str(at), path.name if path else at.name)
                 raise ObjectFileError(f"the system cannot load it: {words}") from None
-            module = tvm_ffi.load_module(str(at), keep_module_alive=False) if wants else None
-            return cls(library, module)
+            module = tvm_ffi.load_module(str(at), keep_module_alive=not is_own) if wants else None
+            return cls(library, module, is_own)
 
     def address(self, symbol: str) -> int:
         """The address of a symbol, valid while the library is open."""
@@ -82,6 +119,20 @@ class SharedLibrary:
                 imports = list(module.imports)[-len(nodes[at].children) :]
                 waiting += zip(nodes[at].children, imports, strict=False)
         return found
+
+
+def _refuse_second(path: Path | None, digest: bytes, header: LibraryFile) -> None:
+    """ObjectFileError for a library that would register anew what an older one of its file has.
+
+    Its constructor runs when it is opened, and tvm-ffi ends the process where a name is taken.
+    """
+    known = None if path is None else _OPENED.get(path.resolve())
+    registers = any(symbol.startswith(_REGISTERS) for symbol in header.undefined)
+    if known is not None and known != digest and registers:
+        raise ObjectFileError(
+            "the file was replaced since it was loaded, and what both register with tvm-ffi can be "
+            "registered only once in a process: load it in a new process"
+        )
 
 
 def _fresh_path(data: bytes, path: Path | None, folder: Path) -> Path:

@@ -24,6 +24,7 @@ from ferrule.runtime import importtree
 from ferrule.runtime.abi import LIBRARY_CONTEXT, SYMBOL_PREFIX, system_lib_symbol
 from ferrule.runtime.archive import MAGIC, read_archive
 from ferrule.runtime.artefacts import ObjectCode
+from ferrule.runtime.digest import check_digest
 from ferrule.runtime.elf import ObjectFileError
 from ferrule.runtime.engine import Engine
 from ferrule.runtime.finder import Finder
@@ -88,6 +89,9 @@ def load_file(path: str) -> tvm_ffi.Module:
     data = Path(path).read_bytes()
     try:
         objects = list(read_archive(data)) if data.startswith(MAGIC) else [data]
+        for each in objects:
+            read_object(each)
+            check_digest(each)
         return register(f"ferrule_{_hash(data).hex()[:24]}_", objects)
     except ObjectFileError as error:
         raise ObjectFileError(f"{path}: {error}") from None

@@ -47,7 +47,8 @@ def described_data(name: str, metadata: str, doc: str | None, triple: str) -> st
     wanted = Wanted(frozenset(symbols), lambda _: ())
     lines = [as_data(copies, "describe", list(symbols), wanted)]
     lines += [f".globl {symbol}" for symbol in symbols]
-    return describe.constant_of(metadata, triple) + as_module_assembly("\n".join(lines))
+    constant = describe.constant_of(metadata, triple, is_object=True)
+    return constant + as_module_assembly("\n".join(lines))
 
 
 def _pointing(code: Piece, note: int, *, symbol: str = "", piece: int = 0) -> Piece:

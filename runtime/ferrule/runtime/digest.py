@@ -1,0 +1,164 @@
+"""Digests of the files that ferrule writes, by which a changed bit is noticed.
+
+An object has a note of its own for the digest, behind those of its metadata; `sealed_object` fills
+it in over all bytes of the file, `sealed_library` over what a shared library's segments load. Both
+take the digest's own place as zeros. A linker copies the notes of objects into what it makes, so
+the place says which kind of file it is a digest of: an object's digest in a shared library says
+nothing of it, and one that others linked has none.
+
+The place is found by its bytes and not by the headers, which may be what was changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from ferrule.runtime import elf
+from ferrule.runtime.elf import FileType, Note, ObjectFileError
+from ferrule.runtime.metadata import NOTE_OWNER
+
+NOTE_TYPE: Final = 2
+VARIABLE: Final = "FERRULE_VERIFY"
+"""The environment variable that is 0 where digests are not looked at."""
+
+_ELF: Final = b"\x7fELF"
+_OWNER: Final = NOTE_OWNER.encode() + b"\0"
+_KIND_SIZE: Final = 4
+_DIGEST_SIZE: Final = 16
+_PLACE_SIZE: Final = _KIND_SIZE + _DIGEST_SIZE
+
+_OBJECT: Final = b"obj:"
+_LIBRARY: Final = b"lib:"
+_EMPTY: Final = bytes(_PLACE_SIZE)
+_NO_KIND: Final = bytes(_KIND_SIZE)
+
+_HEAD: Final = (
+    len(_OWNER).to_bytes(4, "little")
+    + _PLACE_SIZE.to_bytes(4, "little")
+    + NOTE_TYPE.to_bytes(4, "little")
+    + _OWNER
+)
+EMPTY_NOTE: Final = _HEAD + _EMPTY
+"""The note of an object that is not sealed yet."""
+
+_NOT_LOADED: Final = (slice(40, 48), slice(58, 64))
+"""Of an ELF header what tells of sections, which are not loaded: `strip` changes it."""
+
+
+def sealed_object(data: bytes) -> bytes:
+    """The object with its digest; as it is where it has no empty note for that."""
+    if EMPTY_NOTE not in data or not data.startswith(_ELF):
+        return data
+    header = elf.read_header(data, FileType.OBJECT)
+    sections = (elf.read_section(data, at) for at in header.sections)
+    notes = (each for each in sections if each.kind == elf.SHT_NOTE)
+    found = (data.find(EMPTY_NOTE, each.offset, each.offset + each.size) for each in notes)
+    at = next((at for at in found if at >= 0), None)
+    if at is None:
+        return data
+    place = at + len(_HEAD)
+    return _filled(data, place, _OBJECT, _object_digest(data, place))
+
+
+def sealed_library(data: bytes) -> bytes:
+    """The shared library with a digest, in the place of one of the objects that it was linked of.
+
+    As it is where there is no such place.
+    """
+    if _HEAD + _OBJECT not in data or not data.startswith(_ELF):
+        return data
+    segments = elf.read_segments(data, elf.read_header(data, FileType.LIBRARY))
+    notes = (each for each in segments if each.kind == elf.PT_NOTE)
+    found = (data.find(_HEAD + _OBJECT, each.offset, each.offset + each.size) for each in notes)
+    at = next((at for at in found if at >= 0), None)
+    if at is None:
+        return data
+    place = at + len(_HEAD)
+    return _filled(data, place, _LIBRARY, _library_digest(data, place))
+
+
+def is_sealed_library(notes: Iterable[Note]) -> bool:
+    """Whether a shared library with these notes is one that ferrule linked, of its own code alone.
+
+    It has the digest of a library: one that others linked has those of objects at most.
+    """
+    return any(
+        (note.owner, note.kind) == (NOTE_OWNER, NOTE_TYPE) and note.text.startswith(_LIBRARY)
+        for note in notes
+    )
+
+
+def check_digest(data: bytes, environ: Mapping[str, str] = os.environ) -> None:
+    """ObjectFileError where an object or a shared library is not what ferrule wrote.
+
+    What ferrule did not write, or others linked, has no digest, and is not judged. ValueError for a
+    value of FERRULE_VERIFY that is neither 0 nor 1.
+    """
+    if not _is_wanted(environ):
+        return
+    own, ignored = (_LIBRARY, (_OBJECT, _NO_KIND)) if _is_library(data) else (_OBJECT, (_NO_KIND,))
+    judged = [at for at in _places(data) if _kind(data, at) not in ignored]
+    if judged and not any(_fits(data, at, own) for at in judged):
+        raise ObjectFileError(
+            "the file is damaged: its bytes are not those that the digest in .note.ferrule is of; "
+            f"export it again, or set {VARIABLE}=0 if a tool changed it on purpose"
+        )
+
+
+def _is_wanted(environ: Mapping[str, str]) -> bool:
+    chosen = environ.get(VARIABLE, "1")
+    if chosen not in ("", "0", "1"):
+        raise ValueError(f"the environment variable {VARIABLE} must be 0 or 1, but is {chosen!r}")
+    return chosen != "0"
+
+
+def _is_library(data: bytes) -> bool:
+    return data[16:18] == FileType.LIBRARY.to_bytes(2, "little")
+
+
+def _places(data: bytes) -> Iterator[int]:
+    """Where digests are, or places for them."""
+    at = data.find(_HEAD)
+    while 0 <= at <= len(data) - len(EMPTY_NOTE):
+        yield at + len(_HEAD)
+        at = data.find(_HEAD, at + 1)
+
+
+def _kind(data: bytes, place: int) -> bytes:
+    return data[place : place + _KIND_SIZE]
+
+
+def _fits(data: bytes, place: int, own: bytes) -> bool:
+    if _kind(data, place) != own:
+        return False
+    digest = _library_digest if own == _LIBRARY else _object_digest
+    return data[place + _KIND_SIZE : place + _PLACE_SIZE] == digest(data, place)
+
+
+def _filled(data: bytes, place: int, kind: bytes, digest: bytes) -> bytes:
+    return data[:place] + kind + digest + data[place + _PLACE_SIZE :]
+
+
+def _object_digest(data: bytes, place: int) -> bytes:
+    found = hashlib.blake2b(memoryview(data)[:place], digest_size=_DIGEST_SIZE)
+    found.update(_EMPTY)
+    found.update(memoryview(data)[place + _PLACE_SIZE :])
+    return found.digest()
+
+
+def _library_digest(data: bytes, place: int) -> bytes:
+    """The digest of the headers that say what is loaded, and of all that is."""
+    read = bytearray(data)
+    read[place : place + _PLACE_SIZE] = _EMPTY
+    for part in _NOT_LOADED:
+        read[part] = bytes(part.stop - part.start)
+    header, view = elf.read_header(data, FileType.LIBRARY), memoryview(read)
+    found = hashlib.blake2b(view[: elf.HEADER.size], digest_size=_DIGEST_SIZE)
+    found.update(view[header.segments.start : header.segments.stop])
+    for segment in elf.read_segments(data, header):
+        if segment.kind == elf.PT_LOAD:
+            found.update(view[segment.offset : segment.offset + segment.size])
+    return found.digest()
