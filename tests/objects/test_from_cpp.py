@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import linecache
 import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import tvm_ffi
 
@@ -192,3 +194,133 @@ def test_a_compiled_function_takes_what_another_gives() -> None:
     with pytest.raises(TypeError, match="expected ferrule.test.Counted, but got tuple or list"):
         taker(tvm_ffi.Array([1]), [])
     assert live() == before
+
+
+NARROW = r"""
+#include <tvm/ffi/tvm_ffi.h>
+
+namespace ffi = tvm::ffi;
+
+class NarrowObj : public ffi::Object {
+ public:
+  int8_t i8 = 1;
+  int16_t i16 = 1;
+  int32_t i32 = 1;
+  int64_t i64 = 1;
+  uint8_t u8 = 1;
+  uint16_t u16 = 1;
+  uint32_t u32 = 1;
+  uint64_t u64 = 1;
+  bool flag = false;
+  float f32 = 1;
+  double f64 = 1;
+  ffi::Optional<int32_t> maybe = 1;
+  ffi::Any any;
+  static constexpr bool _type_mutable = true;
+  TVM_FFI_DECLARE_OBJECT_INFO_FINAL("ferrule.test.Narrow", NarrowObj, ffi::Object);
+};
+
+TVM_FFI_STATIC_INIT_BLOCK() {
+  namespace refl = tvm::ffi::reflection;
+  refl::ObjectDef<NarrowObj>()
+      .def_rw("i8", &NarrowObj::i8)
+      .def_rw("i16", &NarrowObj::i16)
+      .def_rw("i32", &NarrowObj::i32)
+      .def_rw("i64", &NarrowObj::i64)
+      .def_rw("u8", &NarrowObj::u8)
+      .def_rw("u16", &NarrowObj::u16)
+      .def_rw("u32", &NarrowObj::u32)
+      .def_rw("u64", &NarrowObj::u64)
+      .def_rw("flag", &NarrowObj::flag)
+      .def_rw("f32", &NarrowObj::f32)
+      .def_rw("f64", &NarrowObj::f64)
+      .def_rw("maybe", &NarrowObj::maybe)
+      .def_rw("any", &NarrowObj::any);
+  refl::GlobalDef().def("ferrule.test.narrow",
+                        []() { return ffi::ObjectRef(ffi::make_object<NarrowObj>()); });
+}
+"""
+NARROW_KEY = fe.Object["ferrule.test.Narrow"]
+
+
+@pytest.fixture(scope="module")
+def narrow(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder: Path = tmp_path_factory.mktemp("narrow")
+    return tvm_ffi.cpp.load_inline(
+        "ferrule_narrow", cpp_sources=NARROW, extra_cflags=["-O0"], build_directory=str(folder)
+    )
+
+
+def setter(field: str) -> Any:
+    """A compiled function that sets a field of a number of its kind."""
+    kind = "Float64" if field in ("f32", "f64") else "Int64"
+    names: dict[str, Any] = {}
+    text = f"def host(o, n: fe.{kind}):\n    o.{field} = n\n    return o.{field}\n"
+    lines = text.splitlines(keepends=True)
+    linecache.cache[f"<{field}>"] = (len(text), None, lines, f"<{field}>")
+    exec(compile(text, f"<{field}>", "exec"), {"fe": fe}, names)
+    return compiled(names["host"], NARROW_KEY, 1.0 if kind == "Float64" else 1)
+
+
+RANGES = {
+    **{f"i{bits}": (-(1 << bits - 1), (1 << bits - 1) - 1) for bits in (8, 16, 32)},
+    **{f"u{bits}": (0, (1 << bits) - 1) for bits in (8, 16, 32)},
+    "flag": (0, 1),
+    "maybe": (-(1 << 31), (1 << 31) - 1),
+}
+
+
+@pytest.mark.parametrize("field", list(RANGES))
+def test_a_field_that_cannot_hold_an_int_keeps_what_it_has(narrow: Any, field: str) -> None:
+    o, put = fe.get_global_func("ferrule.test.narrow")(), setter(field)
+    smallest, largest = RANGES[field]
+    for value in (smallest, largest):
+        assert put(o, value) == value
+    for value in (smallest - 1, largest + 1, 1 << 40, -(1 << 40), (1 << 63) - 1, -(1 << 63)):
+        said = rf"Narrow.{field}, expected a number that the field can hold, but got {value}"
+        with pytest.raises(OverflowError, match=said):
+            put(o, value)
+        assert getattr(o, field) == largest
+
+
+def test_a_float_that_is_too_large_for_a_field(narrow: Any) -> None:
+    o, put = fe.get_global_func("ferrule.test.narrow")(), setter("f32")
+    assert put(o, 0.1) == float(np.float32(0.1))
+    assert put(o, float("inf")) == float("inf")
+    assert np.isnan(put(o, float("nan")))
+    assert put(o, -2.5) == -2.5
+    for value in (1e300, -3.5e38):
+        with pytest.raises(OverflowError, match=r"Narrow.f32, expected .* but got -?[13]"):
+            put(o, value)
+    assert o.f32 == -2.5
+    assert setter("f64")(o, 1e300) == 1e300
+
+
+@pytest.mark.parametrize("field", ["i64", "u64", "any"])
+def test_wide_fields_hold_every_int(narrow: Any, field: str) -> None:
+    def host(o, n: fe.Int64):
+        o.any = n
+
+    o = fe.get_global_func("ferrule.test.narrow")()
+    put = compiled(host, NARROW_KEY, 1) if field == "any" else setter(field)
+    for value in (0, (1 << 63) - 1, -(1 << 63) if field != "u64" else 5):
+        put(o, value)
+        assert getattr(o, field) == value
+
+
+def test_read_and_set_on_one_line_tell_the_right_fault(narrow: Any) -> None:
+    def host(o, n: fe.Int64):
+        o.i32 = o.i32 + o.i16 + n
+
+    with pytest.raises(OverflowError, match=f"Narrow.i32, .* but got {(1 << 40) + 2}"):
+        compiled(host, NARROW_KEY, 1)(fe.get_global_func("ferrule.test.narrow")(), 1 << 40)
+
+
+def test_an_object_is_not_made_with_what_a_field_cannot_hold() -> None:
+    def host(n: fe.Int64):
+        return fe.make_object("testing.TestCxxClassBase", v_i64=n, v_i32=n).v_i32
+
+    make = compiled(host, 1)
+    assert make(7) == 7
+    with pytest.raises(OverflowError, match=f"v_i32, expected .* but got {1 << 40}"):
+        make(1 << 40)

@@ -8,7 +8,8 @@ An `item` is a TVMFFIAny that is None, where what is read goes; whoever has it r
   registered type; `known` is where it is kept from the first time on.
 * `i32 ferrule_field(ptr known, ptr key, ptr name, ptr object, ptr item)`: the value of a field;
   `known` is a `KNOWN_FIELD`.
-* `i32 ferrule_set_field(ptr known, ptr key, ptr name, ptr object, ptr item)`: gives it a value.
+* `i32 ferrule_set_field(ptr known, ptr key, ptr name, ptr object, ptr item)`: gives it a value;
+  without an object it only asks whether the field can hold a number.
 * `i1 ferrule_elements_fit(ptr container, i64 kinds, i64 objects, i64 smallest, i64 largest)`:
   whether each element of an Array or List has a type index that is a bit of `kinds`, or counted
   from that of the first object on of `objects`, and is in this range if it is an int or a bool.
@@ -73,9 +74,18 @@ TYPES: Final = {
 SEQ_OBJECT: Final = Layout("SeqObj", [Field("header", OBJECT), Field("cell", SEQ)])
 KNOWN_FIELD: Final = Layout(
     "KnownField",
-    [Field("place", I64), Field("getter", PTR), Field("setter", PTR), Field("flags", I64)],
+    [
+        Field("place", I64),
+        Field("getter", PTR),
+        Field("setter", PTR),
+        Field("flags", I64),
+        Field("size", I64),
+    ],
 )
 """What is kept of a field: its offset + 1, 0 while nothing is known, and how it is read."""
+
+_MOST_BYTES: Final = 32
+"""No field that can be a number is larger."""
 
 WRITABLE: Final = 1 << 0
 SETTER_IS_FUNCTION: Final = 1 << 11
@@ -91,10 +101,17 @@ class Status(IntEnum):
     NO_TYPE = 1
     NO_MEMBER = 2
     READ_ONLY = 3
+    NO_ROOM = 4
+    NO_ROOM_FLOAT = 5
 
 
-def failures(kind: str, key: str, name: str, location: Location | None) -> tuple[Fault, ...]:
-    """The faults behind the statuses 1, 2, …, of a field or method of a type."""
+def failures(
+    kind: str, key: str, name: str, location: Location | None, *, is_set: bool = False
+) -> tuple[Fault, ...]:
+    """The faults behind the statuses 1, 2, …, of a field or method of a type.
+
+    The last two, of a field that is set, show the number that was given.
+    """
     key, member = literal(key), literal(f"{key}.{name}")
     messages = {
         Status.NO_TYPE: (
@@ -109,6 +126,10 @@ def failures(kind: str, key: str, name: str, location: Location | None) -> tuple
         ),
         Status.READ_ONLY: ("AttributeError", f"Invalid write of {member}, which is read-only"),
     }
+    overflow = f"Invalid write of {member}, expected a number that the field can hold, but got "
+    if is_set:
+        messages[Status.NO_ROOM] = ("OverflowError", overflow + "{}")
+        messages[Status.NO_ROOM_FLOAT] = ("OverflowError", overflow + "{float}")
     return tuple(Fault(*messages[Status(i + 1)], location) for i in range(len(messages)))
 
 
@@ -233,10 +254,21 @@ def _define_know_field(emitter: Emitter) -> None:
             emitter.ret(_status(Status.NO_MEMBER))
         for part in ("getter", "setter", "flags"):
             emitter.store_field(known, KNOWN_FIELD, part, emitter.load_field(row, FIELD_INFO, part))
+        emitter.store_field(known, KNOWN_FIELD, "size", _number_size(emitter, row))
         offset = emitter.load_field(row, FIELD_INFO, "offset")
         place = emitter.builder.add(offset, emitter.const_i64(1))
         _put_once(emitter, known, place)
         emitter.ret(_status(Status.DONE))
+
+
+def _number_size(emitter: Emitter, row: ir.Value) -> ir.Value:
+    """The size of a field that may hold a number, a larger one than any of them for others."""
+    static = emitter.load_field(row, FIELD_INFO, "field_static_type_index")
+    is_object = emitter.icmp("sge", static, emitter.const_i32(TypeIndex.OBJECT))
+    has_none = emitter.is_null(emitter.load_field(row, FIELD_INFO, "setter"))
+    other = emitter.builder.or_(is_object, has_none)
+    size = emitter.load_field(row, FIELD_INFO, "size")
+    return emitter.select(other, emitter.const_i64(_MOST_BYTES + 1), size)
 
 
 def _put_once(emitter: Emitter, known: ir.Value, value: ir.Value) -> None:
@@ -274,10 +306,15 @@ def _define_set_field(emitter: Emitter) -> None:
         known, key, name, of, item = function.args
         address = _known_place(emitter, known, key, name, of)
         flags = emitter.load_field(known, KNOWN_FIELD, "flags")
+        with emitter.if_then(emitter.is_null(of), likely=False):
+            with emitter.if_then(_lacks(emitter, flags, SETTER_IS_FUNCTION)):
+                _end_unless_held(emitter, known, item)
+            emitter.ret(_status(Status.DONE))
         with emitter.if_then(_lacks(emitter, flags, WRITABLE), likely=False):
             emitter.ret(_status(Status.READ_ONLY))
         setter = emitter.load_field(known, KNOWN_FIELD, "setter")
         with emitter.if_then(_lacks(emitter, flags, SETTER_IS_FUNCTION)):
+            _end_unless_held(emitter, known, item)
             _end_if_failed(emitter, emitter.call_pointer(setter, _GETTER, [address, item]))
             emitter.ret(_status(Status.DONE))
         given = emitter.alloca(ANY, 2, name="given")
@@ -292,6 +329,51 @@ def _define_set_field(emitter: Emitter) -> None:
         with emitter.if_then(is_object(emitter, fresh)):
             emitter.call("TVMFFIObjectDecRef", [emitter.load_field(fresh, ANY, "v_obj")])
         emitter.ret(_status(Status.DONE))
+
+
+def _end_unless_held(emitter: Emitter, known: ir.Value, item: ir.Value) -> None:
+    """End the function where a number is not what a field has when it was given it.
+
+    tvm-ffi's own setters cut what is too wide.  So one is tried on a field of its own first: no
+    other thread sees there what is wrong, and nothing has to be put back.
+    """
+    index = emitter.load_field(item, ANY, "type_index")
+    above = emitter.builder.sub(index, emitter.const_i32(TypeIndex.INT))
+    is_number = emitter.icmp("ule", above, emitter.const_i32(TypeIndex.FLOAT - TypeIndex.INT))
+    size = emitter.load_field(known, KNOWN_FIELD, "size")
+    is_small = emitter.icmp("ule", size, emitter.const_i64(_MOST_BYTES))
+    with emitter.if_then(emitter.builder.and_(is_number, is_small)):
+        trial = emitter.alloca(ANY, _MOST_BYTES // ANY.size, name="trial")
+        fresh = _none(emitter, "held")
+        emitter.call("memset", [trial, emitter.const_i32(0), emitter.const_i64(_MOST_BYTES)])
+        for part, arguments in (("setter", [trial, item]), ("getter", [trial, fresh])):
+            function = emitter.load_field(known, KNOWN_FIELD, part)
+            _end_if_failed(emitter, emitter.call_pointer(function, _GETTER, arguments))
+        with emitter.if_then(is_object(emitter, fresh), likely=False):
+            emitter.call("TVMFFIObjectDecRef", [emitter.load_field(fresh, ANY, "v_obj")])
+        _end_if_changed(emitter, item, fresh)
+
+
+def _end_if_changed(emitter: Emitter, item: ir.Value, fresh: ir.Value) -> None:
+    """End the function where an int, or whether a float is finite, is not what was given."""
+    build = emitter.builder
+    kinds = [emitter.load_field(each, ANY, "type_index") for each in (item, fresh)]
+    bits = [emitter.load_field(each, ANY, "v_int64") for each in (item, fresh)]
+    float_ = emitter.const_i32(TypeIndex.FLOAT)
+    are_ints = build.and_(*(emitter.icmp("ult", kind, float_) for kind in kinds))
+    differ = emitter.icmp("ne", *bits)
+    with emitter.if_then(build.and_(are_ints, differ), likely=False):
+        emitter.ret(_status(Status.NO_ROOM))
+    are_floats = build.and_(*(emitter.icmp("eq", kind, float_) for kind in kinds))
+    infinite = [_is_infinite(emitter, each) for each in bits]
+    lost = build.and_(emitter.not_(infinite[0]), infinite[1])
+    with emitter.if_then(build.and_(are_floats, lost), likely=False):
+        emitter.ret(_status(Status.NO_ROOM_FLOAT))
+
+
+def _is_infinite(emitter: Emitter, bits: ir.Value) -> ir.Value:
+    magnitude = emitter.builder.shl(bits, emitter.const_i64(1))
+    return emitter.icmp("eq", magnitude, emitter.const_i64(0x7FF << 53))
 
 
 def _lacks(emitter: Emitter, flags: ir.Value, flag: int) -> ir.Value:

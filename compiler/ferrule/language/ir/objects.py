@@ -47,14 +47,16 @@ class Setter:
     """What gives a reflected field a value, as a function of an object and the value.
 
     It is found when the op first runs; a type without the field, and a field that is read-only, are
-    an AttributeError.  What the field cannot hold is an error of its own.
+    an AttributeError.  A number that the field cannot hold is an OverflowError, another value that
+    it cannot hold an error of its own.  A trial has the value alone, and changes nothing.
     """
 
     type_key: str
     name: str
+    is_trial: bool = False
 
     def __str__(self) -> str:
-        return f"{self.type_key}.{self.name}"
+        return f"{self.type_key}.{self.name}" + ("?" if self.is_trial else "")
 
 
 @dataclass(frozen=True, slots=True)

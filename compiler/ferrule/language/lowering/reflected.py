@@ -17,12 +17,14 @@ from ferrule.language.lowering import operators, outgoing
 from ferrule.language.lowering.anyvalues import ANY, Shown, typed
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.schemas import spec_of_schema
-from ferrule.language.values import BoundMethod, Handle
+from ferrule.language.values import BoundMethod, Handle, Number
 from ferrule.runtime.typeinfo import MethodInfo, TypeInfo, registered_index, type_info
 from ferrule.specs import params
 
 INIT: Final = "__ffi_init__"
 _KEYWORDS: Final = "ffi.GetKwargsObject"
+_WIDEST: Final = 8
+"""The bytes of a field that holds any number which compiled code has."""
 
 _Args = list[Any]
 _Kwargs = dict[str, Any]
@@ -150,6 +152,15 @@ def assign(low: Lowering, target: ast.Attribute, owner: Handle, value: Any) -> N
     outgoing.emit_packed(low, setter, [owner, value], "nothing", target)
 
 
+def _check_held(low: Lowering, info: TypeInfo, name: str, value: Any, node: ast.AST) -> None:
+    """Ends the function where a narrow field cannot hold a number that an object is made with."""
+    field = info.field(name)
+    is_number = isinstance(value, int | float | Number)
+    if field is not None and is_number and field.size < _WIDEST:
+        trial = ops.Setter(info.type_key, name, is_trial=True)
+        outgoing.emit_packed(low, trial, [value], "nothing", node)
+
+
 # ---- new objects ----
 
 
@@ -172,6 +183,8 @@ def construct(low: Lowering, key: str, args: _Args, kwargs: _Kwargs, node: ast.C
     if unknown:
         low.fail(node, f"{key} has no field {unknown[0]!r} to make an object with")
     given = list(args)
+    for name, value in kwargs.items():
+        _check_held(low, info, name, value, node)
     if kwargs:
         marker = outgoing.emit_packed(low, _KEYWORDS, [], "any", node)
         given.append(Handle(params.AnyValue("keywords"), (marker,), "keywords"))

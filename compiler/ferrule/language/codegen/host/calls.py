@@ -98,6 +98,8 @@ class _Call:
     lowering: FunctionLowering
     op: ops.Call
     around: Surroundings
+    given: ir.Value | None = None
+    """The arguments, of which the messages of a failure show the last one."""
 
     @property
     def e(self) -> Emitter:
@@ -151,6 +153,7 @@ class _Call:
             case ops.Linked() as callee:
                 symbol = wrapper_part(callee).symbol
             case ops.Setter() as setter:
+                self.given = arguments[0]
                 return objects.set_field(e, setter, arguments[0])
             case ops.Keep():
                 return objects.keep(e, arguments[0], arguments[2])
@@ -302,7 +305,11 @@ class _Call:
 
     def _check(self, status: ir.Value) -> None:
         """End the function with the failure of the call."""
-        end_if_failed(self.lowering, status, self._failures(), "called")
+        number = None
+        if self.given is not None:
+            last = self.e.index(self.given, ANY, len(self.op.kinds) - 1)
+            number = self.e.field_ptr(last, ANY, "v_int64")
+        end_if_failed(self.lowering, status, self._failures(), "called", number)
 
 
 def shown(callee: ops.Callee) -> str:

@@ -77,9 +77,11 @@ def _place(e: Emitter, places: Places | None) -> ir.Value:
 
 
 def set_field(e: Emitter, setter: ops.Setter, items: ir.Value) -> ir.Value:
-    """The status of giving a field of the first item, an object, the value of the second."""
-    of = e.load_field(items, ANY, "v_obj")
-    given = [*_known_field(e, setter.type_key, setter.name), of, e.index(items, ANY, 1)]
+    """The status of giving a field of the first item, an object, the value of the second; of a
+    trial with the value alone."""
+    of = e.null() if setter.is_trial else e.load_field(items, ANY, "v_obj")
+    value = items if setter.is_trial else e.index(items, ANY, 1)
+    given = [*_known_field(e, setter.type_key, setter.name), of, value]
     return e.call(e.symbol(SET_FIELD, TYPES[SET_FIELD]), given, "status")
 
 
@@ -115,8 +117,9 @@ def find_method(e: Emitter, method: ops.Method, out: ir.Value) -> ir.Value:
 
 def member_failures(member: ops.Member, location: Location | None) -> tuple[Fault, ...]:
     """The faults of looking a member up, and of using it."""
-    kind = "method" if isinstance(member, ops.Method) else "field"
-    return failures(kind, member.type_key, member.name, location)
+    if isinstance(member, ops.Method):
+        return failures("method", member.type_key, member.name, location)
+    return failures("field", member.type_key, member.name, location, is_set=True)
 
 
 def _known_field(e: Emitter, key: str, name: str) -> list[ir.Value]:
