@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 from exported import run_python
 
@@ -28,7 +27,6 @@ def refused(n: fe.Int64):
 
 OUTLIVING = """
 import gc, sys
-import numpy as np
 from ferrule.runtime import load_module
 
 def maps():

@@ -360,3 +360,14 @@ def test_a_long_signature_is_not_cut_off() -> None:
     message = wrapped.refused(*[view(2, 2)] * 19, 3)
     assert str(wrapped.signature) in message
     assert message.endswith("expected Tensor, but got int")
+
+
+def test_a_view_where_a_tensor_is_kept_is_told_what_is_wanted() -> None:
+    kept = Wrapped(tensor("a", sym_int(), owning=True), name="keep")
+    for given, name in ((A, "Tensor"), (5, "int")):
+        with pytest.raises(
+            Refused,
+            match=r"expected a tensor object that can be kept, not a DLTensor\* \(view\), "
+            f"but got {name}",
+        ):
+            kept(given)

@@ -7,9 +7,11 @@ and the same functions give the same bytes.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
+import stat
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -32,9 +34,11 @@ from ferrule.runtime.stubs import stub
 if TYPE_CHECKING:
     from ferrule.runtime.function import Function
 
-StrPath: TypeAlias = "str | os.PathLike[str]"
+StrPath: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes]"
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*|_[A-Za-z0-9_]*", re.ASCII)
+
+_LONG: Final = 200
 
 _FORMS: Final[Mapping[str, ExportForm]] = {form: form for form in get_args(ExportForm)}
 
@@ -95,7 +99,7 @@ def write_library(path: StrPath, origins: Mapping[str, Origin], imports: bytes =
     linker = find_linker(machine, target)
     needed = _libraries(objects.values()) if machine == host_architecture() else []
     with tempfile.TemporaryDirectory() as folder:
-        sources = [Path(folder) / name for name in objects]
+        sources = [Path(folder) / _short(name, i) for i, name in enumerate(objects)]
         for source, data in zip(sources, objects.values(), strict=True):
             source.write_bytes(data)
 
@@ -104,6 +108,11 @@ def write_library(path: StrPath, origins: Mapping[str, Origin], imports: bytes =
             temporary.write_bytes(sealed_library(temporary.read_bytes()))
 
         _replace(target, make)
+
+
+def _short(name: str, number: int) -> str:
+    """A name of a file that stands for that of an object, which may be longer than one can be."""
+    return name if len(name) < _LONG else f"{number}.o"
 
 
 def _libraries(objects: Iterable[bytes]) -> list[str]:
@@ -154,7 +163,7 @@ def check_export_name(name: str) -> None:
 
 def write_again(path: StrPath, data: bytes) -> None:
     """Write the bytes of a file that was loaded."""
-    write_file(_target(path, (Path(path).suffix,), "write_to_file"), data)
+    write_file(_target(path, (checked_path(path, "write_to_file").suffix,), "write_to_file"), data)
 
 
 def write_file(target: Path, data: bytes) -> None:
@@ -218,10 +227,17 @@ def _target(path: StrPath, suffixes: tuple[str, ...], caller: str) -> Path:
 
 
 def checked_path(path: object, caller: str) -> Path:
-    """The path.  Raises TypeError for what is none."""
-    if not isinstance(path, (str, os.PathLike)):
+    """The path; bytes are read as the system's names are.  Raises TypeError for what is none."""
+    if not isinstance(path, (str, bytes, os.PathLike)):
         raise TypeError(f"{caller}: expected the path of a file, but got {path!r}")
-    return Path(path)
+    return Path(os.fsdecode(path))
+
+
+def read_file(path: Path) -> bytes:
+    """The bytes of a file. OSError for what is none: a pipe would be waited for, for ever."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise OSError(errno.EINVAL, "it is no file: a device, a pipe or a socket", str(path))
+    return path.read_bytes()
 
 
 _WRITERS: Final = (
@@ -231,10 +247,36 @@ _WRITERS: Final = (
 
 
 def _replace(target: Path, make: Callable[[Path], None]) -> None:
-    """Make a file next to the target, then put it in the target's place in one step."""
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    """Make a file next to the target, then put it in the target's place in one step.
+
+    A link is followed, and the file that it names is replaced; a file that is replaced gives its
+    permissions to the new one. A hard link is broken: its other names keep the old file. OSError
+    for what is no file (a device, a pipe), which cannot be replaced.
+    """
+    place = _place_of(target)
+    old = place.stat() if place.exists() else None
+    # A name of its own, and a short one: that of the target may be as long as a name can be.
+    temporary = place.with_name(f".ferrule-{secrets.token_hex(8)}{target.suffix[:8]}")
     try:
         make(temporary)
-        os.replace(temporary, target)
+        if old is not None:
+            temporary.chmod(stat.S_IMODE(old.st_mode))
+        os.replace(temporary, place)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _place_of(target: Path) -> Path:
+    """The file that a path names, through links. OSError where there is something else."""
+    place = Path(os.path.realpath(target)) if target.is_symlink() else target
+    if place.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "a folder cannot be replaced by a file", str(target))
+    if place.is_symlink():
+        raise OSError(errno.ELOOP, "the link leads to itself", str(target))
+    if place.exists() and not place.is_file():
+        what = "a device, a pipe or a socket cannot be replaced by a file"
+        raise OSError(errno.EINVAL, what, str(target))
+    if not place.parent.is_dir():
+        what = f"the link leads into a folder that there is not, {str(place.parent)!r}"
+        raise FileNotFoundError(errno.ENOENT, what, str(target))
+    return place

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -34,6 +33,7 @@ from ferrule.runtime.engine import Engine
 from ferrule.runtime.entry.key import ANY_FUNCTION, CallTraits, entry_key
 from ferrule.runtime.errors import StageError
 from ferrule.runtime.export import (
+    StrPath,
     check_export_name,
     export_code,
     export_header,
@@ -182,7 +182,7 @@ class _Members:
 
     def export_to_c(
         self,
-        path: str | os.PathLike[str],
+        path: StrPath,
         function_name: str | None = None,
         *,
         system_lib: str | None = None,
@@ -200,9 +200,7 @@ class _Members:
         state = _state_of(self)
         export_code(state.origin, _chosen(function_name, state), path, system_lib)
 
-    def export_library(
-        self, path: str | os.PathLike[str], function_name: str | None = None
-    ) -> None:
+    def export_library(self, path: StrPath, function_name: str | None = None) -> None:
         """Write a shared library (`.so`) that `tvm_ffi.load_module` loads, or an archive (`.a`).
 
         A shared library is linked with the C compiler that `CC` names, else with the first of cc,
@@ -211,14 +209,14 @@ class _Members:
         state = _state_of(self)
         write_library(path, {_chosen(function_name, state): state.origin})
 
-    def export_header(self, path: str | os.PathLike[str], function_name: str | None = None) -> None:
+    def export_header(self, path: StrPath, function_name: str | None = None) -> None:
         """Write a header that declares the exported function: `.h` for C, `.hpp` for C++."""
         state = _state_of(self)
         name = _chosen(function_name, state)
         check_export_name(name)
         export_header(path, [(state.signature.renamed(name), state.doc)])
 
-    def export_stub(self, path: str | os.PathLike[str]) -> None:
+    def export_stub(self, path: StrPath) -> None:
         """Write the stub (`.pyi`) of a module that has this function."""
         export_stub(path, [described(self)])
 

@@ -31,9 +31,21 @@ class Linker:
     def command(
         self, sources: Sequence[Path], target: Path, libraries: Sequence[str] = ()
     ) -> list[str]:
-        """What links the sources to a shared library that needs these libraries."""
-        needed = (name if "/" in name else f"-l:{name}" for name in libraries)
+        """What links the sources to a shared library that needs these libraries.
+
+        One that is given by its path is found again there, or else beside the library itself.
+        """
+        needed = [name if "/" in name else f"-l:{name}" for name in libraries]
+        folders = dict.fromkeys(os.path.dirname(name) for name in libraries if "/" in name)
+        if folders:
+            needed += self._run_path(":".join([*map(os.path.abspath, folders), "$ORIGIN"]))
         return [*self.words, "-shared", "-o", str(target), *map(str, sources), *needed]
+
+    def _run_path(self, folders: str) -> list[str]:
+        """The words by which a library says where what it needs is."""
+        is_linker = Path(self.words[0]).name in _LINKERS
+        words = ["--enable-new-dtags", "-rpath", folders]
+        return words if is_linker else [word for each in words for word in ("-Xlinker", each)]
 
     def link(self, sources: Sequence[Path], target: Path, libraries: Sequence[str] = ()) -> None:
         """Make the library; LinkError with the linker's words where that fails."""
@@ -55,11 +67,13 @@ def find_linker(machine: str, target: Path) -> Linker:
     <machine>-linux-gnu-gcc and ld.lld. LinkError where there is none; `target` is for its message.
     """
     chosen = shlex.split(os.environ.get("CC", ""))
-    if chosen and shutil.which(chosen[0]):
-        return Linker(tuple(chosen))
+    named = shutil.which(chosen[0]) if chosen else None
+    if named is not None:
+        return Linker((named, *chosen[1:]))
     foreign = (f"{machine}-linux-gnu-gcc", "ld.lld")
     names = (*_COMPILERS, *_LINKERS) if machine == host_architecture() else foreign
-    found = next((name for name in names if shutil.which(name)), None)
+    # By its path: without PATH a compiler finds its own parts by the one that it was called by.
+    found = next(filter(None, map(shutil.which, names)), None)
     if chosen or found is None:
         missing = f"CC={chosen[0]}" if chosen else f"{', '.join(names[:-1])} or {names[-1]}"
         by_hand = Linker((names[0],)).command([Path(f"{target.stem}.o")], target)

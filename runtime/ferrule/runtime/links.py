@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -32,6 +33,11 @@ class Link:
     library: str | None = None
     address: int | None = None
     owner: object = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # A path holds wherever the code is loaded.
+        if self.library is not None and "/" in self.library:
+            object.__setattr__(self, "library", os.path.abspath(self.library))
 
 
 @dataclass(frozen=True, slots=True)

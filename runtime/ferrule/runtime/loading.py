@@ -26,7 +26,7 @@ from ferrule.runtime.digest import check_digest
 from ferrule.runtime.elf import FileType, Note, ObjectFileError
 from ferrule.runtime.engine import host_machine
 from ferrule.runtime.errors import StageError
-from ferrule.runtime.export import checked_path
+from ferrule.runtime.export import checked_path, read_file
 from ferrule.runtime.finder import Finder
 from ferrule.runtime.function import Function, make_function
 from ferrule.runtime.importtree import LIBRARY, Node, order, read_import_tree
@@ -41,7 +41,7 @@ from ferrule.runtime.metadata import (
 from ferrule.runtime.modules import Module
 from ferrule.runtime.objectfile import ObjectFile, read_object
 from ferrule.runtime.objectgroup import Member, load_group
-from ferrule.runtime.sharedlibrary import open_library, tvm_ffi_library
+from ferrule.runtime.sharedlibrary import keep_libraries, open_library, tvm_ffi_library
 
 if TYPE_CHECKING:
     from ferrule.runtime.elf import Machine
@@ -50,7 +50,9 @@ _DOC_PREFIX: Final = f"{SYMBOL_PREFIX}_doc_"
 
 
 def load_module(
-    file: str | os.PathLike[str] | bytes | bytearray | memoryview, *, enable_tvm_ffi: bool = True
+    file: str | os.PathLike[str] | os.PathLike[bytes] | bytes | bytearray | memoryview,
+    *,
+    enable_tvm_ffi: bool = True,
 ) -> Module:
     """The functions of a file: a shared library, an object, an archive of objects, or its bytes.
 
@@ -62,7 +64,7 @@ def load_module(
         path, data = None, bytes(file)
     else:
         path = checked_path(file, "load_module")
-        data = path.read_bytes()
+        data = read_file(path)
     try:
         return _load(data, path)
     except (ObjectFileError, MetadataError) as error:
@@ -118,6 +120,8 @@ def _load_library(data: bytes, path: Path | None) -> Module:
     # Read before tvm-ffi reads it, which a damaged one keeps busy for ever.
     nodes = None if tree is None else read_import_tree(tree)
     library = open_library(data, path, header)
+    links = (link for metadata in described.values() for link in metadata.links)
+    keep_libraries(link.library for link in links if link.library)
     origin = LoadedOrigin("a library" if path is None else str(path), None)
     makers = _makers(described, header.defined, library.address, library, origin)
     if nodes is None:

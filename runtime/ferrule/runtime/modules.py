@@ -19,6 +19,8 @@ from ferrule.runtime.artefacts import Stage
 from ferrule.runtime.elf import ObjectFileError
 from ferrule.runtime.errors import StageError
 from ferrule.runtime.export import (
+    StrPath,
+    checked_path,
     export_code,
     export_header,
     export_stub,
@@ -209,7 +211,7 @@ class Module:
         # The kernels of one image have one text.
         return "\n".join(dict.fromkeys(origin_of(self.original(name)).text(stage) for name in self))
 
-    def write_to_file(self, path: str | os.PathLike[str]) -> None:
+    def write_to_file(self, path: StrPath) -> None:
         """Write the module, in the form that the suffix names: a library (`.so`, `.a`), headers
         (`.h`, `.hpp`), a stub (`.pyi`), and of one function any form of code; of kernels `.ptx`.
 
@@ -218,7 +220,7 @@ class Module:
         suffix, for modules that cannot be one library. What fails is what fails for
         `export_library` and `Function.export_to_c`.
         """
-        suffix = Path(path).suffix
+        suffix = checked_path(path, "write_to_file").suffix
         if self._file is not None and suffix == self._file[0]:
             write_again(path, self._file[1])
             return
@@ -241,7 +243,7 @@ class Module:
                 forms = ".so, .a, .h, .hpp or .pyi" if self._data is None else ".so, .a or .pyi"
                 raise ValueError(
                     f"a module of {len(self)} functions{imports} is written to a file that ends in "
-                    f"{forms}, but got {os.fspath(path)!r}"
+                    f"{forms}, but got {os.fsdecode(path)!r}"
                 )
 
     def _described(self) -> list[Described]:

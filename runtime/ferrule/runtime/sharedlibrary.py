@@ -13,7 +13,8 @@ import hashlib
 import os
 import tempfile
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from threading import RLock
@@ -68,6 +69,18 @@ def open_library(data: bytes, path: Path | None, header: LibraryFile) -> SharedL
             if path is not None:
                 _OPENED[path.resolve()] = digest
         return library
+
+
+def keep_libraries(names: Iterable[str]) -> None:
+    """Keep libraries of others open that an open library has brought, by their names or paths.
+
+    They would be closed with it, see `open_library`.
+    """
+    for name in names:
+        for known in dict.fromkeys((name, os.path.basename(name))):
+            with suppress(OSError):
+                ctypes.CDLL(known, _ALREADY | os.RTLD_NOW)  # ctypes closes none
+                break
 
 
 class SharedLibrary:

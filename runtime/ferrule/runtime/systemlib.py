@@ -27,6 +27,7 @@ from ferrule.runtime.artefacts import ObjectCode
 from ferrule.runtime.digest import check_digest
 from ferrule.runtime.elf import ObjectFileError
 from ferrule.runtime.engine import Engine
+from ferrule.runtime.export import read_file
 from ferrule.runtime.finder import Finder
 from ferrule.runtime.importtree import LIBRARY, Node
 from ferrule.runtime.libraryfile import read_import_bytes
@@ -86,7 +87,7 @@ def _module(prefix: str, digest: str, load: Callable[[], object]) -> tvm_ffi.Mod
 
 def load_file(path: str) -> tvm_ffi.Module:
     """The module of an object or an archive: what `tvm_ffi.load_module` calls for these files."""
-    data = Path(path).read_bytes()
+    data = read_file(Path(path))
     try:
         objects = list(read_archive(data)) if data.startswith(MAGIC) else [data]
         for each in objects:

@@ -71,6 +71,8 @@ def words_of(param: Param) -> tuple[str, ...]:
             return (type(value).__name__,)
         case Object(type_key=type_key):
             return (type_key,)
+        case Tensor(owning=True):
+            return ("a tensor object that can be kept, not a DLTensor* (view)",)
         case Tensor() | List() | Dict():
             return (type(param).__name__,)
         case Shape():
