@@ -51,7 +51,13 @@ class Linker:
         """Make the library; LinkError with the linker's words where that fails."""
         command = self.command(sources, target, libraries)
         done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", check=False
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            # Without PATH a compiler does not find its linker, where a shell would.
+            env={"PATH": os.defpath, **os.environ},
         )
         if done.returncode != 0:
             raise LinkError(
@@ -72,7 +78,7 @@ def find_linker(machine: str, target: Path) -> Linker:
         return Linker((named, *chosen[1:]))
     foreign = (f"{machine}-linux-gnu-gcc", "ld.lld")
     names = (*_COMPILERS, *_LINKERS) if machine == host_architecture() else foreign
-    # By its path: without PATH a compiler finds its own parts by the one that it was called by.
+    # By its path: a compiler finds its own parts by the one that it was called by.
     found = next(filter(None, map(shutil.which, names)), None)
     if chosen or found is None:
         missing = f"CC={chosen[0]}" if chosen else f"{', '.join(names[:-1])} or {names[-1]}"
