@@ -41,7 +41,7 @@ def _member(name: bytes, data: bytes) -> bytes:
 
 def read_archive(data: bytes) -> Iterator[bytes]:
     """The objects of an archive, in order; ObjectFileError where it is cut off or damaged."""
-    position = len(MAGIC)
+    position, is_first = len(MAGIC), True
     while position < len(data):
         header = data[position : position + _HEADER_SIZE]
         size = header[48:58].strip()
@@ -54,7 +54,9 @@ def read_archive(data: bytes) -> Iterator[bytes]:
                 f"the archive is cut off: a member at {position} ends at {end}, "
                 f"but there are {len(data)} bytes"
             )
-        if not _is_table(header[:16].rstrip()):
+        # Tables stand before the objects: a name of one behind them is a damaged name.
+        if not (is_first and _is_table(header[:16].rstrip())):
+            is_first = False
             yield data[start:end]
         position = end + end % 2
 

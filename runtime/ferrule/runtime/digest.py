@@ -91,14 +91,20 @@ def is_sealed_library(notes: Iterable[Note]) -> bool:
     )
 
 
-def check_digest(data: bytes, environ: Mapping[str, str] = os.environ) -> None:
-    """ObjectFileError where an object or a shared library is not what ferrule wrote.
+def is_marked(data: bytes) -> bool:
+    """Whether there is code of ferrule's in a file, by the note of it."""
+    return _HEAD in data
 
-    What ferrule did not write, or others linked, has no digest, and is not judged. ValueError for a
-    value of FERRULE_VERIFY that is neither 0 nor 1.
+
+def check_digest(data: bytes, environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether a digest says that an object or a shared library is what ferrule wrote.
+
+    ObjectFileError where one says that it is not. What ferrule did not write, or others linked, has
+    no digest, and is not judged; nothing is where FERRULE_VERIFY is 0. ValueError for a value of it
+    that is neither 0 nor 1.
     """
     if not _is_wanted(environ):
-        return
+        return False
     own, ignored = (_LIBRARY, (_OBJECT, _NO_KIND)) if _is_library(data) else (_OBJECT, (_NO_KIND,))
     judged = [at for at in _places(data) if _kind(data, at) not in ignored]
     if judged and not any(_fits(data, at, own) for at in judged):
@@ -106,6 +112,7 @@ def check_digest(data: bytes, environ: Mapping[str, str] = os.environ) -> None:
             "the file is damaged: its bytes are not those that the digest in .note.ferrule is of; "
             f"export it again, or set {VARIABLE}=0 if a tool changed it on purpose"
         )
+    return bool(judged)
 
 
 def _is_wanted(environ: Mapping[str, str]) -> bool:

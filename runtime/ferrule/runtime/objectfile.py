@@ -8,11 +8,12 @@ machine code) are not judged.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from ferrule.runtime import elf
-from ferrule.runtime.elf import Machine, Note, ObjectFileError, Section
+from ferrule.runtime.elf import Machine, Note, ObjectFileError, Section, Symbol
 
 __all__ = ["Machine", "ObjectFile", "ObjectFileError", "read_object"]
 
@@ -55,6 +56,7 @@ def read_object(data: bytes, resolved: frozenset[int] = frozenset()) -> ObjectFi
         if section.kind in (elf.SHT_RELA, elf.SHT_REL):
             _check_relocations(data, header.machine, sections, section, _KNOWN | resolved)
     symbols = [symbol for table in tables for symbol in elf.read_symbols(data, sections, table)]
+    _check_names(symbols)
     kept = [section for section in sections if section.kind == elf.SHT_NOTE]
     return ObjectFile(
         header.machine,
@@ -64,6 +66,15 @@ def read_object(data: bytes, resolved: frozenset[int] = frozenset()) -> ObjectFi
             note for at in kept for note in elf.read_notes(data, at.offset, at.size, at.align)
         ),
     )
+
+
+def _check_names(symbols: Sequence[Symbol]) -> None:
+    """ObjectFileError for two symbols of one name, which LLVM ends the process on."""
+    names: set[str] = set()
+    for symbol in symbols:
+        if symbol.name in names:
+            raise ObjectFileError(f"the object is damaged: two symbols are named {symbol.name!r}")
+        names.add(symbol.name)
 
 
 def _check_extent(data: bytes, section: Section) -> None:
@@ -93,6 +104,7 @@ def _check_relocations(
     if section.size % elf.RELOCATION.size:
         raise ObjectFileError("the object is cut off: a relocation is not whole")
     symbols = elf.section_at(sections, section.link, elf.SHT_SYMTAB, "the symbols of relocations")
+    homes = [where for _, _, _, where, _, _ in elf.entries(elf.SYMBOL, data, symbols)]
     target = elf.section_at(sections, section.info, None, "the section that relocations change")
     count = symbols.size // elf.SYMBOL.size
     limit = 0 if target.kind in (0, elf.SHT_NOBITS) else target.size
@@ -101,10 +113,20 @@ def _check_relocations(
             raise ObjectFileError(f"a relocation names symbol {info >> 32} of {count}")
         if at >= limit:
             raise ObjectFileError(f"a relocation is at {at} of a section of {limit} bytes")
+        if target.flags & elf.SHF_ALLOC:
+            _check_loaded(sections, homes[info >> 32])
         if machine is Machine.X86_64 and target.flags & elf.SHF_ALLOC:
             _check_kind(info & 0xFFFFFFFF, known)
             if not -_REACH <= addend < _REACH:
                 raise ObjectFileError(f"a relocation is to a place {addend} bytes off a symbol")
+
+
+def _check_loaded(sections: list[Section], home: int) -> None:
+    """ObjectFileError where what is loaded refers to what is not."""
+    if home == elf.SHN_UNDEF or home >= elf.SHN_RESERVED:
+        return
+    if home >= len(sections) or not sections[home].flags & elf.SHF_ALLOC:
+        raise ObjectFileError(f"a relocation names a symbol of section {home}, which is not loaded")
 
 
 def _check_kind(kind: int, known: frozenset[int]) -> None:
