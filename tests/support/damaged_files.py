@@ -120,9 +120,7 @@ def outcomes(
     return found
 
 
-def _in_child(
-    data: bytes, seeds: Sequence[int], right: Callable[[bytes], bool]
-) -> list[Outcome]:
+def _in_child(data: bytes, seeds: Sequence[int], right: Callable[[bytes], bool]) -> list[Outcome]:
     """The outcomes up to the first crash, which is the last of them."""
     reading, writing = os.pipe()
     child = os.fork()

@@ -194,7 +194,7 @@ def _needed_versions(library: Dynamic) -> Iterator[int]:
         for more in range(count, 0, -1):
             _, _, number, name, step = _NEEDED.unpack(_bytes(library, inner, _NEEDED.size))
             _require(name < limit, "a version's name is not in its strings")
-            _require(step > 0 or more == 1, "its versions end early")
+            _require((step > 0) == (more > 1), "its versions end early")
             yield number & _HIDDEN
             inner += step
         _require((following > 0) == (left > 1), "its versions end early")
