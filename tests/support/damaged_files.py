@@ -67,10 +67,10 @@ def _field(data: bytes, chance: random.Random) -> bytes:
 
 def _tables(data: bytes) -> Iterator[range]:
     """The ELF header, program headers, section headers, and what sections of tables hold."""
-    start = max(data.find(b"\x7fELF"), 0)
-    yield range(start, start + _HEADER)
-    if len(data) < start + _HEADER:
+    start = data.find(b"\x7fELF")
+    if start < 0:
         return
+    yield range(start, start + _HEADER)
     segments_at, at = struct.unpack_from("<QQ", data, start + 32)
     segments, _, count = struct.unpack_from("<HHH", data, start + 56)
     if segments:

@@ -26,6 +26,9 @@ _SHORT: Final = {10: "R_X86_64_32", 11: "R_X86_64_32S", 12: "R_X86_64_16", 14: "
 _KNOWN: Final = frozenset((0, 1, 2, 4, 9, 22, 24, 25, 26, 27, 29, 41, 42))
 """Those that LLVM resolves; it ends the process on others."""
 
+_BY_TABLE: Final = frozenset((9, 22, 27, 41, 42))
+"""Those through a table of addresses, which has one for each name."""
+
 
 @dataclass(frozen=True, slots=True)
 class ObjectFile:
@@ -80,8 +83,8 @@ def _check_names(symbols: Sequence[Symbol]) -> None:
 def _check_extent(data: bytes, section: Section) -> None:
     if section.kind == 0:
         return
-    unaligned = section.align == 0 and section.flags & elf.SHF_ALLOC
-    if unaligned or section.align > _MAX_ALIGN or section.align & (section.align - 1):
+    power = section.align > 0 and section.align & (section.align - 1) == 0
+    if section.align > _MAX_ALIGN or not power:
         raise ObjectFileError(f"wanted a section alignment, got {section.align}")
     if section.flags & elf.SHF_TLS:
         raise ObjectFileError("it has thread-local data: link the object into a shared library")
@@ -104,7 +107,9 @@ def _check_relocations(
     if section.size % elf.RELOCATION.size:
         raise ObjectFileError("the object is cut off: a relocation is not whole")
     symbols = elf.section_at(sections, section.link, elf.SHT_SYMTAB, "the symbols of relocations")
-    homes = [where for _, _, _, where, _, _ in elf.entries(elf.SYMBOL, data, symbols)]
+    table = list(elf.entries(elf.SYMBOL, data, symbols))
+    texts = elf.section_at(sections, symbols.link, elf.SHT_STRTAB, "the names of symbols")
+    names = memoryview(data)[texts.offset : texts.offset + texts.size]
     target = elf.section_at(sections, section.info, None, "the section that relocations change")
     count = symbols.size // elf.SYMBOL.size
     limit = 0 if target.kind in (0, elf.SHT_NOBITS) else target.size
@@ -114,7 +119,11 @@ def _check_relocations(
         if at >= limit:
             raise ObjectFileError(f"a relocation is at {at} of a section of {limit} bytes")
         if target.flags & elf.SHF_ALLOC:
-            _check_loaded(sections, homes[info >> 32])
+            name_at, _, _, home, _, _ = table[info >> 32]
+            _check_loaded(sections, home)
+            is_nameless = name_at >= len(names) or names[name_at] == 0
+            if is_nameless and (home == elf.SHN_UNDEF or info & 0xFFFFFFFF in _BY_TABLE):
+                raise ObjectFileError(f"a relocation names symbol {info >> 32}, which has no name")
         if machine is Machine.X86_64 and target.flags & elf.SHF_ALLOC:
             _check_kind(info & 0xFFFFFFFF, known)
             if not -_REACH <= addend < _REACH:
