@@ -93,7 +93,7 @@ def is_sealed_library(notes: Iterable[Note]) -> bool:
 
 def is_marked(data: bytes) -> bool:
     """Whether there is code of ferrule's in a file, by the note of it."""
-    return _HEAD in data
+    return any(True for _ in _places(data))
 
 
 def check_digest(data: bytes, environ: Mapping[str, str] = os.environ) -> bool:
@@ -128,10 +128,12 @@ def _is_library(data: bytes) -> bool:
 
 def _places(data: bytes) -> Iterator[int]:
     """Where digests are, or places for them."""
-    at = data.find(_HEAD)
-    while 0 <= at <= len(data) - len(EMPTY_NOTE):
-        yield at + len(_HEAD)
-        at = data.find(_HEAD, at + 1)
+    numbers = len(_HEAD) - len(_OWNER)
+    owner = data.find(_OWNER)
+    while 0 <= owner <= len(data) - len(_OWNER) - _PLACE_SIZE:
+        if owner >= numbers and data.startswith(_HEAD, owner - numbers):
+            yield owner + len(_OWNER)
+        owner = data.find(_OWNER, owner + 1)
 
 
 def _kind(data: bytes, place: int) -> bytes:
@@ -150,10 +152,8 @@ def _filled(data: bytes, place: int, kind: bytes, digest: bytes) -> bytes:
 
 
 def _object_digest(data: bytes, place: int) -> bytes:
-    found = hashlib.blake2b(memoryview(data)[:place], digest_size=_DIGEST_SIZE)
-    found.update(_EMPTY)
-    found.update(memoryview(data)[place + _PLACE_SIZE :])
-    return found.digest()
+    read = b"".join((data[:place], _EMPTY, data[place + _PLACE_SIZE :]))
+    return hashlib.sha256(read).digest()[:_DIGEST_SIZE]
 
 
 def _library_digest(data: bytes, place: int) -> bytes:
@@ -163,9 +163,9 @@ def _library_digest(data: bytes, place: int) -> bytes:
     for part in _NOT_LOADED:
         read[part] = bytes(part.stop - part.start)
     header, view = elf.read_header(data, FileType.LIBRARY), memoryview(read)
-    found = hashlib.blake2b(view[: elf.HEADER.size], digest_size=_DIGEST_SIZE)
+    found = hashlib.sha256(view[: elf.HEADER.size])
     found.update(view[header.segments.start : header.segments.stop])
     for segment in elf.read_segments(data, header):
         if segment.kind == elf.PT_LOAD:
             found.update(view[segment.offset : segment.offset + segment.size])
-    return found.digest()
+    return found.digest()[:_DIGEST_SIZE]

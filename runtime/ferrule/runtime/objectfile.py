@@ -26,6 +26,9 @@ _SHORT: Final = {10: "R_X86_64_32", 11: "R_X86_64_32S", 12: "R_X86_64_16", 14: "
 _KNOWN: Final = frozenset((0, 1, 2, 4, 9, 22, 24, 25, 26, 27, 29, 41, 42))
 """Those that LLVM resolves; it ends the process on others."""
 
+_BEHIND: Final = {41: 2, 42: 3}
+"""Those of instructions that LLVM changes: how many bytes stand before what is relocated."""
+
 _BY_TABLE: Final = frozenset((9, 22, 27, 41, 42))
 """Those through a table of addresses, which has one for each name."""
 
@@ -93,6 +96,9 @@ def _check_extent(data: bytes, section: Section) -> None:
             raise ObjectFileError(f"a section asks for {section.size} bytes of zeros")
         return
     elf.check_inside(data, section.offset, section.size, "a section")
+    end = section.offset + section.size
+    if section.kind == elf.SHT_STRTAB and data[max(end - 1, section.offset) : end] != b"\0":
+        raise ObjectFileError("the object is damaged: a table of names has no end")
 
 
 def _check_relocations(
@@ -107,6 +113,8 @@ def _check_relocations(
     if section.size % elf.RELOCATION.size:
         raise ObjectFileError("the object is cut off: a relocation is not whole")
     symbols = elf.section_at(sections, section.link, elf.SHT_SYMTAB, "the symbols of relocations")
+    if symbols.size % elf.SYMBOL.size:
+        raise ObjectFileError("the object is cut off: a symbol is not whole")
     table = list(elf.entries(elf.SYMBOL, data, symbols))
     texts = elf.section_at(sections, symbols.link, elf.SHT_STRTAB, "the names of symbols")
     names = memoryview(data)[texts.offset : texts.offset + texts.size]
@@ -125,6 +133,8 @@ def _check_relocations(
             if is_nameless and (home == elf.SHN_UNDEF or info & 0xFFFFFFFF in _BY_TABLE):
                 raise ObjectFileError(f"a relocation names symbol {info >> 32}, which has no name")
         if machine is Machine.X86_64 and target.flags & elf.SHF_ALLOC:
+            if at < _BEHIND.get(info & 0xFFFFFFFF, 0):
+                raise ObjectFileError(f"a relocation of an instruction is at {at} of its section")
             _check_kind(info & 0xFFFFFFFF, known)
             if not -_REACH <= addend < _REACH:
                 raise ObjectFileError(f"a relocation is to a place {addend} bytes off a symbol")
