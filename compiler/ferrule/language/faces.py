@@ -121,8 +121,9 @@ def range(
     """Python's `range` with wishes of how the loop over it is compiled.
 
     `unroll`: into how many iterations at once, 1 for none; `unroll_full`: into all.  `vectorize`:
-    whether to use vectors, or of how many elements.  The compiler may do otherwise, and a loop with
-    a `break` or `return` has no wishes.  The last two are taken and mean nothing.
+    whether to use vectors, or of how many elements.  No wish changes a result: floats are added up
+    in order.  The compiler may do otherwise, and a loop with a `break` or `return` has no wishes.
+    The last two are taken and mean nothing.
     """
     return builtins.range(*args)
 

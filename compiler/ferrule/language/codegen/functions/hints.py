@@ -16,6 +16,7 @@ from typing import Final
 
 from llvmlite import ir
 
+from ferrule.language.codegen.functions import orders
 from ferrule.language.ir import ops
 from ferrule.language.ir.walk import all_ops
 from ferrule.runtime.llvm.emitter import Emitter
@@ -129,18 +130,23 @@ def possible(op: ops.For, count: int | None, *, alone: bool = False) -> ops.Loop
     `count`: the number of iterations, where it is a constant, so that it can unroll all.  A short
     loop without wishes is unrolled, for the loop around it may become vectors then; so is, in
     part, a sum of floats in order that runs `alone`, not for many threads: it never becomes one.
+
+    A width is no wish for a loop that may reduce floats: LLVM takes it as leave to reorder them.
     """
-    wishes = op.hints or ops.LoopHints()
+    given = op.hints
+    if given is not None and given.vectorize not in (None, False) and orders.may_reduce(op):
+        given = replace(given, vectorize=None) if given.unroll is not None else None
+    wishes = given or ops.LoopHints()
     if wishes.unroll == 1:
         return wishes
     inner = list(all_ops(op.body))
     simple = not any(isinstance(each, (ops.For, ops.While, ops.Check)) for each in inner)
     if wishes.unroll is None and simple and count is not None and count * len(inner) <= SHORT:
         return replace(wishes, unroll="full")
-    if op.hints is None and alone and simple and len(inner) <= SMALL and _adds_floats(op):
+    if given is None and alone and simple and len(inner) <= SMALL and _adds_floats(op):
         return replace(wishes, unroll=SUMMANDS)
     if simple and (count is not None or wishes.unroll != "full"):
-        return op.hints
+        return given
     return replace(wishes, unroll=None)
 
 

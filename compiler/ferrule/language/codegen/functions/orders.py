@@ -1,0 +1,128 @@
+"""Whether a loop may add up floats, whose order decides about the bits of the result.
+
+A sum need not be carried by name: LLVM makes one of an element that every iteration reads and
+writes, in a fragment or in any tensor.  So the answer is yes, unless nothing that floats are
+computed for can stay from one iteration to the next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from ferrule.language.ir import ops
+from ferrule.language.ir.walk import all_ops
+from ferrule.specs import DType, Int32
+
+
+def may_reduce(op: ops.For) -> bool:
+    """Whether LLVM could see a sum or product of floats over the iterations of this loop."""
+    inner = list(all_ops(op.body))
+    if not any(map(_computes_floats, inner)):
+        return False
+    if any(_is_float(value) for value in op.carried):
+        return True
+    if op.carried and any(isinstance(each, (ops.Bitcast, ops.View)) for each in inner):
+        return True  # the bits of a float may be carried as an integer
+    steps = _Steps.of(op, inner)
+    return not all(steps.leaves(each) for each in inner if isinstance(each, ops.Store))
+
+
+def _computes_floats(op: ops.Op) -> bool:
+    return isinstance(op, (ops.Binary, ops.Fma)) and _is_float(op.result)
+
+
+def _is_float(value: ops.Value) -> bool:
+    return isinstance(value.type, DType) and value.type.kind == "float"
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """What the iterations of a loop have of their own.
+
+    `made`: what each makes, with the op that does.  `moving`: the integers among them that are sure
+    to be another one in the next iteration.
+    """
+
+    made: dict[ops.Value, ops.Op | None]
+    moving: set[ops.Value]
+
+    @classmethod
+    def of(cls, loop: ops.For, inner: list[ops.Op]) -> _Steps:
+        """Those of a loop, whose body has these ops, inner ones too."""
+        steps = cls(dict.fromkeys((loop.index, *loop.carried)), {loop.index})
+        for op in inner:
+            steps.made.update(dict.fromkeys(_defined_by(op), op))
+            if isinstance(op, (ops.Binary, ops.Cast)) and steps._steps_on(op):
+                steps.moving.add(op.result)
+        return steps
+
+    def _steps_on(self, op: ops.Binary | ops.Cast) -> bool:
+        match op:
+            case ops.Binary(_, "add" | "sub", lhs, rhs):
+                # the difference of two that move may stay
+                return any(x in self.moving and self._stays(y) for x, y in _both(lhs, rhs))
+            case ops.Binary(_, "mul", lhs, rhs):
+                return any(x in self.moving and self._is_factor(y) for x, y in _both(lhs, rhs))
+            case ops.Cast(result, operand) if operand in self.moving:
+                return _is_as_wide(result, operand)
+        return False
+
+    def _stays(self, value: ops.Value) -> bool:
+        return isinstance(self.made.get(value, _OUTSIDE), ops.Constant)
+
+    def _is_factor(self, value: ops.Value) -> bool:
+        op = self.made.get(value)
+        return isinstance(op, ops.Constant) and op.value != 0
+
+    def leaves(self, store: ops.Store) -> bool:
+        """Whether the next iteration stores elsewhere.
+
+        One coordinate moves and all others stay: several could move against each other.
+        """
+        tensor, places = store.tensor, [(store.tensor, store.indices)]
+        while isinstance(op := self.made.get(tensor), ops.View):
+            tensor = op.tensor
+            places.append((tensor, op.indices))
+        if isinstance(self.made.get(tensor), ops.Fragment):
+            return True  # a new one each time, undefined until it is written
+        if tensor in self.made:
+            return False
+        found = [
+            (index, stride)
+            for owner, indices in places
+            for index, stride in zip(indices, owner.tensor.strides if indices else (), strict=True)
+            if not self._stays(index)
+        ]
+        return len(found) == 1 and found[0][0] in self.moving and found[0][1] != 0
+
+
+def _both(lhs: ops.Value, rhs: ops.Value) -> tuple[tuple[ops.Value, ops.Value], ...]:
+    return (lhs, rhs), (rhs, lhs)
+
+
+def _defined_by(op: ops.Op) -> tuple[ops.Value, ...]:
+    """The values that an op makes, for itself and for its regions."""
+    match op:
+        case ops.For(results, index, carried=carried):
+            return (*results, index, *carried)
+        case ops.While(results, _, carried):
+            return (*results, *carried)
+        case ops.If(results=results):
+            return results
+        case ops.Parallel(indices=indices):
+            return indices
+    result = getattr(op, "result", None)
+    return (result,) if isinstance(result, ops.Value) else ()
+
+
+_OUTSIDE: Final = ops.Constant(ops.Value(Int32), 0)
+"""Stands for what makes a value that is there before the loop."""
+
+
+def _is_as_wide(result: ops.Value, operand: ops.Value) -> bool:
+    """Whether a conversion of an integer keeps all of it."""
+    source, target = operand.type, result.type
+    if not (isinstance(source, DType) and isinstance(target, DType)):
+        return False
+    return target.is_integer and target.bits >= source.bits

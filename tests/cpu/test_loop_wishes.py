@@ -1,0 +1,187 @@
+"""A loop with wishes has the bits of the loop without: the order of floats is the program's.
+
+LLVM reorders a sum whose loop has a width of vectors, also one of which every iteration reads and
+writes one element, in a fragment or a tensor, and whose bits travel as an integer.
+"""
+
+import numpy as np
+import pytest
+
+import ferrule as fe
+
+WISHES = [{"vectorize": 16, "unroll": 2}, {"vectorize": 8}]
+CANCELLING = np.array([1e8] + [1.0] * 999 + [-1e8], np.float32)
+"""0 in order, 1008 in lanes of 16."""
+
+
+def vector(dtype=fe.Float32):
+    return fe.make_fake_compact_tensor(dtype, (fe.sym_int(),))
+
+
+def carried(a, o, width, unroll):
+    total = 0.0
+    for i in fe.range(a.shape[0], vectorize=width, unroll=unroll):
+        total += a[i]
+    o[0] = total
+
+
+def in_fragment(a, o, width, unroll):
+    f = fe.make_fragment(1, fe.Float32)
+    f[0] = 0.0
+    for i in fe.range(a.shape[0], vectorize=width, unroll=unroll):
+        f[0] += a[i]
+    o[0] = f[0]
+
+
+def in_fragment_by_index(a, o, width, unroll):
+    f = fe.make_fragment(1, fe.Float32)
+    f[0] = 0.0
+    for i in fe.range(a.shape[0], vectorize=width, unroll=unroll):
+        f[i & 0] = f[i * 0] + a[i]
+    o[0] = f[0]
+
+
+def in_tensor(a, o, width, unroll):
+    o[0] = 0.0
+    for i in fe.range(a.shape[0], vectorize=width, unroll=unroll):
+        o[0] += a[i]
+
+
+def in_tensor_that_moves_back(a, o, width, unroll):
+    o[0] = 0.0
+    for i in fe.range(a.shape[0], vectorize=width, unroll=unroll):
+        part = fe.domain_offset((-i,), o)
+        part[i] += a[i]
+
+
+def as_integer(a, o, width, unroll):
+    f = fe.make_fragment(1, fe.Float32)
+    f[0] = 0.0
+    bits = f.recast(fe.Uint32)
+    word = bits[0]
+    for i in fe.range(a.shape[0], vectorize=width, unroll=unroll):
+        bits[0] = word
+        f[0] = f[0] + a[i]
+        word = bits[0]
+    bits[0] = word
+    o[0] = f[0]
+
+
+def in_the_loop_inside(a, o, width, unroll):
+    total = 0.0
+    for i in fe.range(a.shape[0], vectorize=width, unroll=unroll):
+        for _ in range(2):
+            total += a[i] * 0.5
+    o[0] = total
+
+
+def differences(a, o, width, unroll):
+    total = 0.0
+    for i in fe.range(a.shape[0], vectorize=width, unroll=unroll):
+        total = total - a[i]
+    o[0] = total
+
+
+SUMS = [
+    *(carried, in_fragment, in_fragment_by_index, in_tensor, in_tensor_that_moves_back),
+    *(as_integer, in_the_loop_inside, differences),
+]
+
+
+@fe.jit
+def host(a: fe.Tensor, o: fe.Tensor, add: fe.Constexpr, width: fe.Constexpr, unroll: fe.Constexpr):
+    add(a, o, width, unroll)
+
+
+@fe.kernel
+def thread(a, o, add: fe.Constexpr, width: fe.Constexpr, unroll: fe.Constexpr):
+    add(a, o, width, unroll)
+
+
+@fe.jit
+def launched(
+    a: fe.Tensor, o: fe.Tensor, add: fe.Constexpr, width: fe.Constexpr, unroll: fe.Constexpr
+):
+    thread(a, o, add, width, unroll).launch(grid=1, block=1)
+
+
+def result(function, add, wishes, a=CANCELLING):
+    given = (add, wishes.get("vectorize"), wishes.get("unroll"))
+    out = np.zeros(1, np.float32)
+    build = fe.compile(function, vector(), vector(), *given, options="--target cpu")
+    build(a, out)
+    return out.tobytes()
+
+
+@pytest.mark.parametrize("function", [host, launched], ids=["host", "kernel"])
+@pytest.mark.parametrize("add", SUMS, ids=lambda add: add.__name__)
+def test_wishes_keep_the_order_of_a_sum(function, add):
+    plain = result(function, add, {})
+    assert [result(function, add, wishes) for wishes in WISHES] == [plain] * len(WISHES)
+    assert abs(np.frombuffer(plain, np.float32)[0]) < 1
+
+
+@fe.jit
+def product(a: fe.Tensor, o: fe.Tensor, width: fe.Constexpr):
+    total = 1.0
+    for i in fe.range(a.shape[0], vectorize=width):
+        total *= a[i]
+    o[0] = total
+
+
+@pytest.mark.parametrize("width", [None, 8])
+def test_a_product_overflows_where_it_does_in_order(width):
+    a = np.array([2.0] * 128 + [0.5] * 128, np.float32)
+    out = np.zeros(1, np.float32)
+    fe.compile(product, vector(), vector(), width, options="--target cpu")(a, out)
+    assert out[0] == np.inf
+
+
+@fe.jit
+def steps(o: fe.Tensor, width: fe.Constexpr):
+    x = 0.0
+    for i in fe.range(o.shape[0], vectorize=width):
+        o[i] = x
+        x += 0.1
+
+
+def test_a_float_that_grows_by_steps_is_rounded_after_each():
+    outs = []
+    for width in (None, 8):
+        outs.append(np.zeros(1000, np.float32))
+        fe.compile(steps, vector(), width, options="--target cpu")(outs[-1])
+    assert outs[0].tobytes() == outs[1].tobytes()
+
+
+def each(a, o, width):
+    for i in fe.range(a.shape[0], vectorize=width):
+        o[i] = a[i] * 2.0 + 1.0
+
+
+def each_of_a_row(a, o, width):
+    for i in fe.range(a.shape[0], vectorize=width):
+        o[3 * i + 2] = a[i] * 2.0
+
+
+def integers(a, o, width):
+    total = 0
+    for i in fe.range(a.shape[0], vectorize=width):
+        total += fe.Int32(a[i])
+    o[0] = fe.Float32(total)
+
+
+@fe.jit
+def apart(a: fe.Tensor, o: fe.Tensor, body: fe.Constexpr, width: fe.Constexpr):
+    body(a, o, width)
+
+
+@pytest.mark.parametrize("body", [each, each_of_a_row, integers], ids=lambda body: body.__name__)
+def test_loops_that_reduce_no_floats_keep_their_width(body):
+    compiled = fe.compile(apart, vector(), vector(), body, 16, options="--target cpu")
+    assert '"llvm.loop.vectorize.width", i32 16' in compiled.inspect_llvm()
+
+
+def test_the_width_of_a_sum_is_not_said():
+    compiled = fe.compile(host, vector(), vector(), carried, 16, 4, options="--target cpu")
+    text = compiled.inspect_llvm()
+    assert "vectorize.width" not in text and "llvm.loop.unroll.count" in text
