@@ -23,6 +23,37 @@ def lines(error: BaseException) -> list[str]:
     return [frame.line or "" for frame in traceback.extract_tb(error.__traceback__)]
 
 
+def raises_kind(n: fe.Int32, kind: fe.Constexpr):
+    if n == 1:
+        raise kind("later")
+    if n == 2:
+        raise kind
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(Exception, NotImplementedError, OSError, LookupError, ArithmeticError, BufferError),
+        *(EOFError, FloatingPointError, NameError, TimeoutError, PermissionError, UnicodeError),
+        *(ValueError, RecursionError, SyntaxError, SystemError, ReferenceError, ImportError),
+    ],
+    ids=lambda kind: kind.__name__,
+)
+def test_every_error_of_python_can_be_raised(kind: type[Exception]) -> None:
+    f = compiled(raises_kind, 1, kind)
+    f(0)
+    for n, text in ((1, "later"), (2, "")):
+        with pytest.raises(kind) as caught:
+            f(n)
+        assert type(caught.value) is kind and str(caught.value) == text
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, StopIteration, UserWarning, SystemExit, int])
+def test_what_is_no_error_of_python_is_not_raised(kind: Any) -> None:
+    with pytest.raises(fe.CompileError, match="this raise is not supported"):
+        compiled(raises_kind, 1, kind)
+
+
 def checked(a, n: fe.Int32):
     assert n > 0, "n must be positive: {}"
     assert n < 100

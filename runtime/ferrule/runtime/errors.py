@@ -54,8 +54,8 @@ ERROR_KINDS: tuple[type[Exception], ...] = (
 )
 
 
-def _of_python() -> Iterator[type[BaseException]]:
-    """Python's own classes of errors that are made of a message; callbacks raise any of them."""
+def errors_of_python() -> Iterator[type[BaseException]]:
+    """Python's own classes of errors that are made of a message; code and callbacks raise them."""
     for name, kind in vars(builtins).items():
         is_error = isinstance(kind, type) and issubclass(kind, (Exception, KeyboardInterrupt))
         if is_error and kind.__name__ == name and not issubclass(kind, Warning):
@@ -73,6 +73,6 @@ def register_error_kinds() -> None:
     """
     from tvm_ffi import core, register_error
 
-    for kind in (*ERROR_KINDS, *_of_python()):
+    for kind in (*ERROR_KINDS, *errors_of_python()):
         if kind.__name__ not in core.ERROR_NAME_TO_TYPE:
             register_error(kind.__name__, kind)

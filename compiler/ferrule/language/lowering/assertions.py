@@ -12,25 +12,16 @@ from ferrule.language.lowering import exits, operators
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.faults import Message
 from ferrule.language.values import RUN_TIME, Number, is_run_time
+from ferrule.runtime.errors import errors_of_python
 from ferrule.specs import Boolean
 
 _WHERE: Final = " in block ({}, {}, {}), thread ({}, {}, {})"
 _KIND: Final = re.compile(r"[^\W\d]\w*")
 _COORDINATES: Final[tuple[ops.Register, ...]] = ("block_idx", "thread_idx")
+_SIGNALS: Final = (StopIteration, StopAsyncIteration, KeyboardInterrupt)
+"""What Python raises to say something else than an error."""
 
-
-_ERRORS: Final = (
-    ValueError,
-    TypeError,
-    RuntimeError,
-    IndexError,
-    KeyError,
-    AttributeError,
-    AssertionError,
-    MemoryError,
-    ZeroDivisionError,
-    OverflowError,
-)
+_ERRORS: Final = frozenset(errors_of_python()) - frozenset(_SIGNALS)
 
 
 def check(low: Lowering, node: ast.Assert) -> None:
@@ -53,7 +44,8 @@ def raise_error(low: Lowering, node: ast.Raise) -> None:
     call = node.exc
     kind = None if call is None else low.evaluate(call.func if isinstance(call, ast.Call) else call)
     args = call.args if isinstance(call, ast.Call) else []
-    if kind not in _ERRORS or node.cause is not None or len(args) > 1 or _keywords(call):
+    is_error = isinstance(kind, type) and kind in _ERRORS
+    if not is_error or node.cause is not None or len(args) > 1 or _keywords(call):
         low.fail(
             node,
             "this raise is not supported in a compiled function",
