@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from oracle.rounding import bits_of
 
 from ferrule import specs
-from ferrule.language.codegen.values.scalars import bfloat16_bits, float16_bits, tfloat32_value
 from ferrule.specs import DType
+from ferrule.specs.rounding import bfloat16_bits, float16_bits, tfloat32_value
 
 CPUS = pytest.mark.parametrize("cpu", [None, BASELINE])
 INTEGERS = [dtype for dtype in specs.ALL_DTYPES if dtype.is_integer and dtype.bits >= 8]

@@ -12,9 +12,10 @@ Codes and names: DLPack 1.3 (`DLDataTypeCode`); names in messages come from this
 
 from __future__ import annotations
 
-import math
 import operator
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
+
+from ferrule.specs import rounding
 
 Kind = Literal["bool", "int", "uint", "float", "complex"]
 
@@ -80,10 +81,16 @@ class DType(type):
         raise TypeError(f"{cls.name} is not an integer type and has no integer range")
 
 
+_N = TypeVar("_N", bound="Numeric")
+
+
 class Numeric(metaclass=DType):
     """A number with a dtype, made by calling the dtype: `Int32(3)`.
 
-    Raises TypeError for a value of another kind, OverflowError where an integer does not fit.
+    It is a number of that dtype: a float is rounded to it.  A Numeric is converted as compiled code
+    converts a number: an integer is cut to the width, a float truncated and kept within the range.
+
+    Raises TypeError for a Python number of another kind, OverflowError for an int beyond the range.
     """
 
     __slots__ = ("value",)
@@ -95,7 +102,20 @@ class Numeric(metaclass=DType):
         self.value = _convert(type(self), value)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.value!r})"
+        of_float = isinstance(self.value, float)
+        text = rounding.shortest(type(self), self.value) if of_float else repr(self.value)
+        return f"{type(self).__name__}({text})"
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the number, its class."""
+        return type(self)
+
+    def to(self, dtype: type[_N]) -> _N:
+        """The number in another dtype, as compiled code converts it."""
+        if not isinstance(dtype, DType) or dtype is Numeric:
+            raise TypeError(f"to takes a dtype such as Float32, but got {dtype!r}")
+        return dtype(self)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Numeric):
@@ -122,7 +142,8 @@ class Numeric(metaclass=DType):
 
 def _convert(dtype: DType, value: Any) -> bool | int | float:
     if isinstance(value, Numeric):
-        value = value.value
+        _require_scalar(dtype)
+        return rounding.converted(dtype, value.value)
     if getattr(value, "ndim", 0) != 0:
         raise TypeError(f"{dtype.name} takes a number, but got an array: {value!r}")
     match dtype.kind:
@@ -134,8 +155,16 @@ def _convert(dtype: DType, value: Any) -> bool | int | float:
             return _convert_int(dtype, value)
         case "float":
             return _convert_float(dtype, value)
-        case _:
-            raise TypeError(f"{dtype.name} is a storage type: it has no scalar values")
+    raise _no_scalars(dtype)
+
+
+def _no_scalars(dtype: DType) -> TypeError:
+    return TypeError(f"{dtype.name} is a storage type: it has no scalar values")
+
+
+def _require_scalar(dtype: DType) -> None:
+    if dtype.kind == "complex" or dtype.kind == "float" and dtype.bits < 16:
+        raise _no_scalars(dtype)
 
 
 def _convert_int(dtype: DType, value: Any) -> int:
@@ -150,14 +179,11 @@ def _convert_int(dtype: DType, value: Any) -> int:
 
 
 def _convert_float(dtype: DType, value: Any) -> float:
-    if dtype.bits < 16:
-        raise TypeError(f"{dtype.name} is a storage type: it has no scalar values")
+    _require_scalar(dtype)
     if isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
         raise TypeError(f"{dtype.name} takes a number, but got {value!r}")
     try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
+        return rounding.nearest(dtype, value if isinstance(value, int) else float(value))
     except (TypeError, ValueError):
         raise TypeError(f"{dtype.name} takes a number, but got {value!r}") from None
 

@@ -93,7 +93,7 @@ _NUMBER: Final[dict[str, Callable[[Lowering, Number | Numeric], Any]]] = {
 
 
 def _to(
-    number: Number | Numeric | Whole,
+    number: Number | Numeric | Whole | float,
     low: Lowering,
     args: list[Any],
     kwargs: dict[str, Any],
@@ -132,6 +132,8 @@ def get(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
             return reflected.attribute(low, value, attr, node)
         case Numeric() if attr in _NUMBER:
             return _NUMBER[attr](low, value)
+        case bool() | int() | float() if attr == "to":
+            return BoundMethod(partial(_to, value), "to")
         case KernelCall() if attr == "launch":
             return BoundMethod(
                 lambda low, args, kwargs, call: launches.launch(low, value, args, kwargs, call),

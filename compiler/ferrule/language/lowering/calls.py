@@ -29,6 +29,7 @@ from ferrule.language.lowering import (
     records,
     reflected,
     tensor_facts,
+    typed,
 )
 from ferrule.language.lowering.closures import Closure
 from ferrule.language.lowering.context import MAX_INLINE_DEPTH, Frame, Lowering
@@ -149,7 +150,8 @@ def _python(
     opaque = [value for value in (*args, *kwargs.values()) if _is_opaque(value)]
     owner = getattr(callee, "__self__", None)
     symbolic = any(map(_is_symbolic, (*args, *kwargs.values())))
-    if opaque or symbolic or is_run_time(owner) or is_run_time(callee):
+    numbers = _has_numbers((owner, *args, *kwargs.values())) or _annotates_numbers(callee)
+    if opaque or symbolic or numbers or is_run_time(owner) or is_run_time(callee):
         found = _compiled_in_place(low, callee, args, kwargs, node)
         if found is not None:
             return found[0]
@@ -182,7 +184,7 @@ def _compiled_in_place(
     """A call of what is written in Python, with run-time values; None for anything else."""
     if callee is dataclasses.replace:
         return (records.replace(low, args, kwargs, node),)
-    if records.is_record_class(callee):
+    if records.is_record_class(callee) and is_run_time([*args, *kwargs.values()]):
         return (records.construct(low, callee, args, kwargs, node),)
     if isinstance(callee, types.MethodType):
         return (_apply(low, callee.__func__, [callee.__self__, *args], kwargs, node),)
@@ -192,6 +194,19 @@ def _compiled_in_place(
     if isinstance(method, types.FunctionType):
         return (inline(low, source_of(low, method, node), [callee, *args], kwargs, node),)
     return None
+
+
+def _has_numbers(values: tuple[Any, ...]) -> bool:
+    """Whether Python would compute with numbers that have a dtype, and does not know of it."""
+    return any(typed.holds_typed(value) or records.has_numbers(value) for value in values)
+
+
+def _annotates_numbers(callee: Any) -> bool:
+    """Whether a function says of a number that it takes the dtype."""
+    if not isinstance(callee, types.FunctionType):
+        return False
+    hints = records.hints(callee)
+    return any(isinstance(hints[name], DType) for name in hints.keys() - {"return"})
 
 
 def _is_opaque(value: Any) -> bool:

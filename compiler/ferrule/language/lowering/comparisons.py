@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ferrule.language.ir import ops
-from ferrule.language.lowering import operators, outgoing, structures, texts
+from ferrule.language.lowering import operators, outgoing, structures, texts, typed
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.operators import describe, truth
 from ferrule.language.values import Handle, Maybe, Number, OneOf, Vector, is_run_time
-from ferrule.specs import params
+from ferrule.specs import Boolean, params
 
 PYTHON_COMPARE: Final[dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]]] = {
     ast.Eq: ("==", operator.eq),
@@ -45,6 +45,11 @@ def compare(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) 
         return _contained(low, op, left, right, node)
     if isinstance(op, (ast.In, ast.NotIn)) and texts.compares(left) and _has_items(right):
         return _among(low, op, left, right, node)
+    if type(op) in _IR_COMPARE and operators.are_typed_numbers(left, right):
+        return typed.folded(low, lambda: _numbers(low, op, left, right, node))
+    if typed.are_typed(left, right) and _has_items(left) and _has_items(right):
+        if isinstance(op, (ast.Eq, ast.NotEq)):
+            return Boolean(_compare_items(low, op, left, right, node))
     if not is_run_time(left) and not is_run_time(right):
         return operators.at_compile_time(low, node, lambda: python(*operators.untyped(left, right)))
     if _has_items(left) and _has_items(right):
@@ -65,13 +70,12 @@ def compare(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) 
                 expected="x is y, whether two objects are one; numbers and texts with ==",
                 hint="compare what is in them",
             )
-    name = _IR_COMPARE[type(op)]
+    return operators.lift(low, (left, right), node, lambda a, b: _numbers(low, op, a, b, node))
 
-    def emit(a: Any, b: Any) -> Number:
-        lhs, rhs = operators.common(low, a, b, sign, node)
-        return Number(low.builder.compare(name, lhs.value, rhs.value))
 
-    return operators.lift(low, (left, right), node, emit)
+def _numbers(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) -> Number:
+    lhs, rhs = operators.common(low, left, right, PYTHON_COMPARE[type(op)][0], node)
+    return Number(low.builder.compare(_IR_COMPARE[type(op)], lhs.value, rhs.value))
 
 
 def _among(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) -> Any:

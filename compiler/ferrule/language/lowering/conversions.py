@@ -11,7 +11,7 @@ from ferrule.language.lowering import operators
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.promotion import stores_implicitly
 from ferrule.language.values import RUN_TIME, Number, is_run_time
-from ferrule.specs import Boolean, DType
+from ferrule.specs import Boolean, DType, Numeric
 
 
 def convert_to(
@@ -29,7 +29,10 @@ def convert_to(
             node,
             lambda x: operators.convert(low, operators.as_number(low, x, node), dtype),
         )
-    known = operators.untyped(operators.plain(value), None)[0]
+    if isinstance(value, Numeric):
+        _require_scalar(low, dtype, node)
+        return operators.at_compile_time(low, node, lambda: dtype(value))
+    known = operators.plain(value)
     if isinstance(known, float) and dtype.is_integer and math.isfinite(known):
         known = math.trunc(known)
     elif dtype is Boolean and isinstance(known, (int, float)):
@@ -62,7 +65,7 @@ def annotated(
     if not isinstance(annotation, DType):
         return value
     value = operators.plain(value)
-    if isinstance(value, Number):
+    if isinstance(value, (Number, Numeric)):
         _require_scalar(low, annotation, node)
         if not stores_implicitly(value.dtype, annotation):
             low.fail(
@@ -71,6 +74,8 @@ def annotated(
                 f"{operators.describe(value)}",
                 hint=f"convert it, fe.{annotation.__name__}(x)",
             )
+        if isinstance(value, Numeric):
+            return annotation(value)
         return operators.convert(low, value, annotation)
     if operators.is_python_number(value):
         return operators.at_compile_time(low, node, lambda: annotation(value))

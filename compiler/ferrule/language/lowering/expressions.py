@@ -43,7 +43,9 @@ def evaluate(low: Lowering, node: ast.expr) -> Any:
         case ast.BinOp(left=left, op=op, right=right):
             return records.binary(low, op, low.evaluate(left), low.evaluate(right), node)
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return operators.negate(low, low.decide(operand), node)
+            decides = isinstance(operand, ast.BoolOp)
+            value = low.decide(operand) if decides else low.evaluate(operand)
+            return operators.negate(low, value, node)
         case ast.UnaryOp(op=op, operand=operand):
             return records.unary(low, op, low.evaluate(operand), node)
         case ast.Compare():
@@ -200,7 +202,9 @@ def _right(low: Lowering, node: ast.expr, whole: ast.BoolOp, decides: bool) -> A
 
 def _require_truth(low: Lowering, value: Any, node: ast.expr, whole: ast.BoolOp) -> None:
     """In Python `x or 1` is x or 1; what is chosen at run time must be a truth value."""
-    if isinstance(value, bool) or isinstance(value, RUN_TIME) and not isinstance(value, Number):
+    if isinstance(value, (bool, Boolean)):
+        return
+    if isinstance(value, RUN_TIME) and not isinstance(value, Number):
         return
     if not isinstance(value, Number) or value.dtype is not Boolean:
         sign = "and" if isinstance(whole.op, ast.And) else "or"

@@ -6,14 +6,15 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from ferrule.language.lowering import operators, records
+from ferrule.language.lowering import operators, records, typed
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.values import is_run_time
+from ferrule.specs import Boolean
 
 
 def total(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
     """`sum(values, start=0)`."""
-    if not is_run_time(args) and not is_run_time(kwargs):
+    if not is_run_time((args, kwargs)) and not typed.are_typed(*args, *kwargs.values()):
         return operators.at_compile_time(low, node, lambda: sum(*args, **kwargs))
     items = _items(low, "sum", args[:1], node)
     result = kwargs.get("start", args[1] if len(args) > 1 else 0)
@@ -30,7 +31,8 @@ def truth_of(name: str, python: Callable[..., bool]) -> Callable[..., Any]:
 
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
         if not is_run_time(args):
-            return operators.at_compile_time(low, node, lambda: python(*args, **kwargs))
+            known = operators.at_compile_time(low, node, lambda: python(*args, **kwargs))
+            return Boolean(known) if typed.are_typed(*args) else known
         result: Any = name == "all"
         for item in _items(low, name, args, node):
             truth = operators.truth(low, item, node)

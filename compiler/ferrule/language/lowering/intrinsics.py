@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import operator
 from collections.abc import Callable
 from typing import Any, Final
@@ -43,6 +44,7 @@ from ferrule.language.lowering import (
     tensor_maps,
     texts,
     threads,
+    typed,
     vectors,
 )
 from ferrule.language.lowering.context import Lowering
@@ -80,32 +82,26 @@ def _require(
 def _extremum(op: ops.BinaryOp, python: Callable[..., Any]) -> Intrinsic:
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
         values = list(args[0]) if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
-        if not is_run_time(args) and not (len(values) > 1 and _has_typed(values)):
+        is_typed = operators.are_typed_numbers(*values)
+        if not is_run_time(args) and not (len(values) > 1 and is_typed):
             return operators.at_compile_time(low, node, lambda: python(*args, **kwargs))
         if len(values) < 2 or kwargs:
             low.fail(node, f"{op} of run-time values takes at least two values and no keywords")
-        result = values[0]
-        for value in values[1:]:
-            result = operators.lift(
-                low,
-                (result, value),
-                node,
-                lambda a, b: operators.arithmetic(low, op, a, b, node),
-            )
-        return result
+
+        def pick(a: Any, b: Any) -> Any:
+            return operators.arithmetic(low, op, a, b, node)
+
+        if is_typed:
+            return typed.folded(low, lambda: functools.reduce(pick, values))
+        return functools.reduce(lambda a, b: operators.lift(low, (a, b), node, pick), values)
 
     return emit
-
-
-def _has_typed(values: list[Any]) -> bool:
-    """Whether a constant has a dtype, which Python does not compare or promote."""
-    return any(isinstance(value, Numeric) for value in values)
 
 
 def _absolute(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
     """`abs(x)`: the larger of x and -x, which keeps NaN and turns -0.0 into 0.0."""
     _require(low, args, kwargs, 1, "abs", node)
-    if not isinstance(args[0], RUN_TIME) and not _has_typed(args):
+    if not isinstance(args[0], (*RUN_TIME, Numeric)):
         return operators.at_compile_time(low, node, lambda: abs(args[0]))
 
     def one(x: Any) -> Number:
@@ -115,6 +111,8 @@ def _absolute(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.
         negative = Number(low.builder.unary("neg", number.value))
         return operators.arithmetic(low, "max", number, negative, node)
 
+    if isinstance(args[0], Numeric):
+        return typed.folded(low, lambda: one(args[0]))
     return operators.lift(low, (args[0],), node, one)
 
 

@@ -16,7 +16,7 @@ from ferrule.language import layouts
 from ferrule.language import views as faces
 from ferrule.language.layouts import Layout
 from ferrule.language.layouts.tiling import partition_at, tile_at
-from ferrule.language.lowering import comparisons, operators, tensor_methods, views
+from ferrule.language.lowering import comparisons, operators, tensor_methods, typed, views
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.coordinates import Emitted, refusals
 from ferrule.language.lowering.sizes import as_dims, named, size_numbers
@@ -173,13 +173,19 @@ def _part(low: Lowering, target: Any, tiled: Layout, at: Any, node: ast.AST) -> 
 def _ceil_div(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
     """`a / b` rounded up, also of run-time integers that are no sizes."""
     lhs, rhs = _bound(low, "input tiler", args, kwargs, node)
+    if operators.are_typed_numbers(lhs, rhs):
+        return typed.folded(low, lambda: _rounded_up(low, lhs, rhs, node))
     unknown = [v for v in (lhs, rhs) if isinstance(v, Number) and v.dim is None]
     if not unknown or isinstance(lhs, (tuple, list)) or isinstance(rhs, (tuple, list)):
         return _known(layouts.ceil_div)(low, [lhs, rhs], {}, node)
-    negative = operators.unary(low, ast.USub(), lhs, node)
-    return operators.unary(
-        low, ast.USub(), operators.binary(low, ast.FloorDiv(), negative, rhs, node), node
-    )
+    return _rounded_up(low, lhs, rhs, node)
+
+
+def _rounded_up(low: Lowering, lhs: Any, rhs: Any, node: ast.Call) -> Number:
+    """The quotient, and 1 more where there is a rest: a negated operand could wrap."""
+    quotient = operators.arithmetic(low, "floordiv", lhs, rhs, node)
+    rest = operators.arithmetic(low, "mod", lhs, rhs, node)
+    return operators.arithmetic(low, "add", quotient, operators.truth(low, rest, node), node)
 
 
 def _elem_less(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:

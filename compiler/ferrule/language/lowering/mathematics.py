@@ -13,10 +13,10 @@ from typing import Any, Final, get_args
 
 from ferrule.language import maths
 from ferrule.language.ir import ops
-from ferrule.language.lowering import constants, operators
+from ferrule.language.lowering import constants, operators, typed
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.values import Number, is_run_time
-from ferrule.specs import DType, Float32, Int32, Numeric
+from ferrule.specs import DType, Float32, Int32
 
 Emit = Callable[[Lowering, list[Any], dict[str, Any], ast.Call], Any]
 
@@ -38,21 +38,18 @@ def _function(name: str) -> Emit:
 
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
         fast = _checked(low, name, args, kwargs, node)
-        if not is_run_time(args):
-            raw = [_plain(arg) for arg in args]
-            return operators.at_compile_time(low, node, lambda: python(*raw))
 
         def one(*operands: Any) -> Number:
             return _op(low, name, _floats(low, name, operands, node), fast)
 
+        if operators.are_typed_numbers(*args):
+            return typed.folded(low, lambda: one(*args))
+        if not is_run_time(args):
+            raw = [operators.plain(arg) for arg in args]
+            return operators.at_compile_time(low, node, lambda: python(*raw))
         return operators.lift(low, tuple(args), node, one)
 
     return emit
-
-
-def _plain(value: Any) -> Any:
-    """A typed constant as a Python number."""
-    return value.value if isinstance(value, Numeric) else operators.plain(value)
 
 
 def _checked(
@@ -122,13 +119,15 @@ def _question(name: str, ask: Callable[[Lowering, ops.Value], ops.Value]) -> Emi
 
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
         _checked(low, name, args, kwargs, node)
-        if not is_run_time(args):
-            return operators.at_compile_time(low, node, lambda: python(_plain(args[0])))
 
         def one(operand: Any) -> Number:
             (value,) = _floats(low, name, (operand,), node)
             return Number(ask(low, value))
 
+        if operators.are_typed_numbers(*args):
+            return typed.folded(low, lambda: one(*args))
+        if not is_run_time(args):
+            return operators.at_compile_time(low, node, lambda: python(operators.plain(args[0])))
         return operators.lift(low, tuple(args), node, one)
 
     return emit
@@ -152,13 +151,11 @@ def _bits(name: ops.UnaryOp) -> Emit:
 
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
         _checked(low, name, args, kwargs, node)
-        value = args[0]
         if not is_run_time(args):
-            dtype = type(value) if isinstance(value, Numeric) else Int32
-            raw = _plain(value)
-            if isinstance(raw, int) and not isinstance(raw, bool) and dtype.is_integer:
-                operators.constant(low, raw, dtype, node)
-                return constants.count_bits(name, raw, dtype.bits)
+            raw = operators.plain(args[0])
+            if isinstance(raw, int) and not isinstance(raw, bool):
+                operators.constant(low, raw, Int32, node)
+                return constants.count_bits(name, raw, Int32.bits)
 
         def one(operand: Any) -> Number:
             number = operators.as_number(low, operand, node)
@@ -170,6 +167,8 @@ def _bits(name: ops.UnaryOp) -> Emit:
                 )
             return operators.convert(low, Number(low.builder.unary(name, number.value)), Int32)
 
+        if operators.are_typed_numbers(*args):
+            return typed.folded(low, lambda: one(*args))
         return operators.lift(low, tuple(args), node, one)
 
     return emit

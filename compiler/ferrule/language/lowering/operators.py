@@ -29,6 +29,7 @@ from ferrule.language.promotion import NoCommonType, computed, promote, rank, we
 from ferrule.language.values import RUN_TIME, Handle, Number, PointerView, TensorView, Vector, Whole
 from ferrule.specs import Boolean, Compound, DType, Float32, Int32, Int64, Numeric
 from ferrule.specs.expr import ExprOp, make
+from ferrule.specs.rounding import nearest
 
 
 def is_python_number(value: object) -> bool:
@@ -74,7 +75,8 @@ def constant(low: Lowering, value: bool | int | float, dtype: DType, node: ast.A
             )
         value = int(value)
     elif dtype is not Boolean:
-        value = at_compile_time(low, node, functools.partial(float, value))
+        wide = at_compile_time(low, node, functools.partial(float, value))
+        value = nearest(dtype, value) if isinstance(value, int) else wide
     dim = int(value) if dtype.is_integer else None
     return Number(low.builder.constant(dtype, value), dim)
 
@@ -111,13 +113,10 @@ def common(low: Lowering, left: Any, right: Any, sign: str, node: ast.AST) -> tu
 def binary(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST) -> Any:
     """`left op right`."""
     sign, python = PYTHON_BINARY[type(op)]
-    if typed.is_typed(op, left, right):
-        known = at_compile_time(low, node, lambda: typed.folded(op, left, right))
-        if known is not None:
-            return known
-        left = as_number(low, left, node) if isinstance(left, Numeric) else left
-        right = as_number(low, right, node) if isinstance(right, Numeric) else right
-    elif not isinstance(left, RUN_TIME) and not isinstance(right, RUN_TIME):
+    if type(op) in IR_BINARY and are_typed_numbers(left, right):
+        name = IR_BINARY[type(op)]
+        return typed.folded(low, lambda: arithmetic(low, name, left, right, node))
+    if not isinstance(left, RUN_TIME) and not isinstance(right, RUN_TIME):
         return at_compile_time(low, node, lambda: python(*untyped(left, right)))
     if isinstance(left, PointerView) or isinstance(right, PointerView):
         from ferrule.language.lowering import views
@@ -139,6 +138,13 @@ def binary(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST
         )
     name = IR_BINARY[type(op)]
     return lift(low, (left, right), node, lambda a, b: arithmetic(low, name, a, b, node))
+
+
+def are_typed_numbers(*operands: Any) -> bool:
+    """Whether all of these are known numbers, and one of them has a dtype."""
+    return any(isinstance(each, Numeric) for each in operands) and all(
+        map(is_python_number, operands)
+    )
 
 
 def untyped(left: Any, right: Any) -> tuple[Any, Any]:
@@ -310,7 +316,7 @@ def negate(low: Lowering, value: Any, node: ast.AST) -> Any:
     """`not value`."""
     known = truth(low, value, node)
     if isinstance(known, bool):
-        return not known
+        return Boolean(not known) if isinstance(value, Numeric) else not known
     return Number(low.builder.unary("not", known.value))
 
 
@@ -319,10 +325,8 @@ def unary(low: Lowering, op: ast.unaryop, value: Any, node: ast.AST) -> Any:
     if isinstance(op, ast.Not):
         return negate(low, value, node)
     if isinstance(value, Numeric):
-        known = typed.negated(op, value)
-        if known is not None:
-            return known
-    elif not isinstance(value, RUN_TIME):
+        return typed.folded(low, lambda: _unary_number(low, op, value, node))
+    if not isinstance(value, RUN_TIME):
         return at_compile_time(low, node, lambda: PYTHON_UNARY[type(op)](value))
     return lift(low, (value,), node, lambda x: _unary_number(low, op, x, node))
 

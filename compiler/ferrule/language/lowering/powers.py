@@ -8,6 +8,7 @@ from typing import Any, Final
 from ferrule.language import maths
 from ferrule.language.lowering import mathematics, operators
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.promotion import weak
 from ferrule.language.values import Number, Vector, Whole
 from ferrule.specs import Numeric
 
@@ -20,7 +21,11 @@ def power(low: Lowering, base: Any, exponent: Any, node: ast.AST) -> Any:
 
     Integers take constant exponents from 0 on, and wrap; anything else is computed with floats.
     """
-    known = operators.plain(exponent.value if isinstance(exponent, Numeric) else exponent)
+    known = operators.plain(exponent)
+    if isinstance(exponent, Numeric) and _is_integer(base):
+        known = exponent.value
+        if not isinstance(base, (Number, Vector, Whole)):
+            base = weak(operators.plain(base), type(exponent))(base)
     if type(known) is int and (1 <= known <= _MAX_PRODUCTS or known >= 0 and _is_integer(base)):
         return _products(low, base, known, node)
     if _is_integer(base) and (type(known) is int or _is_integer(known)):

@@ -101,8 +101,9 @@ def _is_wide(value: Any) -> bool:
     """Whether 32 signed bits may not hold a bound."""
     if isinstance(value, Number):
         return value.dtype.bits > 32 or value.dtype is Uint32
-    number = value.value if isinstance(value, Numeric) else value
-    return isinstance(number, int) and not -(1 << 31) <= number < 1 << 31
+    if isinstance(value, Numeric):
+        return value.dtype.bits > 32 or value.dtype is Uint32
+    return isinstance(value, int) and not -(1 << 31) <= value < 1 << 31
 
 
 def _check_step(low: Lowering, step: ops.Value, node: ast.For) -> None:

@@ -25,6 +25,7 @@ from ferrule.language.lowering import (
 )
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.values import RUN_TIME, Number, is_record, is_run_time
+from ferrule.specs import DType
 
 _OPERATORS: Final[dict[type[ast.AST], str]] = {
     ast.Add: "add",
@@ -72,9 +73,9 @@ def construct(
         bound = inspect.signature(cls).bind(*args, **kwargs)
     except TypeError as error:
         low.fail(node, f"{cls.__name__}(): {error}")
-    hints = _hints(cls)
+    annotations = hints(cls)
     given = {
-        name: conversions.annotated(low, value, hints.get(name), node, name)
+        name: conversions.annotated(low, value, annotations.get(name), node, name)
         for name, value in bound.arguments.items()
     }
     if _is_named_tuple(cls):
@@ -117,11 +118,19 @@ def _defaults(low: Lowering, cls: type, given: dict[str, Any], node: ast.AST) ->
     return values
 
 
-def _hints(cls: type) -> dict[str, Any]:
+def hints(of: Any) -> dict[str, Any]:
+    """The annotations of a class or function."""
     try:
-        return typing.get_type_hints(cls)
+        return typing.get_type_hints(of)
     except Exception:  # names for type checkers alone
-        return dict(getattr(cls, "__annotations__", {}))
+        return dict(getattr(of, "__annotations__", {}))
+
+
+def has_numbers(value: Any) -> bool:
+    """Whether this is an object of which a field has a dtype: it holds numbers of that dtype."""
+    if isinstance(value, (type, *RUN_TIME)) or not is_record_class(type(value)):
+        return False
+    return any(isinstance(hint, DType) for hint in hints(type(value)).values())
 
 
 def replace(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
@@ -136,11 +145,19 @@ def replace(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Ca
 
 
 def attribute(low: Lowering, value: Any, name: str, node: ast.AST) -> Any:
-    """`value.name`; a property of an object with run-time values is compiled in place."""
+    """`value.name`, a number in the dtype that its field has.
+
+    A property of an object with run-time values or such numbers is compiled in place.
+    """
     found = inspect.getattr_static(type(value), name, None)
-    if isinstance(value, RUN_TIME) or not isinstance(found, property) or not is_run_time(value):
-        return attributes.get(low, value, name, node)
-    return calls.inline(low, calls.source_of(low, found.fget, node), [value], {}, node)
+    if not isinstance(value, RUN_TIME) and isinstance(found, property):
+        if is_run_time(value) or has_numbers(value):
+            source = calls.source_of(low, found.fget, node)
+            return calls.inline(low, source, [value], {}, node)
+    got = attributes.get(low, value, name, node)
+    if not operators.is_python_number(got) or not has_numbers(value):
+        return got
+    return conversions.annotated(low, got, hints(type(value)).get(name), node, name)
 
 
 def binary(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST) -> Any:
@@ -148,7 +165,11 @@ def binary(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST
     defined = _operator(low, op, (left, right), node)
     if defined is not None:
         return defined[0]
-    if isinstance(op, ast.Pow) and (isinstance(left, RUN_TIME) or isinstance(right, RUN_TIME)):
+    if isinstance(op, ast.Pow) and (
+        isinstance(left, RUN_TIME)
+        or isinstance(right, RUN_TIME)
+        or operators.are_typed_numbers(left, right)
+    ):
         return powers.power(low, left, right, node)
     if isinstance(op, ast.Mult):
         _require_known_length(low, left, right, node)
@@ -186,7 +207,9 @@ def _operator(
 
     As in Python, that of the left operand comes first, then the mirrored one of the right.
     """
-    if not any(map(_defines_operators, operands)) or not is_run_time(operands):
+    if not any(map(_defines_operators, operands)):
+        return None
+    if not is_run_time(operands) and not any(map(has_numbers, operands)):
         return None
     for method, arguments in _methods(op, operands):
         source = calls.source_of(low, method, node)

@@ -16,7 +16,7 @@ from ferrule.language import layouts
 from ferrule.language import vectors as faces
 from ferrule.language.ir import ops
 from ferrule.language.layouts import Layout, format_tuple
-from ferrule.language.lowering import access, operators
+from ferrule.language.lowering import access, operators, typed
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.coordinates import refusals
@@ -281,14 +281,16 @@ def _truth_of(name: str, op: ops.BinaryOp) -> Emit:
 def _where(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
     """`fe.where(cond, x, y)`, element by element."""
     given = tuple(bound(low, "cond x y", args, kwargs, node))
-    if not is_run_time(given):
-        return operators.at_compile_time(low, node, lambda: given[1] if given[0] else given[2])
 
     def one(condition: Any, x: Any, y: Any) -> Number:
         truth = operators.as_number(low, operators.truth(low, condition, node), node, Boolean)
         lhs, rhs = operators.common(low, x, y, "where", node)
         return Number(low.builder.select(truth.value, lhs.value, rhs.value))
 
+    if operators.are_typed_numbers(*given):
+        return typed.folded(low, lambda: one(*given))
+    if not is_run_time(given):
+        return operators.at_compile_time(low, node, lambda: given[1] if given[0] else given[2])
     return operators.lift(low, given, node, one)
 
 

@@ -48,6 +48,21 @@ def expand_maths(program: ops.Program, keep: Keep = keep_none) -> ops.Program:
     )
 
 
+def expand_op(b: Builder, op: ops.Op) -> tuple[ops.Op, ...] | None:
+    """What one op of the library, or an Fma, becomes for a target that has none of them.
+
+    The result may have such ops too.  None for any other op.
+    """
+    if not isinstance(op, (ops.Unary, ops.Binary, ops.Fma)):
+        return None
+    with b.region() as region:
+        if isinstance(op, ops.Fma):
+            b.append(ops.Bitcast(op.result, expand_fma(b, op.x, op.y, op.z)))
+        else:
+            _expand(keep_none, b, op)
+    return None if region.ops == [op] else tuple(region.ops)
+
+
 def _expand(keep: Keep, b: Builder, op: ops.Op) -> None:
     match op:
         case ops.Unary(result, name, operand) if name in UNARY and not keep(op):

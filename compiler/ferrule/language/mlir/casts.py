@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import struct
-
 from ferrule import specs
-from ferrule.language.codegen.values.scalars import bfloat16_bits, float16_bits, tfloat32_value
 from ferrule.language.mlir import halves
 from ferrule.language.mlir.text import Text
 from ferrule.language.mlir.types import HALVES, scalar_type
 from ferrule.specs import DType
+from ferrule.specs.rounding import (
+    as_float,
+    bfloat16_bits,
+    float16_bits,
+    float32_value,
+    tfloat32_value,
+)
 
 _CUT = 11
 """Bits of a 64-bit integer that a float64 has no room for."""
@@ -20,14 +24,14 @@ def constant(t: Text, dtype: DType, value: bool | int | float) -> str:
     type_ = scalar_type(dtype)
     if dtype.kind != "float":
         return t.integer(int(value), type_)
-    number = _as_float(value)
+    number = as_float(value)
     if dtype is specs.Float16:
         return t.float_bits(float16_bits(number), type_)
     if dtype is specs.BFloat16:
         return t.float_bits(bfloat16_bits(number), type_)
     if dtype is specs.TFloat32:
         return t.float32(tfloat32_value(number))
-    return t.float64(number) if dtype.bits == 64 else t.float32(_rounded(number))
+    return t.float64(number) if dtype.bits == 64 else t.float32(float32_value(number))
 
 
 def cast(t: Text, source: DType, target: DType, operand: str, *, native: bool) -> str:
@@ -54,21 +58,6 @@ def bitcast(t: Text, target: DType, operand: str) -> str:
 def widen(t: Text, dtype: DType, operand: str) -> str:
     """An integer or bool in 64 bits."""
     return t.cast("extsi" if dtype.kind == "int" else "extui", operand, "i64")
-
-
-def _as_float(value: bool | int | float) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return float("inf") if value > 0 else float("-inf")
-
-
-def _rounded(number: float) -> float:
-    """The nearest float32, which may be infinite."""
-    try:
-        return float(struct.unpack("<f", struct.pack("<f", number))[0])
-    except OverflowError:
-        return float("inf") if number > 0 else float("-inf")
 
 
 def _from_integer(t: Text, source: DType, target: DType, operand: str, *, native: bool) -> str:

@@ -8,8 +8,6 @@ library.  A TFloat32 is a float whose lower 13 bits are 0; in memory they may be
 
 from __future__ import annotations
 
-import math
-import struct
 from typing import Final, Literal
 
 from llvmlite import ir
@@ -19,6 +17,13 @@ from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.ir import ops
 from ferrule.runtime.llvm.layouts import F32, F64, I1, I8, I16, I32, I64
 from ferrule.specs import DType
+from ferrule.specs.rounding import (
+    as_float,
+    bfloat16_bits,
+    float16_bits,
+    float32_value,
+    tfloat32_value,
+)
 
 Form = Literal["bool", "int", "uint", "float", "half"]
 """Which family of instructions a dtype takes; `half` are the floats that float32 computes for."""
@@ -73,55 +78,11 @@ def constant(dtype: DType, value: bool | int | float) -> ir.Constant:
     """A number of this dtype; a float is rounded to it, to nearest and ties to even."""
     if dtype.kind != "float":
         return ir.Constant(value_type(dtype), int(value))
-    number = _as_float(value)
+    number = as_float(value)
     if dtype is specs.Float16:
         return ir.Constant(I16, float16_bits(number))
     if dtype is specs.BFloat16:
         return ir.Constant(I16, bfloat16_bits(number))
     if dtype is specs.TFloat32:
         return ir.Constant(F32, tfloat32_value(number))
-    return ir.Constant(value_type(dtype), _round32(number) if dtype.bits == 32 else number)
-
-
-def _as_float(value: bool | int | float) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
-
-
-def _round32(value: float) -> float:
-    try:
-        return float(struct.unpack("<f", struct.pack("<f", value))[0])
-    except OverflowError:
-        return math.copysign(math.inf, value)
-
-
-def float16_bits(value: float) -> int:
-    """The bits of the nearest binary16."""
-    try:
-        return int(struct.unpack("<H", struct.pack("<e", value))[0])
-    except OverflowError:
-        return 0x7C00 if value > 0 else 0xFC00
-
-
-def bfloat16_bits(value: float) -> int:
-    """The bits of the nearest bfloat16, in one rounding."""
-    return _upper_bits(value, 16)
-
-
-def tfloat32_value(value: float) -> float:
-    """The nearest TFloat32, in one rounding."""
-    bits = _upper_bits(value, 19) << 13
-    return float(struct.unpack("<f", struct.pack("<I", bits))[0])
-
-
-def _upper_bits(value: float, count: int) -> int:
-    """The upper bits of the binary32 that has only these and is nearest."""
-    nearest, cut = _round32(value), 32 - count
-    bits: int = struct.unpack("<I", struct.pack("<f", nearest))[0]
-    if math.isnan(value):
-        return bits >> cut | 1 << (22 - cut)
-    if nearest != value:  # rounded to odd, so that the second rounding sees no false tie
-        bits = (bits - (abs(nearest) > abs(value))) | 1
-    return (bits + (1 << (cut - 1)) - 1 + (bits >> cut & 1)) >> cut
+    return ir.Constant(value_type(dtype), float32_value(number) if dtype.bits == 32 else number)

@@ -1,0 +1,126 @@
+"""Numbers of each dtype: which is nearest to a number, its bits, and what a conversion gives.
+
+A conversion rounds once, to nearest and ties to even, as compiled code does.  A dtype is told by
+its kind, its name and its bits alone.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ferrule.specs.dtypes import DType
+
+_MANTISSA = 53
+"""Bits of a binary64's, and of none that is wider."""
+
+
+def nearest(dtype: DType, value: bool | int | float) -> float:
+    """The number of a float dtype that is nearest, as a binary64; infinity beyond the largest."""
+    number = _odd(value) if isinstance(value, int) and dtype.bits < 64 else as_float(value)
+    match dtype.name:
+        case "float16":
+            return _unpacked("<H", "<e", float16_bits(number))
+        case "bfloat16":
+            return _unpacked("<I", "<f", bfloat16_bits(number) << 16)
+        case "tfloat32":
+            return tfloat32_value(number)
+        case "float32":
+            return float32_value(number)
+    return number
+
+
+def as_float(value: bool | int | float) -> float:
+    """The nearest binary64; infinity beyond the largest."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _odd(value: int) -> float:
+    """A binary64 that stands for an integer in a second rounding: what is cut off sets its end."""
+    excess = value.bit_length() - _MANTISSA
+    if excess <= 0:
+        return float(value)
+    magnitude = abs(value)
+    kept = magnitude >> excess
+    odd = as_float((kept | (kept << excess != magnitude)) << excess)
+    return -odd if value < 0 else odd
+
+
+def float32_value(value: float) -> float:
+    """The nearest binary32."""
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", value))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def float16_bits(value: float) -> int:
+    """The bits of the nearest binary16."""
+    try:
+        return int(struct.unpack("<H", struct.pack("<e", value))[0])
+    except OverflowError:
+        return 0x7C00 if value > 0 else 0xFC00
+
+
+def bfloat16_bits(value: float) -> int:
+    """The bits of the nearest bfloat16, in one rounding."""
+    return _upper_bits(value, 16)
+
+
+def tfloat32_value(value: float) -> float:
+    """The nearest TFloat32, in one rounding."""
+    return _unpacked("<I", "<f", _upper_bits(value, 19) << 13)
+
+
+def _unpacked(word: str, form: str, bits: int) -> float:
+    return float(struct.unpack(form, struct.pack(word, bits))[0])
+
+
+def _upper_bits(value: float, count: int) -> int:
+    """The upper bits of the binary32 that has only these and is nearest."""
+    nearest, cut = float32_value(value), 32 - count
+    bits: int = struct.unpack("<I", struct.pack("<f", nearest))[0]
+    if math.isnan(value):
+        return bits >> cut | 1 << (22 - cut)
+    if nearest != value:  # rounded to odd, so that the second rounding sees no false tie
+        bits = (bits - (abs(nearest) > abs(value))) | 1
+    return (bits + (1 << (cut - 1)) - 1 + (bits >> cut & 1)) >> cut
+
+
+def wrapped(dtype: DType, value: int) -> int:
+    """The number of an integer dtype that is equal modulo 2**bits."""
+    low, _ = dtype.range
+    return (value - low) % (1 << dtype.bits) + low
+
+
+def converted(dtype: DType, value: bool | int | float) -> bool | int | float:
+    """A number of some dtype in another one.
+
+    An integer is cut to the width; a float is truncated and kept within an integer's range, with 0
+    for NaN; to a float it is rounded; a bool says whether it is not zero.
+    """
+    if dtype.kind == "bool":
+        return value != 0
+    if dtype.kind == "float":
+        return nearest(dtype, value)
+    if not isinstance(value, float):
+        return wrapped(dtype, int(value))
+    if math.isnan(value):
+        return 0
+    low, high = dtype.range
+    return low if value <= low else high if value >= high else math.trunc(value)
+
+
+def shortest(dtype: DType, value: float) -> str:
+    """The shortest decimal text that is nearest to no other number of a float dtype."""
+    if dtype.bits < 64 and math.isfinite(value):
+        for digits in range(1, 10):
+            text = repr(float(f"{value:.{digits}g}"))
+            if nearest(dtype, float(text)) == value:
+                return text
+    return repr(value)
