@@ -42,7 +42,8 @@ def check(low: Lowering, node: ast.Assert) -> None:
 def raise_error(low: Lowering, node: ast.Raise) -> None:
     """`raise ValueError("text")`, and other errors of Python."""
     call = node.exc
-    kind = None if call is None else low.evaluate(call.func if isinstance(call, ast.Call) else call)
+    raised = call.func if isinstance(call, ast.Call) else call
+    kind: Any = None if raised is None else low.evaluate(raised)
     args = call.args if isinstance(call, ast.Call) else []
     is_error = isinstance(kind, type) and kind in _ERRORS
     if not is_error or node.cause is not None or len(args) > 1 or _keywords(call):
