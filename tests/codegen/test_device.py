@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from device_kernels import Make, kernel, lowered_for, program, text_of
 from ptxas import ARCHS, assemble, find_ptxas
 
 from ferrule import specs
@@ -26,53 +27,11 @@ from ferrule.language.mathlib import expand_maths
 from ferrule.specs import Int32, Int64, sym_int, sym_int64
 
 
-def lowered_for(program: ops.Program, arch: str) -> DeviceCode:
-    """The kernels for one architecture."""
-    return lower_device(program, DeviceOptions((arch,)))
-
-
-def text_of(code: DeviceCode) -> str:
-    """The PTX of code for one architecture."""
-    (image,) = code.images
-    return image.ptx
-
-
 DTYPES = (
     *(specs.Boolean, specs.Int8, specs.Int16, specs.Int32, specs.Int64, specs.Uint8),
     *(specs.Uint16, specs.Uint32, specs.Uint64, specs.Float16, specs.BFloat16, specs.Float32),
     specs.Float64,
 )
-
-Make = Callable[[Builder, ops.Value, ops.Value], ops.Value]
-
-
-def kernel(name: str, source: specs.DType, target: specs.DType, make: Make) -> ops.Function:
-    """`c[i] = make(a[i], b[i])` for the thread's i."""
-    n = sym_int(symbol="n")
-    a, b, c = (
-        ops.Value(TensorType(dtype, (n,), (1,), dtype.itemsize), hint)
-        for dtype, hint in ((source, "a"), (source, "b"), (target, "c"))
-    )
-    builder = Builder()
-    with builder.region() as region:
-        i = builder.special("thread_idx", 0)
-        left, right = builder.load(a, (i,)), builder.load(b, (i,))
-        builder.store(c, (i,), make(builder, left, right))
-    return ops.Function(name, "kernel", (a, b, c), region.freeze())
-
-
-def program(*kernels: ops.Function) -> ops.Program:
-    """Kernels that nothing launches."""
-    host = ops.Function("p", "host", (), ops.Region())
-    symbols = {
-        dim: dim.name
-        for function in kernels
-        for param in function.params
-        if isinstance(param.type, TensorType)
-        for dim in param.type.shape
-        if isinstance(dim, specs.Sym)
-    }
-    return ops.Program("p", kernels, host, symbols)
 
 
 def every_op() -> Iterator[ops.Function]:

@@ -40,6 +40,7 @@ def _ptx(report: Report, texts: tuple[str, ...], arch: str, opt_level: int) -> s
 
     from ferrule.compiler.cuda import archs
     from ferrule.compiler.cuda.libdevice import link_libdevice
+    from ferrule.compiler.cuda.selecting import select_ptx
     from ferrule.runtime.llvm.linking import link_in
     from ferrule.runtime.llvm.passes import run_pipeline
 
@@ -60,7 +61,7 @@ def _ptx(report: Report, texts: tuple[str, ...], arch: str, opt_level: int) -> s
         report(Step(f"make PTX of the kernels for {arch}", "", "LLVM"))
         options = llvm.create_pipeline_tuning_options(speed_level=min(opt_level, 3))
         run_pipeline(module, machine, options)
-        return str(machine.emit_assembly(module))
+        return select_ptx(module, machine, context)
 
 
 def _require_functions(module: object) -> None:

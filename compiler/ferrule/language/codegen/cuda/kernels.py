@@ -20,6 +20,7 @@ from ferrule.compiler.cuda.code import DeviceCode, KernelImage
 from ferrule.compiler.cuda.libdevice import link_libdevice
 from ferrule.compiler.cuda.limits import MAX_THREADS
 from ferrule.compiler.cuda.making import DeviceOptions
+from ferrule.compiler.cuda.selecting import select_ptx
 from ferrule.language.checks.places import Places
 from ferrule.language.codegen.cuda.lines import LineInfo
 from ferrule.language.codegen.cuda.maths import DeviceMaths
@@ -269,7 +270,7 @@ def ptx(text: str, arch: str, parameter_bytes: int = 0, opt_level: int = 3) -> s
         module.verify()
         link_libdevice(module, context)
         _optimise(module, machine, opt_level)
-        return str(machine.emit_assembly(module))
+        return select_ptx(module, machine, context)
 
 
 def _optimise(module: Any, machine: Any, opt_level: int) -> None:

@@ -1,0 +1,76 @@
+"""The PTX that LLVM's back end selects for a module, with a mistake of that back end kept away.
+
+The counts of PTX's shifts are 32 bits wide, and from the width of the operand on they shift every
+bit out.  So LLVM's NVPTX (seen in 22.1) makes one `shl.b64` of this, and drops the comparison:
+
+    define i64 @shifted(i64 %x, i64 %n) {
+      %inside = icmp ult i64 %n, 64
+      %shifted = shl i64 %x, %n
+      %result = select i1 %inside, i64 %shifted, i64 0
+      ret i64 %result
+    }
+
+but it cuts %n to 32 bits for the instruction: 7 shifted by 2**32 + 1 is 14 and not 0.  It does the
+same with `lshr`, and with 32-bit shifts whose count is the `trunc` of what was compared.
+
+No other way to write the shift helps for certain: where a count is known to be below the width,
+because the program has asked, LLVM's passes take away a `umin` or an `and`, and may make a select
+of the branch afterwards.  So these counts are masked after all passes: for a count that is in
+range the mask changes nothing, and others are poison already.  The back end does not see through
+it, as it cannot know that the count was compared.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from llvmlite import binding as llvm
+
+_NAME: Final = r'%(?:"[^"]*"|[-\w.$]+)'
+_TYPE: Final = r"(?:<\d+ x )?i(\d+)>?"
+_SHIFT: Final = re.compile(
+    rf"^(  {_NAME} = (?:shl|lshr) (?:nuw |nsw |exact )*({_TYPE}) .+, )({_NAME})(,.*)?$",
+    re.MULTILINE,
+)
+_TRUNC: Final = re.compile(rf"^  ({_NAME}) = trunc ", re.MULTILINE)
+_COUNT: Final = "%ferrule.count."
+_WIDTH: Final = 32
+"""The bits of a shift's count in PTX."""
+
+
+def select_ptx(module: Any, machine: Any, context: Any) -> str:
+    """The PTX of a module, after all passes; the module may be another one then."""
+    text = str(module)
+    masked = with_masked_counts(text)
+    if masked == text:
+        return str(machine.emit_assembly(module))
+    with llvm.parse_assembly(masked, context) as changed:
+        changed.verify()
+        return str(machine.emit_assembly(changed))
+
+
+def with_masked_counts(text: str) -> str:
+    """LLVM IR in which the counts of shifts that the back end may cut are within the width.
+
+    All of them do as before where the program defines what they do.
+    """
+    cut = set(_TRUNC.findall(text))
+    pieces, end = list[str](), 0
+    for number, found in enumerate(_SHIFT.finditer(text)):
+        head, type_, bits, count, rest = found.groups()
+        if int(bits) > _WIDTH or count in cut:
+            pieces += (text[end : found.start()], *_masked(number, head, type_, bits, count, rest))
+            end = found.end()
+    return "".join((*pieces, text[end:]))
+
+
+def _masked(
+    number: int, head: str, type_: str, bits: str, count: str, rest: str | None
+) -> Iterator[str]:
+    # The next power of two: for an odd width some of the counts beyond it stay, which are poison.
+    mask = (1 << (int(bits) - 1).bit_length()) - 1
+    constant = f"splat (i{bits} {mask})" if type_.startswith("<") else str(mask)
+    yield f"  {_COUNT}{number} = and {type_} {count}, {constant}\n"
+    yield f"{head}{_COUNT}{number}{rest or ''}"
