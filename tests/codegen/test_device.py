@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,10 +13,8 @@ from ptxas import ARCHS, assemble, find_ptxas
 
 from ferrule import specs
 from ferrule.compiler.cuda import archs
-from ferrule.compiler.cuda.code import DeviceCode
-from ferrule.compiler.cuda.making import DeviceOptions
 from ferrule.compiler.errors import CompileError
-from ferrule.language.codegen.cuda.kernels import entry_names, lower_device
+from ferrule.language.codegen.cuda.kernels import entry_names
 from ferrule.language.codegen.cuda.parameters import TensorParameter, kernel_parameters
 from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.ir import ops
@@ -25,7 +23,6 @@ from ferrule.language.ir.types import TensorType
 from ferrule.language.ir.verifier import VerifierError, verify
 from ferrule.language.mathlib import expand_maths
 from ferrule.specs import Int32, Int64, sym_int, sym_int64
-
 
 DTYPES = (
     *(specs.Boolean, specs.Int8, specs.Int16, specs.Int32, specs.Int64, specs.Uint8),

@@ -1,8 +1,8 @@
 """Runs PTX of kernels whose threads only load, compute with integers, branch and store.
 
 After the PTX ISA's sections "Integer Arithmetic", "Logic and Shift", "Comparison and Selection" and
-"Data Movement and Conversion".  An instruction or modifier that is not here is an error, never taken
-for another one.  A register holds its bits, as an int that is not negative.
+"Data Movement and Conversion".  An instruction or modifier that is not here is an error, never
+taken for another one.  A register holds its bits, as an int that is not negative.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ferrule.language.checks import sizes
-from ferrule.language.checks.memory import Memory, span
+from ferrule.language.checks.memory import Memory, reach
 from ferrule.language.checks.proving import Prover
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
@@ -44,20 +44,18 @@ class Extents:
             assert self.smem is not None, "a kernel with dynamic shared memory is told its size"
             offset = b.constant(Int64, self.dynamic[root])
             return b.binary("sub", sizes.address(b, root), offset), self.smem
-        size = sizes.bytes_of(b, root)
-        return None if size is None else (sizes.address(b, root), size)
+        return sizes.memory_of(b, root)
 
     def is_inside(self, tensor: ops.Value, indices: tuple[ops.Value, ...], root: ops.Value) -> bool:
         """Whether it is known that an element is in the memory of a root."""
-        type_, room = tensor.tensor, None if root in self.rooms else span(root.tensor)
+        type_, room = tensor.tensor, None if root in self.rooms else reach(root.tensor)
         low = self.memory.offset(tensor)
         if room is None or low is None or root in self.dynamic:
             return False
         high = low + type_.dtype.itemsize
         for index, stride in zip(indices, type_.strides, strict=True):
-            if not isinstance(stride, int) or stride < 0:
+            if not isinstance(stride, int):
                 return False
-            least, most = self.prover.range(index)
-            low += least * stride * type_.dtype.itemsize
-            high += most * stride * type_.dtype.itemsize
-        return 0 <= low and high <= room
+            ends = [end * stride * type_.dtype.itemsize for end in self.prover.range(index)]
+            low, high = low + min(ends), high + max(ends)
+        return -room.before <= low and high <= room.behind

@@ -11,7 +11,7 @@ from ferrule.language.checks import faults, sizes
 from ferrule.language.checks.extents import Extents
 from ferrule.language.checks.faults import Where
 from ferrule.language.checks.linear import Forms
-from ferrule.language.checks.memory import Index, Memory, Origin, span
+from ferrule.language.checks.memory import Index, Memory, Origin, reach
 from ferrule.language.checks.places import Places
 from ferrule.language.checks.proving import Prover, Sizes
 from ferrule.language.checks.races import Access, Met, kind_of, watched
@@ -114,7 +114,8 @@ class Checked:
         """A shadow for a piece of shared memory."""
         b = self.head
         if isinstance(piece, ops.Value):
-            room = span(piece.tensor) or 1
+            known = reach(piece.tensor)
+            room = known.behind if known is not None and known.behind else 1
             result = ops.Value(shadow_type(-(-room // self.granule)), "shadow")
             b.append(ops.Shared(result, kept=True))
             return result

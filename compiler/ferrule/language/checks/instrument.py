@@ -138,9 +138,9 @@ class _Host:
     def room(self, b: Builder, argument: ops.Value) -> list[ops.Value]:
         """The bytes of an argument's root before its first element, and from there on."""
         root = self.memory.origin(argument).root
-        size = sizes.bytes_of(b, root)
-        if size is None:
+        found = sizes.memory_of(b, root)
+        if found is None:
             return [b.constant(Int64, sizes.UNKNOWN)] * 2
-        at, begin = sizes.address(b, argument), sizes.address(b, root)
-        before = b.binary("sub", at, begin)
+        begin, size = found
+        before = b.binary("sub", sizes.address(b, argument), begin)
         return [before, b.binary("sub", size, before)]

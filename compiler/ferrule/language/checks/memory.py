@@ -123,27 +123,31 @@ class Memory:
     def _fits(self, tensor: ops.Value, root: ops.Value) -> bool:
         """Whether a tensor of constant sizes is known to be within its root."""
         offset = self.offsets.get(tensor)
-        room, needed = span(root.tensor), span(tensor.tensor)
-        return (
-            offset is not None
-            and room is not None
-            and needed is not None
-            and (offset >= 0 and offset + needed <= room)
-        )
+        room, needed = reach(root.tensor), reach(tensor.tensor)
+        if offset is None or room is None or needed is None or not self.origin(root).inside:
+            return False
+        return -room.before <= offset - needed.before and offset + needed.behind <= room.behind
 
 
-def span(type_: TensorType) -> int | None:
-    """The bytes from the first element to the end of the last, where they are known."""
-    count = 1
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The bytes of a tensor's elements: before the first one's address, and from there on."""
+
+    before: int
+    behind: int
+
+
+def reach(type_: TensorType) -> Reach | None:
+    """The bytes from the lowest to the highest element, where they are known."""
+    before, behind = 0, 1
     for size, stride in zip(type_.shape, type_.strides, strict=True):
-        if not isinstance(size, int) or not isinstance(stride, int) or stride < 0:
-            return None
-        if size == INT64_MAX:
+        if not isinstance(size, int) or not isinstance(stride, int) or size == INT64_MAX:
             return None
         if size == 0:
-            return 0
-        count += (size - 1) * stride
-    return count * type_.dtype.itemsize
+            return Reach(0, 0)
+        before -= min(0, (size - 1) * stride)
+        behind += max(0, (size - 1) * stride)
+    return Reach(before * type_.dtype.itemsize, behind * type_.dtype.itemsize)
 
 
 def _modes(type_: TensorType) -> list[tuple[object, object]]:

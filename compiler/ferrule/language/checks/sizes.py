@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from ferrule.language.checks.memory import span
+from ferrule.language.checks.memory import reach
 from ferrule.language.checks.shadow import WORDS
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.types import TensorType
 from ferrule.language.ir.walk import all_ops
-from ferrule.specs import Int64
-from ferrule.specs.expr import INT64_MAX
+from ferrule.specs import Dim, Int64, Sym
+from ferrule.specs.expr import INT64_MAX, Compound
 
 UNKNOWN: Final = 1 << 60
 """Bytes around what is known to be in memory of which no more is known."""
@@ -30,25 +31,54 @@ def address(
     return result
 
 
-def bytes_of(b: Builder, root: ops.Value) -> ops.Value | None:
-    """The bytes from the first element of a tensor to the end of its last, if that is known."""
+def memory_of(b: Builder, root: ops.Value) -> tuple[ops.Value, ops.Value] | None:
+    """The lowest address of a tensor's elements, and the bytes to the end of the highest.
+
+    None if that is not known.  Where a stride is negative, elements are before the first one.
+    """
     type_ = root.type
     if not isinstance(type_, TensorType) or type_.shape == (INT64_MAX,):
         return None
-    known = span(type_)
-    if known is not None:
-        return b.constant(Int64, known)
-    if any(isinstance(stride, int) and stride < 0 for stride in type_.strides):
-        return None
+    known = reach(type_)
+    if known is None:
+        before, size = _reach(b, type_)
+    else:
+        before = b.constant(Int64, known.before) if known.before else None
+        size = b.constant(Int64, known.before + known.behind)
+    first = address(b, root)
+    return (first if before is None else b.binary("sub", first, before)), size
+
+
+def _reach(b: Builder, type_: TensorType) -> tuple[ops.Value | None, ops.Value]:
+    """The bytes before the first element, if there may be some, and those of all elements."""
     one, zero = b.constant(Int64, 1), b.constant(Int64, 0)
-    count, least = one, one
+    count, least, before = one, one, None
     for dim, stride in zip(type_.shape, type_.strides, strict=True):
         size = b.size(Int64, dim)
         least = b.binary("min", least, size)
         step = b.binary("mul", b.binary("sub", size, one), b.size(Int64, stride))
+        if not _is_forward(stride, type_.shape):
+            back = b.binary("max", b.binary("sub", zero, step), zero)
+            before = back if before is None else b.binary("add", before, back)
+            step = b.binary("max", step, b.binary("sub", zero, step))
         count = b.binary("add", count, step)
-    count = b.select(b.compare("gt", least, zero), count, zero)
-    return b.binary("mul", count, b.constant(Int64, type_.dtype.itemsize))
+    some = b.compare("gt", least, zero)
+    itemsize = b.constant(Int64, type_.dtype.itemsize)
+    if before is not None:
+        before = b.binary("mul", b.select(some, before, zero), itemsize)
+    return before, b.binary("mul", b.select(some, count, zero), itemsize)
+
+
+def _is_forward(stride: Dim, shape: Sequence[Dim]) -> bool:
+    """Whether a stride is known not to be negative: a product of sizes, as of compact tensors."""
+    match stride:
+        case int():
+            return stride >= 0
+        case Sym():
+            return stride in shape
+        case Compound("add" | "mul", lhs, rhs):
+            return _is_forward(lhs, shape) and _is_forward(rhs, shape)
+    return False
 
 
 # ---- shadows ----
