@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from itertools import islice
 from typing import Any, Final, TypeAlias
 
 import llvmlite.binding as llvm
@@ -50,6 +51,10 @@ _NAMELESS: Final = 'source_filename = ""\n'
 _VISIBLE: Final = (SYMBOL_PREFIX, "llvm.")
 """What symbols begin with that keep their linkage: tvm-ffi's, and what means something to LLVM."""
 
+
+_HUGE: Final = 6000
+"""The most instructions of a block whose loop is vectorised: with so many it takes about a second.
+That is two thousand lines of a kernel without a branch."""
 
 _HIDDEN: Final = (llvm.Linkage.internal, llvm.Linkage.private)
 
@@ -174,7 +179,7 @@ def _linked(
                 link_in(wrapper, parsed(support_text(need.support)))
             if embedded:
                 link_in(wrapper, parsed(embedded))
-        _optimise(body, machine, module.opt_level)
+        _optimise(body, machine, module.opt_level, may_be_huge=_lines(module.body.part) > _HUGE)
         link_in(wrapper, body)
         if description:
             link_in(wrapper, parsed(description))
@@ -300,10 +305,25 @@ def _parse(text: str, triple: str, machine: Any, context: Any) -> Iterator[Any]:
         yield module
 
 
-def _optimise(module: Any, machine: Any, level: int) -> None:
+def _optimise(module: Any, machine: Any, level: int, *, may_be_huge: bool = False) -> None:
     # LLVM's third level adds a quarter to the time and nothing to the speed of such code; nor do
     # copies of loops that run for as long as nobody knows.  Short ones are told to be unrolled.
     options = llvm.create_pipeline_tuning_options(speed_level=min(level, 2))
-    options.loop_vectorization = options.slp_vectorization = level > 1
+    options.slp_vectorization = level > 1
+    options.loop_vectorization = level > 1 and not (may_be_huge and _is_huge(module))
     options.loop_unrolling = False
     run_pipeline(module, machine, options)
+
+
+def _lines(part: Part) -> int:
+    """How many lines the texts of some code have."""
+    return part.text.count("\n") + sum(map(_lines, part.parts))
+
+
+def _is_huge(module: Any) -> bool:
+    """Whether a block has more instructions than LLVM's loop vectoriser should see.
+
+    Its time grows with their square; all other passes are linear.
+    """
+    blocks = (block for function in module.functions for block in function.blocks)
+    return any(sum(1 for _ in islice(b.instructions, _HUGE + 1)) > _HUGE for b in blocks)
