@@ -331,14 +331,3 @@ def test_a_helper_without_source_is_an_error_where_it_is_called() -> None:
     with pytest.raises(fe.CompileError, match="the source of 'sourceless' cannot") as caught:
         lower(calls_it, vector())
     assert caught.value.diagnostic.span is not None
-
-
-def test_a_function_nested_too_deeply_is_an_error_with_a_place(tmp_path: Path) -> None:
-    path = tmp_path / "deep.py"
-    path.write_text("def deep(a):\n    a[0] = " + " + ".join(["a[1]"] * 900) + "\n")
-    names: dict[str, Any] = {}
-    exec(compile(path.read_text(), path, "exec"), names)
-    with pytest.raises(fe.CompileError, match="nested too deeply") as caught:
-        fe.compile(names["deep"], vector(), options="--target cpu")
-    assert caught.value.diagnostic.span is not None
-    assert caught.value.diagnostic.span.line == 1

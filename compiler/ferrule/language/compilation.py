@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.options import Options, choose_target, default_environment, parse_options
@@ -14,7 +14,8 @@ from ferrule.language.decorators import JitFunction, KernelFunction, check_undec
 from ferrule.language.dispatch import FreeExamples, free_examples, shown, told
 from ferrule.language.examples import Examples, bind_examples
 from ferrule.language.ir.effects import written_params
-from ferrule.language.source import definition_of, is_hashable, place_of, refuse_kinds
+from ferrule.language.source import definition_of, is_hashable, place_of, refuse_kinds, too_deep
+from ferrule.language.stacks import on_enough_stack
 from ferrule.runtime.devices import cuda_devices
 from ferrule.specs import Signature, params
 from ferrule.specs.changing import changed, mapped
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from ferrule.compiler.origin import CompiledOrigin
     from ferrule.language.ir.ops import Op, Program
     from ferrule.runtime import Function
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ def compile_for_call(
     """For a call of a `@jit` function: the key of its arguments, the arguments by name, and what
     compiles for them."""
     examples = bind_examples(function, args, kwargs)
-    job = _job(function, examples, Options())
+    job = _guarded(function, lambda: _job(function, examples, Options()))
     given = {name: v for name, v in examples.given.items() if name not in examples.constants}
     if examples.variadic is not None:
         name, names = examples.variadic
@@ -95,21 +98,14 @@ def _constants_key(constants: dict[str, Any]) -> tuple[object, ...]:
     return tuple((k, type(v), v if is_hashable(v) else id(v)) for k, v in constants.items())
 
 
-def _guarded(function: Callable[..., Any], compute: Callable[[], Function]) -> Function:
+def _guarded(function: Callable[..., Any], compute: Callable[[], T]) -> T:
     """Runs a compilation; a CompileError leaves it without ferrule's own frames."""
     try:
-        return compute()
+        return on_enough_stack(compute)
     except CompileError as error:
         raise error.with_traceback(None) from None
     except RecursionError:
-        raise CompileError(
-            Diagnostic(
-                "the function is nested too deeply to be compiled",
-                place_of(function),
-                hint="split long expressions and chains of elif, and replace compile-time "
-                "recursion by a loop",
-            )
-        ) from None
+        raise too_deep(place_of(function)) from None
 
 
 def _host_function(fn: Any) -> Callable[..., Any]:

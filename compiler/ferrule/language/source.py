@@ -14,6 +14,11 @@ from typing import Any, Final
 from ferrule.compiler.artefacts import Location
 from ferrule.compiler.errors import CompileError, Diagnostic, Span
 
+SPLIT: Final = (
+    "split long expressions and chains of elif, and replace compile-time recursion by a loop"
+)
+"""What to do against code that is nested too deeply."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
@@ -80,6 +85,8 @@ def read_source(function: Callable[..., Any]) -> Source:
         lines, node = _statement(rest, first_line)
     except SyntaxError:
         raise _no_source(function) from None
+    except (RecursionError, MemoryError):  # as Python's parser says that
+        raise too_deep(place) from None
     # Python may show other text for a function that `exec` made: since 3.13 that of `python -c`.
     if not isinstance(node, ast.FunctionDef) or node.name != function.__code__.co_name:
         raise _no_source(function)
@@ -92,6 +99,13 @@ def read_source(function: Callable[..., Any]) -> Source:
         tuple(line.rstrip("\r\n") for line in lines),
         first_line,
         evaluated_annotations(function),
+    )
+
+
+def too_deep(place: Span) -> CompileError:
+    """The error for code that is nested deeper than Python's stack."""
+    return CompileError(
+        Diagnostic("the function is nested too deeply to be compiled", place, hint=SPLIT)
     )
 
 

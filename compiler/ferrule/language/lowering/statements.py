@@ -30,6 +30,7 @@ from ferrule.language.lowering.closures import close
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control import Step
 from ferrule.language.lowering.exits import Returned
+from ferrule.language.source import SPLIT
 from ferrule.language.values import KernelCall
 
 
@@ -43,9 +44,18 @@ def execute(low: Lowering, body: list[ast.stmt]) -> Returned | None:
 def _statement(low: Lowering, node: ast.stmt, rest: Sequence[Step]) -> bool:
     """Runs a statement; whether it ran those behind it too."""
     low.builder.at = (low.frame, node)
-    match node:
-        case ast.If():
+    try:
+        if isinstance(node, ast.If):
             return _if(low, node, rest)
+        _simple(low, node)
+    except RecursionError:
+        # The innermost statement that has the stack to say so; of one further out it is a part.
+        low.fail(node, "the function is nested too deeply to be compiled", hint=SPLIT)
+    return False
+
+
+def _simple(low: Lowering, node: ast.stmt) -> None:
+    match node:
         case ast.Expr(value=value):
             _expression(low, value)
         case ast.Assign(targets=targets, value=value):
@@ -64,7 +74,6 @@ def _statement(low: Lowering, node: ast.stmt, rest: Sequence[Step]) -> bool:
             assertions.check(low, node)
         case _:
             _control(low, node)
-    return False
 
 
 def _control(low: Lowering, node: ast.stmt) -> None:
