@@ -54,6 +54,35 @@ def vector(dtype: Any = fe.Int32) -> Any:
 # ---- indices ----
 
 
+def test_an_index_that_wraps_around_names_the_wider_type() -> None:
+    @fe.kernel
+    def narrow(a, blocks):
+        i = (arch.block_idx()[0] + blocks) * 256 + arch.thread_idx()[0]
+        if i < a.shape[0]:
+            a[i] = 1
+
+    @fe.kernel
+    def wide(a, blocks):
+        i = (fe.Int64(arch.block_idx()[0]) + blocks) * 256 + arch.thread_idx()[0]
+        if i < a.shape[0]:
+            a[i] = 1
+
+    function = built(narrow, vector(), 1, block=1, grid=2)
+    text = message(IndexError, function, i32(8), 2**23 - 1)
+    assert f"index {-(2**31)} is out of range for dim 0 of a, which has 8; if it wrapped" in text
+    assert "fe.Int64(block index)" in text
+    a = i32(8)
+    built(wide, vector(), 1, block=1, grid=2)(a, 2**23 - 1)
+    assert not a.any()
+    function(a, 0)
+    assert a.tolist() == [1, 0, 0, 0, 0, 0, 0, 0]
+
+
+def test_an_index_that_is_too_large_says_nothing_of_its_type() -> None:
+    function = built(unguarded, vector(), vector(), block=32, grid=2)
+    assert "Int64" not in message(IndexError, function, i32(60), i32(64))
+
+
 @fe.kernel
 def unguarded(a, b):
     i = arch.block_idx()[0] * 32 + arch.thread_idx()[0]

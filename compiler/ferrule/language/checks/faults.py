@@ -41,8 +41,17 @@ class Where:
 
 def out_of_dim(where: Where, name: str, axis: int) -> Fault:
     """An index is not in range; its numbers: the index, and the size of the dim."""
-    text = f"index {{}} is out of range for dim {axis} of {literal(name)}, which has {{}}"
-    return where.fault("IndexError", text)
+    return where.fault("IndexError", _out_of_dim(name, axis))
+
+
+def wrapped(where: Where, name: str, axis: int) -> Fault:
+    """The same of a negative index that may have wrapped around in 32 bits."""
+    hint = "; if it wrapped around in 32 bits, compute it with fe.Int64(block index)"
+    return where.fault("IndexError", _out_of_dim(name, axis) + hint)
+
+
+def _out_of_dim(name: str, axis: int) -> str:
+    return f"index {{}} is out of range for dim {axis} of {literal(name)}, which has {{}}"
 
 
 def out_of_memory(where: Where, name: str, dtype: str) -> Fault:

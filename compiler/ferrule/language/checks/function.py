@@ -257,10 +257,17 @@ class Checked:
         size = b.constant(Int64, dim) if isinstance(dim, int) else b.size(Int64, dim)
         below = self.prover.is_below(index.value, dim)
         sides = [] if below else [b.compare("lt", at, size)]
-        sides += [] if low else [b.compare("ge", at, b.constant(Int64, 0))]
-        ok = sides[0] if len(sides) == 1 else b.binary("and", *sides)
+        negative = [] if low else [b.compare("ge", at, b.constant(Int64, 0))]
         fault = faults.out_of_dim(where, index.tensor.hint, index.axis)
-        self.check(ok, fault, at, size)
+        if negative and self.prover.may_wrap(index.value):
+            # A check of its own, as its message says more: an index that is too large has not.
+            self.check(
+                negative.pop(), faults.wrapped(where, index.tensor.hint, index.axis), at, size
+            )
+        if sides or negative:
+            each = [*sides, *negative]
+            ok = each[0] if len(each) == 1 else b.binary("and", *each)
+            self.check(ok, fault, at, size)
         self.prover.passed(index.value, dim)
 
     def element(

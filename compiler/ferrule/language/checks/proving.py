@@ -18,7 +18,7 @@ from ferrule.language.checks.ranges import FULL, binary, clipped, is_integer
 from ferrule.language.codegen.facts.intervals import Interval, interval
 from ferrule.language.codegen.facts.launched import Launched
 from ferrule.language.ir import ops
-from ferrule.specs import Dim, DType, Sym
+from ferrule.specs import Dim, DType, Int32, Sym
 
 Key = Hashable
 """Alike for values that are always equal."""
@@ -221,6 +221,21 @@ class Prover:
                         return True
         stop, room = self.spare.get(self.key(value), (None, 0))
         return 0 <= low and high <= room and self._at_most(stop, wanted)
+
+    def may_wrap(self, value: ops.Value) -> bool:
+        """Whether a 32-bit number is made of the block's index, and may have wrapped around."""
+        if value.type is not Int32 or self.range(value)[0] > Int32.range[0]:
+            return False
+        inner, seen = [value], set[ops.Value]()
+        while inner:
+            each = inner.pop()
+            match self.makers.get(each):
+                case ops.Special(_, "block_idx", _):
+                    return True
+                case ops.Binary(_, _, lhs, rhs) if each not in seen:
+                    inner += (lhs, rhs)
+            seen.add(each)
+        return False
 
     def _is_exact(self, key: Key, dtype: DType) -> bool:
         """Whether what was computed cannot have wrapped: else its range is that of the dtype."""
