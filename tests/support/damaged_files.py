@@ -110,23 +110,31 @@ _DAMAGES: Final[Sequence[Callable[[bytes, random.Random], bytes]]] = (
 
 
 def outcomes(
-    data: bytes, seeds: Sequence[int], right: Callable[[bytes], bool], batch: int = 50
+    data: bytes,
+    seeds: Sequence[int],
+    right: Callable[[bytes], bool],
+    *,
+    damage: Callable[[bytes, int], bytes] = damaged,
+    batch: int = 50,
 ) -> list[Outcome]:
     """What becomes of the damaged files of these seeds; `right` loads one, calls what is in it, and
-    says whether the results are right."""
+    says whether the results are right.  `damage` makes a damaged file of a file and a seed."""
     found: list[Outcome] = []
     while len(found) < len(seeds):
-        found += _in_child(data, seeds[len(found) : len(found) + batch], right)
+        batched = seeds[len(found) : len(found) + batch]
+        found += _in_child(data, batched, lambda given, seed: _outcome(damage(given, seed), right))
     return found
 
 
-def _in_child(data: bytes, seeds: Sequence[int], right: Callable[[bytes], bool]) -> list[Outcome]:
+def _in_child(
+    data: bytes, seeds: Sequence[int], judged: Callable[[bytes, int], tuple[int, str]]
+) -> list[Outcome]:
     """The outcomes up to the first crash, which is the last of them."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reading)
-        _serve(data, seeds, right, writing)
+        _serve(data, seeds, judged, writing)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
         lines = pipe.read().decode().splitlines()
@@ -138,12 +146,14 @@ def _in_child(data: bytes, seeds: Sequence[int], right: Callable[[bytes], bool])
     return found
 
 
-def _serve(data: bytes, seeds: Sequence[int], right: Callable[[bytes], bool], pipe: int) -> None:
+def _serve(
+    data: bytes, seeds: Sequence[int], judged: Callable[[bytes, int], tuple[int, str]], pipe: int
+) -> None:
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 2)
     try:
         for seed in seeds:
-            kind, said = _outcome(damaged(data, seed), right)
+            kind, said = judged(data, seed)
             os.write(pipe, f"{kind} {said!r}\n".encode())
     finally:
         os._exit(0)
