@@ -6,6 +6,7 @@ touches no other file.
 
 from __future__ import annotations
 
+from ferrule.compiler.conventions.apart import Apart
 from ferrule.compiler.conventions.arguments import (
     NULL,
     Argument,
@@ -28,6 +29,7 @@ from ferrule.compiler.hostcode import HostCode
 
 __all__ = [
     "NULL",
+    "Apart",
     "Argument",
     "CFunction",
     "CString",

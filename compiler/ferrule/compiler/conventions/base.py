@@ -260,6 +260,10 @@ class Call(Flow):
         self._made.append((tensor, address))
         return address
 
+    def makes(self, tensor: Tensor) -> bool:
+        """Whether the call has made this tensor, a result or a temporary, in memory of its own."""
+        return any(each is tensor for each, _ in self._made)
+
     # ---- results and what the code needs of others ----
 
     def give(self, leaves: Sequence[ir.Value]) -> None:

@@ -14,9 +14,9 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import Fault, literal
+from ferrule.compiler.conventions.apart import require_apart
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.cuda.code import DeviceCode
-from ferrule.frontends.apart import require_apart
 from ferrule.frontends.cutile.constraints import Array
 from ferrule.specs import Condition, Dim, Param, Tensor, equal, maximum
 from ferrule.specs.expr import make
@@ -45,9 +45,12 @@ class Checks:
             _check_bounds(call, array)
             if not array.constraint.may_alias_internally:
                 _check_elements(call, array.tensor)
-        for left, right in combinations(self.arrays, 2):
-            if not set(left.constraint.alias_groups) & set(right.constraint.alias_groups):
-                require_apart(call, left.tensor, right.tensor, _HINT)
+        pairs = [
+            (left.tensor, right.tensor)
+            for left, right in combinations(self.arrays, 2)
+            if not set(left.constraint.alias_groups) & set(right.constraint.alias_groups)
+        ]
+        require_apart(call, pairs, _HINT)
 
 
 def _check_bounds(call: Call, array: Array) -> None:

@@ -8,17 +8,15 @@ from itertools import combinations
 from typing import Any, Final
 
 from ferrule.compiler import conventions
-from ferrule.compiler.conventions import CudaLaunch, TensorMap
+from ferrule.compiler.conventions import Apart, CudaLaunch, TensorMap
 from ferrule.compiler.conventions.arguments import Argument, cast
-from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.protocol import CallingConvention
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends import cuda
-from ferrule.frontends.apart import require_apart
 from ferrule.frontends.tilelang.expressions import size_of, symbol_of, variables_of
 from ferrule.frontends.tilelang.lowered import Kernel, Lowered, lower
-from ferrule.specs import Condition, Dim, DType, Param, TFloat32, as_dtype
+from ferrule.specs import Dim, DType, Param, TFloat32, as_dtype
 from ferrule.specs.params import Scalar, Tensor
 
 _HINT: Final = "the kernel was compiled for arrays that share no memory"
@@ -110,27 +108,6 @@ class Names:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Apart:
-    """Ends a call in which a tensor that is written shares memory with another."""
-
-    pairs: tuple[tuple[Tensor, Tensor], ...]
-    when: Condition | None = None
-
-    def codes(self) -> tuple[DeviceCode, ...]:
-        """See `CallingConvention`."""
-        return ()
-
-    def results(self) -> tuple[Param, ...]:
-        """See `CallingConvention`."""
-        return ()
-
-    def emit(self, call: Call) -> None:
-        """See `CallingConvention`."""
-        for left, right in self.pairs:
-            require_apart(call, left, right, _HINT)
-
-
 def launches(
     tilelang: Any, function: Any, names: Names, arch: str, configs: Mapping[str, Any]
 ) -> CallingConvention:
@@ -138,7 +115,7 @@ def launches(
     lowered = lower(tilelang, function, arch, configs)
     name = str(function.attrs["global_symbol"])
     code = _compiled(tilelang, lowered.source, name, arch)
-    steps: list[CallingConvention] = [Apart(tuple(_pairs(lowered, names)))]
+    steps: list[CallingConvention] = [Apart.of_pairs(_pairs(lowered, names), hint=_HINT)]
     steps += [_launch(each, lowered, names, code) for each in lowered.kernels]
     return conventions.Sequence(steps)
 
