@@ -143,7 +143,7 @@ def test_tilelang_takes_sizes_by_their_names(fake_cuda: FakeCuda) -> None:
     sizes, block = (FloorDiv(n, 100), 1, 1), (64, 1, 1)
     kernel = Kernel("k", (n, data, alpha), sizes, block, None, 0, False, False, frozenset())
     step = _launch(kernel, Lowered("", (kernel,), {}), names, code(".u32 {}", ".u64 {}", ".f32 {}"))
-    found = launched(fake_cuda, conventions.Sequence([Apart(()), step]), signature)
+    found = launched(fake_cuda, conventions.Sequence([Apart.of_pairs(()), step]), signature)
     assert (found.grid, found.block) == ((3, 1, 1), (64, 1, 1))
     assert (found.parameters[0], found.parameters[2]) == (
         struct.pack("<i", 300),

@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ferrule.compiler import conventions as conventions
+    from ferrule.compiler.assumptions import BuildWarning as BuildWarning
     from ferrule.compiler.building import build as build
     from ferrule.compiler.cuda.code import DeviceCode as DeviceCode
     from ferrule.compiler.emitting import emit_wrapper as emit_wrapper
 
 _ATTRIBUTES = {
+    "BuildWarning": "ferrule.compiler.assumptions",
     "DeviceCode": "ferrule.compiler.cuda.code",
     "build": "ferrule.compiler.building",
     "emit_wrapper": "ferrule.compiler.emitting",
 }
 
-__all__ = ["DeviceCode", "build", "conventions", "emit_wrapper"]
+__all__ = ["BuildWarning", "DeviceCode", "build", "conventions", "emit_wrapper"]
 
 
 def __getattr__(name: str) -> Any:

@@ -19,6 +19,7 @@ from llvmlite import ir
 
 from ferrule.compiler.artefacts import Body, Location
 from ferrule.compiler.asked import check_asked, check_options
+from ferrule.compiler.assumptions import Assumption, assumed, documented, noted, warn
 from ferrule.compiler.binding import load
 from ferrule.compiler.conventions.arguments import TYPES
 from ferrule.compiler.conventions.base import Call
@@ -62,6 +63,7 @@ def build(
     location: Location | None = None,
     sources: Mapping[str, Function] = _NO_FUNCTIONS,
     notes: Mapping[str, Any] = _NO_NOTES,
+    assumes: Sequence[Assumption] = (),
 ) -> Function:
     """The function of a signature that makes the call of a convention.
 
@@ -72,7 +74,10 @@ def build(
     of the signature that name no device are on the GPU where kernels for one are launched, else on
     the CPU.  `location` is what tracebacks of errors show.  `sources` are compiled functions by the
     symbols of them that the code calls.  `notes`, of what JSON has, stay with the function and
-    come back with it from a file, as `fn.notes`.
+    come back with it from a file, as `fn.notes`.  `assumes`, texts and conditions, is what callers
+    are to know of the arguments that the code behind the specs checks: it stands in the function's
+    documentation and `notes["assumes"]`, together with the alignments and divisors that the specs
+    say.  What is built and hardly meant is a `BuildWarning`, and stays in `notes["remarks"]`.
 
     Raises TypeError, ValueError and CompileError, which say what does not fit together.
     """
@@ -85,6 +90,7 @@ def build(
         location=location,
         sources=sources,
         notes=notes,
+        assumes=assumes,
     )
     missing = next(undefined(convention), None)
     if missing is not None:
@@ -107,6 +113,7 @@ def compiled(
     location: Location | None = None,
     sources: Mapping[str, Function] = _NO_FUNCTIONS,
     notes: Mapping[str, Any] = _NO_NOTES,
+    assumes: Sequence[Assumption] = (),
 ) -> CompiledOrigin:
     """What `build` loads: the modules that objects and files are made from."""
     chosen = parse_options(options)
@@ -116,7 +123,9 @@ def compiled(
             raise TypeError(f"build: {what} must be a {kind.__name__}, but got {value!r}")
     target = "cuda" if convention.codes() else "cpu"
     check_options(signature.name, chosen, target)
-    body = _Building(signature, convention, tuple(results), target).body()
+    body, call = _Building(signature, convention, tuple(results), target).body()
+    said, remarks = assumed(signature, assumes, call.assumed), tuple(call.remarks)
+    warn(signature.name, remarks)
     if body.device_code is not None:
         keep(signature.name, body.device_code, chosen)
     wrapped = Signature(
@@ -129,11 +138,11 @@ def compiled(
     return CompiledOrigin(
         module,
         "",
-        doc=doc,
+        doc=documented(doc, said),
         target=export_target(chosen.host_target, chosen.host_cpu),
         traits=_traits(signature, convention, results, chosen),
         sources=sources,
-        notes=checked_notes(notes),
+        notes=checked_notes(noted(signature.name, checked_notes(notes), said, remarks)),
     )
 
 
@@ -173,7 +182,8 @@ class _Building:
     results: tuple[Tensor, ...]
     target: str
 
-    def body(self) -> Body:
+    def body(self) -> tuple[Body, Call]:
+        """The body, and the call that it was written through."""
         emitter = Emitter(self.signature.name)
         types, names = self._types()
         straight = _STRAIGHT if self.target == "cuda" else ()
@@ -193,7 +203,7 @@ class _Building:
         with emitter.body(outer):
             self._outer(emitter, inner, outer.args, call.owned)
         codes = self.convention.codes()
-        return Body(
+        body = Body(
             emitter.text(),
             _SYMBOL,
             tuple(self.signature.symbols),
@@ -204,6 +214,7 @@ class _Building:
             links=tuple(call.links),
             keeps=self._keeps(),
         )
+        return body, call
 
     def _keeps(self) -> int:
         """The strings that the body copies for the wrapper."""

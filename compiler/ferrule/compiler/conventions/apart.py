@@ -103,6 +103,9 @@ class Apart:
     def emit(self, call: Call) -> None:
         """See `CallingConvention`."""
         require_apart(call, self.pairs, self.hint)
+        for left in dict.fromkeys(left.name for left, _ in self.pairs):
+            others = ", ".join(right.name for each, right in self.pairs if each.name == left)
+            call.assume(f"{left} shares no memory with {others}")
 
 
 def require_apart(

@@ -71,9 +71,12 @@ class Call(Flow):
     given_back: list[list[ir.Value]] = field(default_factory=list)
     keeps: ir.Value | None = None
     kept: int = 0
+    assumed: dict[str, None] = field(default_factory=dict)
+    remarks: dict[str, None] = field(default_factory=dict)
     _made: list[tuple[Tensor, ir.Value]] = field(default_factory=list)
     _launchers: dict[int, Launcher] = field(default_factory=dict)
     _entered: dict[int, _Entered] = field(default_factory=dict)
+    _sometimes: int = 0
 
     # ---- values of the call ----
 
@@ -188,7 +191,9 @@ class Call(Flow):
     def apart(self) -> Iterator[None]:
         """Emit code that does not always run: the tensors that it makes are known in it alone."""
         known = len(self._made)
+        self._sometimes += 1
         yield
+        self._sometimes -= 1
         del self._made[known:]
 
     # ---- tensors ----
@@ -286,6 +291,18 @@ class Call(Flow):
     def link(self, link: Link) -> None:
         """A symbol of another library that the code calls."""
         self.links[link] = None
+
+    # ---- what is said of the function ----
+
+    def assume(self, text: str) -> None:
+        """Something that every call must keep, and that the code written here checks: it stands in
+        the function's documentation.  Of code that does not always run it is none."""
+        if not self._sometimes:
+            self.assumed[text] = None
+
+    def remark(self, text: str) -> None:
+        """Something that whoever builds the function should know: it is a `BuildWarning`."""
+        self.remarks[text] = None
 
     # ---- GPUs ----
 

@@ -135,7 +135,8 @@ class FirstOf:
         done = e.block("chosen")
         for choice in self.choices:
             if choice.when is None:
-                choice.emit(call)
+                with call.apart():
+                    choice.emit(call)
                 e.branch(done)
                 break
             on, other = e.block("choice"), e.block("other")
