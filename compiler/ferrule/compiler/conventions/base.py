@@ -19,7 +19,7 @@ from ferrule.compiler.conventions.flow import Flow
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.cuda.launch import Launcher
 from ferrule.compiler.sizes import Sizes
-from ferrule.compiler.support.allocation import ALLOCATE, failures
+from ferrule.compiler.support.allocation import ALIGNED, ALIGNMENT, ALLOCATE, failures
 from ferrule.compiler.wrapper.leaves import first_slots, leaves_of
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.links import Link
@@ -40,6 +40,7 @@ from ferrule.specs.conditions import Aligned, Comparison, Junction, Negation, Pr
 from ferrule.specs.params import Scalar
 
 _ALLOCATE: Final = ir.FunctionType(I32, [PTR, PTR, PTR])
+_ALLOCATE_ALIGNED: Final = ir.FunctionType(I32, [PTR, PTR, PTR, I64])
 _DONE: Final = ir.Constant(I32, 0)
 
 
@@ -253,17 +254,32 @@ class Call(Flow):
             )
             self.refuse(e.icmp("slt", size, e.const_i64(0)), fault, [size])
         prototype = self.dltensor(tensor, e.null())
-        e.store_field(prototype, DLTENSOR, "strides", e.null())
-        place = e.index(self.handles, PTR, self.owned)
-        self.owned += 1
-        status = e.call(e.symbol(ALLOCATE, _ALLOCATE), [prototype, place, self.values])
-        self.require(status, failures(self.device_type(tensor).name.lower(), None))
-        handle = e.load(place, PTR, name=name)
+        if tensor.align <= ALIGNMENT:
+            e.store_field(prototype, DLTENSOR, "strides", e.null())
+        handle = self.allocated(tensor, prototype)
         data = e.load_field(handle, TENSOR_OBJECT, "dl.data")
         offset = e.load_field(handle, TENSOR_OBJECT, "dl.byte_offset")
         address = e.index(data, I8, offset)
         self._made.append((tensor, address))
         return address
+
+    def allocated(self, tensor: Tensor, prototype: ir.Value) -> ir.Value:
+        """The handle of a new tensor, which the body owns from here on, as a DLTensor on the stack
+        describes it.  It is aligned as `tensor` is; beyond what allocators promise, `ALIGNMENT`,
+        the strides of the DLTensor are room for as many as it has dims, else they are null.
+        """
+        e = self.emitter
+        place = e.index(self.handles, PTR, self.owned)
+        self.owned += 1
+        given = [prototype, place, self.values]
+        if tensor.align > ALIGNMENT:
+            given.append(e.const_i64(tensor.align))
+            status = e.call(e.symbol(ALIGNED, _ALLOCATE_ALIGNED), given)
+        else:
+            status = e.call(e.symbol(ALLOCATE, _ALLOCATE), given)
+        most = max(ALIGNMENT, tensor.align)
+        self.require(status, failures(self.device_type(tensor).name.lower(), None, most))
+        return e.load(place, PTR, name=tensor.name)
 
     def makes(self, tensor: Tensor) -> bool:
         """Whether the call has made this tensor, a result or a temporary, in memory of its own."""

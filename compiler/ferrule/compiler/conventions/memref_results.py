@@ -15,12 +15,11 @@ from llvmlite import ir
 from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.conversions import type_of
-from ferrule.compiler.support.allocation import ALLOCATE, failures
+from ferrule.compiler.support.allocation import ALIGNMENT
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.layouts import (
     DLTENSOR,
     I8,
-    I32,
     I64,
     PTR,
     TENSOR_OBJECT,
@@ -29,7 +28,6 @@ from ferrule.runtime.llvm.layouts import (
 )
 from ferrule.specs import DType, Tensor, symbols_of
 
-_ALLOCATE: Final = ir.FunctionType(I32, [PTR, PTR, PTR])
 _STATIC: Final = 0xDEADBEEF
 """What MLIR writes as the allocation of a constant of the code."""
 
@@ -105,6 +103,7 @@ def _copied(call: Call, at: ir.Value, tensor: Tensor, function: str) -> ir.Value
     e, rank = call.emitter, len(tensor.shape)
     sizes = [e.load(e.index(at, I64, _SIZES + axis), I64) for axis in range(rank)]
     _check(call, tensor, sizes, function)
+    strides = e.null() if tensor.align <= ALIGNMENT else e.alloca(I64, max(1, rank))
     prototype = e.alloca(DLTENSOR, name=tensor.name)
     for name, value in (
         ("data", e.null()),
@@ -113,22 +112,18 @@ def _copied(call: Call, at: ir.Value, tensor: Tensor, function: str) -> ir.Value
         ("ndim", e.const_i32(rank)),
         ("dtype", e.const_i32(tensor.dtype.dlpack)),
         ("shape", e.index(at, I64, _SIZES)),
-        ("strides", e.null()),
+        ("strides", strides),
         ("byte_offset", e.const_i64(0)),
     ):
         e.store_field(prototype, DLTENSOR, name, value)
-    place = e.index(call.handles, PTR, call.owned)
-    call.owned += 1
-    made = e.call(e.symbol(ALLOCATE, _ALLOCATE), [prototype, place, call.values])
-    call.require(made, failures("cpu", None))
-    handle = e.load(place, PTR, name=tensor.name)
+    handle = call.allocated(tensor, prototype)
     data = e.load_field(handle, TENSOR_OBJECT, "dl.data")
     to = e.index(data, I8, e.load_field(handle, TENSOR_OBJECT, "dl.byte_offset"))
-    strides = [e.load(e.index(at, I64, _SIZES + rank + axis), I64) for axis in range(rank)]
+    steps = [e.load(e.index(at, I64, _SIZES + rank + axis), I64) for axis in range(rank)]
     start = e.load(e.index(at, PTR, _ALIGNED), PTR)
     offset = e.load(e.index(at, I64, _OFFSET), I64)
     element = ir.IntType(8 * tensor.dtype.itemsize)
-    _copy(call, e.index(start, element, offset), to, sizes, strides, element)
+    _copy(call, e.index(start, element, offset), to, sizes, steps, element)
     return handle
 
 

@@ -4,11 +4,14 @@
   shape, dtype and device; its handle goes into the slot, in the place of the one that was there.
   The memory is that of the allocator that the caller has with tvm-ffi.  Where it has none, on the
   CPU it is one block of libc's that holds all that belongs to the tensor.
+* `i32 ferrule_allocate_aligned(ptr prototype, ptr slot, ptr values, i64 alignment)`: the same at a
+  multiple of more bytes than allocators promise, a power of two: a view of a larger one.  The
+  strides of the prototype are room for as many as it has dims.
 * `void ferrule_keep(ptr results, i64 slot)`: the handle in a slot of the results gets a reference
   of the caller's.
 * `void ferrule_let_go(ptr slots, i64 count)`: release the handles of a table.
 
-The first returns a `Status`, and leaves the values of its fault in `values`.
+The first two return a `Status`, and leave the values of its fault in `values`.
 """
 
 from __future__ import annotations
@@ -31,11 +34,13 @@ from ferrule.runtime.llvm.layouts import (
     TENSOR_OBJECT,
     VOID,
 )
+from ferrule.specs import Uint8
 
 ALLOCATE: Final = "ferrule_allocate"
+ALIGNED: Final = "ferrule_allocate_aligned"
 KEEP: Final = "ferrule_keep"
 LET_GO: Final = "ferrule_let_go"
-ENTRIES: Final = (ALLOCATE, KEEP, LET_GO)
+ENTRIES: Final = (ALLOCATE, ALIGNED, KEEP, LET_GO)
 
 ALIGNMENT: Final = 64
 """Bytes: what addresses of new tensors are multiples of."""
@@ -55,7 +60,9 @@ class Status(IntEnum):
     MISALIGNED = 4
 
 
-def failures(device: str, location: Location | None) -> tuple[Fault, ...]:
+def failures(
+    device: str, location: Location | None, alignment: int = ALIGNMENT
+) -> tuple[Fault, ...]:
     """The faults behind the statuses 1, 2, …, for tensors on this device."""
     messages = {
         Status.TOO_LARGE: (
@@ -70,7 +77,7 @@ def failures(device: str, location: Location | None) -> tuple[Fault, ...]:
         Status.NO_MEMORY: ("MemoryError", "there is no memory for a new tensor of {} bytes"),
         Status.MISALIGNED: (
             "RuntimeError",
-            f"Misaligned new tensor, expected data alignment={ALIGNMENT} bytes of the allocator, "
+            f"Misaligned new tensor, expected data alignment={alignment} bytes of the allocator, "
             f"but got address {{}}",
         ),
     }
@@ -78,6 +85,8 @@ def failures(device: str, location: Location | None) -> tuple[Fault, ...]:
 
 
 _BYTES: Final = ir.FunctionType(I64, [PTR])
+_VIEW: Final = "TVMFFITensorCreateUnsafeView"
+_VIEWED: Final = ir.FunctionType(I32, [PTR, PTR, PTR])
 _FROM_LIBC: Final = ir.FunctionType(I32, [PTR, PTR, I64, PTR])
 
 
@@ -85,7 +94,8 @@ def define_allocation(emitter: Emitter) -> None:
     """All functions of the module."""
     size = _define_size(emitter)
     block = _define_from_libc(emitter)
-    _define_allocate(emitter, size, block)
+    allocate = _define_allocate(emitter, size, block)
+    _define_allocate_aligned(emitter, size, allocate)
     _define_keep(emitter)
     _define_let_go(emitter)
 
@@ -195,7 +205,7 @@ def _fill_managed(
     put("dl.byte_offset", emitter.const_i64(0))
 
 
-def _define_allocate(emitter: Emitter, size: ir.Function, block: ir.Function) -> None:
+def _define_allocate(emitter: Emitter, size: ir.Function, block: ir.Function) -> ir.Function:
     names = ("prototype", "slot", "values")
     with emitter.define(ALLOCATE, I32, [PTR, PTR, PTR], names=names) as function:
         prototype, slot, values = function.args
@@ -219,6 +229,7 @@ def _define_allocate(emitter: Emitter, size: ir.Function, block: ir.Function) ->
                     emitter.ret(_status(Status.RAISED))
         _check_alignment(emitter, emitter.load(slot, PTR), bytes_, values)
         emitter.ret(_status(Status.DONE))
+    return function
 
 
 def _without_allocator(
@@ -239,14 +250,87 @@ def _without_allocator(
         emitter.ret(made)
 
 
-def _check_alignment(
-    emitter: Emitter, tensor: ir.Value, bytes_: ir.Value, values: ir.Value
-) -> None:
-    """The code of the body relies on it; without elements there is nothing to be aligned."""
+def _define_allocate_aligned(emitter: Emitter, size: ir.Function, allocate: ir.Function) -> None:
+    """The view came after tvm-ffi 0.1.0, so it is looked up; without it what comes is checked."""
+    names = ("prototype", "slot", "values", "alignment")
+    with emitter.define(ALIGNED, I32, [PTR, PTR, PTR, I64], names=names) as function:
+        prototype, slot, values, alignment = function.args
+        strides = emitter.load_field(prototype, DLTENSOR, "strides")
+        emitter.store_field(prototype, DLTENSOR, "strides", emitter.null())
+        bytes_ = emitter.call(size, [prototype], "bytes")
+        with emitter.if_then(emitter.icmp("slt", bytes_, emitter.const_i64(0)), likely=False):
+            emitter.ret(_status(Status.TOO_LARGE))
+        view = emitter.call("dlsym", [emitter.null(), emitter.cstring(_VIEW)], "view")
+        with emitter.if_then(emitter.is_null(view), likely=False):
+            _require(emitter, emitter.call(allocate, [prototype, slot, values]))
+            _check_alignment(emitter, emitter.load(slot, PTR), bytes_, values, alignment)
+            emitter.ret(_status(Status.DONE))
+        larger = _larger(emitter, prototype, bytes_, alignment)
+        _require(emitter, emitter.call(allocate, [larger, slot, values]))
+        whole, less = emitter.load(slot, PTR), emitter.binary("sub", alignment, alignment.type(1))
+        past = emitter.binary("add", _address(emitter, whole), less)
+        data = emitter.binary("and", past, emitter.binary("sub", emitter.const_i64(0), alignment))
+        emitter.store_field(prototype, DLTENSOR, "data", emitter.builder.inttoptr(data, PTR))
+        shape = emitter.load_field(prototype, DLTENSOR, "shape")
+        count = emitter.builder.zext(emitter.load_field(prototype, DLTENSOR, "ndim"), I64)
+        _fill_strides(emitter, prototype, shape, strides, count)
+        emitter.store_field(prototype, DLTENSOR, "strides", strides)
+        emitter.store(emitter.null(), slot)
+        made = emitter.call_pointer(view, _VIEWED, [whole, prototype, slot])
+        emitter.call("TVMFFIObjectDecRef", [whole])
+        with emitter.if_then(emitter.icmp("ne", made, emitter.const_i32(0)), likely=False):
+            emitter.store(emitter.null(), slot)
+            emitter.ret(_status(Status.RAISED))
+        emitter.ret(_status(Status.DONE))
+
+
+def _require(emitter: Emitter, status: ir.Value) -> None:
+    """End the function with a status that is not 0."""
+    with emitter.if_then(emitter.icmp("ne", status, emitter.const_i32(0)), likely=False):
+        emitter.ret(status)
+
+
+def _larger(
+    emitter: Emitter, prototype: ir.Value, bytes_: ir.Value, alignment: ir.Value
+) -> ir.Value:
+    """A prototype of so many bytes that as many as wanted are in it at a multiple of `alignment`,
+    wherever it is; nothing for what allocators promise."""
+    spare = emitter.binary("sub", alignment, emitter.const_i64(ALIGNMENT))
+    shape, larger = emitter.alloca(I64, name="room"), emitter.alloca(DLTENSOR, name="larger")
+    emitter.store(emitter.binary("add", bytes_, spare), shape)
+    for name, value in (
+        ("data", emitter.null()),
+        ("device", emitter.load_field(prototype, DLTENSOR, "device")),
+        ("ndim", emitter.const_i32(1)),
+        ("dtype", emitter.const_i32(Uint8.dlpack)),
+        ("shape", shape),
+        ("strides", emitter.null()),
+        ("byte_offset", emitter.const_i64(0)),
+    ):
+        emitter.store_field(larger, DLTENSOR, name, value)
+    return larger
+
+
+def _address(emitter: Emitter, tensor: ir.Value) -> ir.Value:
+    """Where the elements of a tensor begin, i64."""
     data = emitter.load_field(tensor, TENSOR_OBJECT, "dl.data")
     offset = emitter.load_field(tensor, TENSOR_OBJECT, "dl.byte_offset")
-    address = emitter.builder.add(emitter.builder.ptrtoint(data, I64), offset)
-    rest = emitter.builder.and_(address, emitter.const_i64(ALIGNMENT - 1))
+    return emitter.builder.add(emitter.builder.ptrtoint(data, I64), offset)
+
+
+def _check_alignment(
+    emitter: Emitter,
+    tensor: ir.Value,
+    bytes_: ir.Value,
+    values: ir.Value,
+    alignment: ir.Value | None = None,
+) -> None:
+    """The code of the body relies on it; without elements there is nothing to be aligned."""
+    address = _address(emitter, tensor)
+    less: ir.Value = emitter.const_i64(ALIGNMENT - 1)
+    if alignment is not None:
+        less = emitter.binary("sub", alignment, emitter.const_i64(1))
+    rest = emitter.builder.and_(address, less)
     is_off = emitter.icmp("ne", rest, emitter.const_i64(0))
     has_some = emitter.icmp("ne", bytes_, emitter.const_i64(0))
     with emitter.if_then(emitter.binary("and", is_off, has_some), likely=False):
