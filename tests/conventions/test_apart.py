@@ -9,7 +9,7 @@ import pytest
 
 from ferrule import compiler, specs
 from ferrule.compiler.conventions import NULL, Apart, CFunction, FirstOf, Sequence
-from ferrule.compiler.conventions.apart import _ends
+from ferrule.compiler.conventions.apart import ends
 from ferrule.runtime import Function
 from ferrule.specs import Optional, Scalar, Signature, Tensor
 
@@ -45,7 +45,7 @@ def test_all_that_are_written_are_apart_from_each_other() -> None:
         fn(memory[:8], memory[8:16], memory[7:15])
 
 
-def test_strides_tell_where_memory_ends() -> None:
+def test_strides_tell_where_memoryends() -> None:
     m, s, t = (specs.sym_int64() for _ in range(3))
     a = Tensor("a", (m, 4), "int16", strides=(s, t))
     b = Tensor("b", (specs.sym_int64(),), "int8")
@@ -62,7 +62,7 @@ def test_strides_tell_where_memory_ends() -> None:
 def test_two_elements_of_a_packed_tensor_are_one_byte() -> None:
     a = Tensor("a", (6,), "float4_e2m1fn", packed=True)
     wide = Tensor("wide", (6,), "int4")  # of NumPy, a byte for each
-    assert (_ends(a), _ends(wide)) == ((0, 3), (0, 6))
+    assert (ends(a), ends(wide)) == ((0, 3), (0, 6))
 
 
 def test_an_optional_tensor_that_is_not_there_overlaps_nothing() -> None:

@@ -87,11 +87,12 @@ class Embedded:
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """That LLVM IR is not ferrule's own: the triple that it was compiled for once, and whether it
-    may be for others too."""
+    """That LLVM IR is not ferrule's own: the triple that it was compiled for once, whether it may
+    be for others too, and LLVM's names of what a CPU must have for it beyond the baseline."""
 
     triple: str
     is_portable: bool
+    features: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,12 @@ class Part:
     embedded: tuple[Embedded, ...] = ()
     foreign: Foreign | None = None
     machine: str = ""
+
+    @property
+    def features(self) -> frozenset[str]:
+        """What a CPU must have for the code that others wrote, see `Foreign`."""
+        own = () if self.foreign is None else self.foreign.features
+        return frozenset(own).union(*(part.features for part in self.parts))
 
     @property
     def digest(self) -> str:

@@ -20,6 +20,7 @@ from typing_extensions import assert_never
 from ferrule.compiler import targets
 from ferrule.compiler.artefacts import Embedded, HostModule, Part
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.hostcode.promises import require_features
 from ferrule.compiler.hostcode.trial import require_portable
 from ferrule.compiler.natives import with_instructions
 from ferrule.compiler.support.library import (
@@ -60,7 +61,9 @@ _HIDDEN: Final = (llvm.Linkage.internal, llvm.Linkage.private)
 
 
 def assemble(module: HostModule, name: str, cpu: str, triple: str) -> ObjectCode:
-    """The object of a module for a CPU; `name` is the name that its wrapper exports."""
+    """The object of a module for a CPU of this machine; `name` is the name that its wrapper
+    exports.  Raises CompileError where code of others needs what the CPU lacks."""
+    require_features(sorted(module.body.part.features), name)
     module, machine = _for_target(module, targets.target(cpu, triple))
     with _linked(module, triple, machine, support_data) as linked:
         data = bytes(machine.emit_object(linked))

@@ -179,7 +179,7 @@ class CompiledOrigin:
             module.signature,
             chosen.target.triple,
             chosen.target.cpu,
-            chosen.needs,
+            tuple(sorted({*chosen.needs, *module.body.part.features})),
             images,
             traits=self._traits,
             links=module.body.links,

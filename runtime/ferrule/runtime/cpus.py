@@ -42,6 +42,30 @@ _X86_64: Final = {
         for name in ("bf16", "bitalg", "fp16", "vbmi2", "vnni", "vpopcntdq")
     },
 }
+_MORE_OF_X86_64: Final = {
+    **{
+        name: name
+        for name in (
+            *("clflushopt", "clwb", "clzero", "cldemote", "enqcmd", "fma4", "fsgsbase", "invpcid"),
+            *("movdir64b", "movdiri", "mwaitx", "pku", "rdpid", "rdseed", "serialize", "sse4a"),
+            *("tbm", "waitpkg", "wbnoinvd", "xop", "xsave", "xsavec", "xsaveopt", "xsaves"),
+        )
+    },
+    "crc32": "sse4_2",
+    "prfchw": "3dnowprefetch",
+    "rdrnd": "rdrand",
+    "shstk": "user_shstk",
+    "avx512vp2intersect": "avx512_vp2intersect",
+    "avxifma": "avx_ifma",
+    "avxneconvert": "avx_ne_convert",
+    "avxvnniint8": "avx_vnni_int8",
+    "cmpccxadd": "cmpccxadd",
+    "amx-tile": "amx_tile",
+    "amx-int8": "amx_int8",
+    "amx-bf16": "amx_bf16",
+    "amx-fp16": "amx_fp16",
+}
+"""What code of others may ask for besides."""
 _AARCH64: Final = {
     "bf16": "bf16",
     "dotprod": "asimddp",
@@ -57,6 +81,17 @@ FEATURES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
 )
 """By architecture, the features that code may be compiled for, and Linux's names of them."""
 
+_MORE_OF_AARCH64: Final = {
+    "aes": "aes",
+    "crc": "crc32",
+    "fp16fml": "asimdfhm",
+    "rcpc": "lrcpc",
+    "sha2": "sha2",
+    "sha3": "sha3",
+    "ssbs": "ssbs",
+}
+_MORE: Final = {"x86_64": _MORE_OF_X86_64, "aarch64": _MORE_OF_AARCH64}
+
 _CPUINFO: Final = re.compile(r"^(?:flags|Features)\s*:(.*)$", re.M)
 
 
@@ -69,22 +104,30 @@ def host_architecture() -> str:
     return _ARCHITECTURES.get(word, word)
 
 
-@cache
 def host_features(architecture: str) -> frozenset[str]:
     """What this machine has of the features of its architecture; nothing where it cannot be read.
 
     The processor with the least counts where they differ.
     """
+    return _known(FEATURES.get(architecture, {}))
+
+
+def _known(names: Mapping[str, str]) -> frozenset[str]:
+    """Those of some features, with Linux's names, that all processors here have."""
+    return frozenset(name for name, word in names.items() if word in _words())
+
+
+@cache
+def _words() -> frozenset[str]:
+    """What Linux says that all processors have."""
     try:
         lines = _CPUINFO.findall(Path("/proc/cpuinfo").read_text(encoding="utf-8"))
     except OSError:
         return frozenset()
-    common = set.intersection(*(set(line.split()) for line in lines)) if lines else set()
-    return frozenset(
-        name for name, word in FEATURES.get(architecture, {}).items() if word in common
-    )
+    return frozenset.intersection(*(frozenset(line.split()) for line in lines or [""]))
 
 
 def lacking(features: Iterable[str], architecture: str) -> list[str]:
     """Those of these features that this machine does not have, or cannot tell."""
-    return sorted(set(features) - host_features(architecture))
+    here = host_features(architecture) | _known(_MORE.get(architecture, {}))
+    return sorted(set(features) - here)

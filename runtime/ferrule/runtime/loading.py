@@ -188,7 +188,8 @@ def _check(metadata: Metadata) -> None:
         raise ObjectFileError(
             f"{metadata.name} was exported for the CPU {metadata.cpu} and needs "
             f"{', '.join(lacking)}, which this machine's CPU does not have; "
-            f"export it without --host-cpu to run it on every {cpus.host_architecture()} CPU"
+            f"export it without --host-cpu, and with code of others that needs none of it, to run "
+            f"it on every {cpus.host_architecture()} CPU"
         )
     here = _tvm_ffi_version()
     if metadata.abi > here:

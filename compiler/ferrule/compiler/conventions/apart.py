@@ -143,7 +143,7 @@ class _Range:
         e = call.emitter
         at = call.address(tensor.data)
         first = e.builder.ptrtoint(at, I64)
-        low, high = (call.size(end, f"the bytes of {tensor.name}") for end in _ends(tensor))
+        low, high = (call.size(end, f"the bytes of {tensor.name}") for end in ends(tensor))
         some = e.not_(call.condition(equal(tensor.numel, 0)))
         there = e.not_(e.is_null(at))
         return cls(
@@ -158,7 +158,7 @@ class _Range:
         return e.binary("and", e.binary("and", below, above), both)
 
 
-def _ends(tensor: Tensor) -> tuple[Dim, Dim]:
+def ends(tensor: Tensor) -> tuple[Dim, Dim]:
     """Where a tensor begins and ends, in bytes from its first element on."""
     first: Dim = 0
     last: Dim = 0

@@ -78,6 +78,8 @@ class Call(Flow):
     _launchers: dict[int, Launcher] = field(default_factory=dict)
     _entered: dict[int, _Entered] = field(default_factory=dict)
     _sometimes: int = 0
+    _handed: set[int] = field(default_factory=set)
+    _filled: set[int] = field(default_factory=set)
 
     # ---- values of the call ----
 
@@ -100,6 +102,7 @@ class Call(Flow):
 
         Null for an optional tensor that was not given.
         """
+        self._handed.add(id(data.tensor))
         made = next((at for each, at in reversed(self._made) if each is data.tensor), None)
         first = self.leaves(data.tensor)[0] if made is None else made
         if data.offset == 0:
@@ -284,6 +287,14 @@ class Call(Flow):
     def makes(self, tensor: Tensor) -> bool:
         """Whether the call has made this tensor, a result or a temporary, in memory of its own."""
         return any(each is tensor for each, _ in self._made)
+
+    def is_filled(self, tensor: Tensor) -> bool:
+        """Whether the call has filled a tensor that it has made."""
+        return id(tensor) in self._filled
+
+    def handed(self) -> frozenset[int]:
+        """The tensors whose addresses were asked for until now, by identity."""
+        return frozenset(self._handed)
 
     # ---- results and what the code needs of others ----
 

@@ -25,6 +25,7 @@ from ferrule.compiler.conventions.hostarguments import (
     check_c,
     extensions,
 )
+from ferrule.compiler.conventions.promised import kept
 from ferrule.compiler.conventions.returns import (
     UNWANTED,
     Checked,
@@ -149,6 +150,7 @@ class CFunction:
         """Make the call; what the function returns, of a struct its address."""
         name, symbol = self.function, self.code.symbol(self.function)
         given: list[ir.Value] = []
+        before = call.handed()
         for position, argument in enumerate(self.arguments):
             given += c_values(call, argument, f"argument #{position} of {name}")
         returned = return_type(self.returns)
@@ -163,6 +165,9 @@ class CFunction:
         else:
             wanted = ir.FunctionType(returned, types[:fixed], var_arg=fixed is not None)
             self.code.require(name, wanted, call.signature.name)
+            promises = self.code.promises(name)
+            if promises:
+                given = kept(call, name, self.arguments, given, promises, before)
             given, kind = self._fitted(call, given, wanted)
             self.code.bring(call, name)
             value = self._plain(call, symbol, kind, given)

@@ -13,6 +13,7 @@ from ferrule.compiler.conventions.arguments import (
     InMemory,
     check_argument,
     in_memory,
+    parameters,
     shown,
     types,
     values,
@@ -20,7 +21,7 @@ from ferrule.compiler.conventions.arguments import (
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.byvalue import Shape, on_stack
 from ferrule.runtime.llvm.layouts import PTR
-from ferrule.specs import Scalar
+from ferrule.specs import Data, Scalar, Tensor
 from ferrule.specs import params as kinds
 
 
@@ -56,6 +57,12 @@ class Reference:
                 f"Reference: expected one value, but {shown(self.value)} becomes several"
             )
 
+    @property
+    def size_in_memory(self) -> int:
+        """The bytes that it refers to."""
+        ((size, _),) = parameters(self.value)
+        return size
+
     def types(self) -> list[ir.Type]:
         """See `HostArgument`."""
         return [PTR]
@@ -63,6 +70,21 @@ class Reference:
     def values(self, call: Call, what: str) -> list[ir.Value]:
         """See `HostArgument`."""
         return in_memory(call, self.value, what)
+
+
+def addresses(argument: CArgument) -> list[Data | None]:
+    """Of each value that an argument becomes the address of a tensor that it is, if it is one."""
+    match argument:
+        case Data():
+            return [argument]
+        case Tensor():
+            return [argument.data]
+        case kinds.Optional(item=Tensor() as tensor):
+            return [None, tensor.data]
+    if isinstance(argument, InMemory):
+        return [None]
+    found: list[Data | None] | None = getattr(argument, "addresses", None)
+    return [None] * len(c_types(argument)) if found is None else found
 
 
 def check_c(argument: object, what: str) -> None:

@@ -25,7 +25,18 @@ from ferrule.compiler.conventions.returns import ReturnCode, Returns
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.hostcode import HostCode
 from ferrule.runtime.llvm.layouts import I64, PTR
-from ferrule.specs import Compound, Condition, DType, Int64, Param, Scalar, Sym, Tensor, as_dtype
+from ferrule.specs import (
+    Compound,
+    Condition,
+    Data,
+    DType,
+    Int64,
+    Param,
+    Scalar,
+    Sym,
+    Tensor,
+    as_dtype,
+)
 from ferrule.specs import params as kinds
 from ferrule.specs.expr import is_dim
 from ferrule.specs.params.numbers import check_scalar_dtype
@@ -46,6 +57,14 @@ class Descriptor:
         if self.interface != "expanded":
             return [PTR]
         return [PTR, PTR, *[I64] * (1 + 2 * len(self.tensor.shape))]
+
+    @property
+    def addresses(self) -> list[Data | None]:
+        """See `hostarguments.addresses`."""
+        if self.interface == "c":
+            return [None]
+        count = len(self.types())
+        return [self.tensor.data] * min(count, 2) + [None] * (count - 2)
 
     def values(self, call: Call, what: str) -> list[ir.Value]:
         """See `HostArgument`."""

@@ -9,6 +9,9 @@ text}`, or
 * `text`: the module as LLVM prints it, each function and variable that others could see under a
   name with the prefix, or hidden where a linker may leave it out;
 * `functions`: the LLVM types of the functions that it shows, by name;
+* `promises`: by name, the attributes of each parameter of these, and `reads_first` for one through
+  which memory is read before anything is written through it, as far as that is plain to see;
+* `cpus`: what functions say that they are for, each `[target-cpu, target-features]` once;
 * `needed`: the functions and variables that it declares;
 * `object`: the machine code, base64.
 """
@@ -16,7 +19,9 @@ text}`, or
 from __future__ import annotations
 
 import base64
+import ctypes
 import json
+import re
 import sys
 from typing import Any
 
@@ -46,18 +51,25 @@ def _run(request: dict[str, str]) -> dict[str, Any]:
     )
     said = {"triple": module.triple, "layout": module.data_layout}
     functions = _rename(module, llvm, request["prefix"])
+    promises = {name: _promises(module, request["prefix"] + name) for name in functions}
+    cpus = sorted({_cpu(each) for each in module.functions if not each.is_declaration})
     symbols = (*module.functions, *module.global_variables)
     needed = [each.name for each in symbols if each.is_declaration]
     module.triple, module.data_layout = target, str(machine.target_data)
     text = str(module)
+    compiled = _compiled(llvm, module, machine)
+    for name, found in promises.items():
+        _learn(module.get_function(request["prefix"] + name), found)
     return {
         **said,
+        "promises": promises,
+        "cpus": cpus,
         "target": target,
         "target_layout": str(machine.target_data),
         "functions": functions,
         "text": text,
         "needed": needed,
-        "object": base64.b64encode(_compiled(llvm, module, machine)).decode(),
+        "object": base64.b64encode(compiled).decode(),
     }
 
 
@@ -95,6 +107,53 @@ def _rename(module: Any, llvm: Any, prefix: str) -> dict[str, str]:
         if symbol.is_function:
             functions[name] = str(symbol.global_value_type)
     return functions
+
+
+def _promises(module: Any, name: str) -> list[list[str]]:
+    """The attributes of each parameter of a function."""
+    function = module.get_function(name)
+    first = _first_accesses(function)
+    return [
+        [*(word.decode() for word in each.attributes), *first.get(_id(each), ())]
+        for each in function.arguments
+    ]
+
+
+def _learn(function: Any, found: list[list[str]]) -> None:
+    """Add which parameters are not written through, as far as the optimiser has found out."""
+    for argument, words in zip(function.arguments, found, strict=True):
+        learnt = {word.decode() for word in argument.attributes} & {"readonly", "readnone"}
+        words += sorted(learnt - set(words))
+
+
+def _first_accesses(function: Any) -> dict[int, tuple[str, ...]]:
+    """By parameter, whether the first access through it, in the order of the text, is a read."""
+    behind = {_id(each): _id(each) for each in function.arguments}
+    first: dict[int, tuple[str, ...]] = {}
+    for block in function.blocks:
+        for instruction in block.instructions:
+            used = [behind.get(_id(each)) for each in instruction.operands]
+            if instruction.opcode in ("getelementptr", "bitcast", "addrspacecast"):
+                if used and used[0] is not None:
+                    behind[_id(instruction)] = used[0]
+                continue
+            reads = instruction.opcode in ("load", "atomicrmw", "cmpxchg")
+            for each in used:
+                if each is not None:
+                    first.setdefault(each, ("reads_first",) if reads else ())
+    return first
+
+
+def _id(value: Any) -> int:
+    return ctypes.cast(value._ptr, ctypes.c_void_p).value or 0
+
+
+def _cpu(function: Any) -> tuple[str, str]:
+    """The CPU and the features that a function says it is for; empty where it says nothing."""
+    said = b" ".join(function.attributes).decode()
+    found = (re.search(rf'"target-{word}"="([^"]*)"', said) for word in ("cpu", "features"))
+    cpu, features = (match[1] if match else "" for match in found)
+    return cpu, features
 
 
 def _compiled(llvm: Any, module: Any, machine: Any) -> bytes:

@@ -26,6 +26,7 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.hostcode import advice, irtext
 from ferrule.compiler.hostcode.embedding import PREFIX, SYMBOL, embed
 from ferrule.compiler.hostcode.exported import exported_symbols
+from ferrule.compiler.hostcode.promises import Promised, needed_features, promised
 from ferrule.compiler.hostcode.trial import tried_in_child
 from ferrule.runtime.elf import ObjectFileError
 from ferrule.runtime.links import OF_C, Link
@@ -72,6 +73,7 @@ class LlvmModule:
     functions: Mapping[str, str] = field(compare=False)
     text: str = field(repr=False, compare=False)
     foreign: Foreign = field(compare=False)
+    promises: Mapping[str, tuple[Promised, ...]] = field(repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +125,10 @@ class HostCode:
             undefined = read_object(base64.b64decode(tried["object"])).undefined
         except ObjectFileError as error:
             raise CompileError(f"{what} cannot be embedded: {error}") from None
-        foreign = Foreign(tried["target"], is_portable=not tried["triple"])
-        module = LlvmModule(digest, tried["functions"], text, foreign)
+        features = needed_features(tried["cpus"], tried["target"], what)
+        foreign = Foreign(tried["target"], not tried["triple"], features)
+        found = {name: tuple(map(promised, each)) for name, each in tried["promises"].items()}
+        module = LlvmModule(digest, tried["functions"], text, foreign, found)
         # Calls that the optimiser takes away are there without it.
         more = _known_links(set(tried["needed"]).difference(undefined), libraries)
         return cls(module, (*_links(undefined, libraries, what), *more))
@@ -170,6 +174,12 @@ class HostCode:
                 _require_known(symbol, names, what)
             case _:
                 assert_never(self.source)
+
+    def promises(self, symbol: str) -> tuple[Promised, ...]:
+        """What the code promises its compiler of each parameter of a function, as far as it can be
+        read."""
+        source = self.source
+        return source.promises.get(symbol, ()) if isinstance(source, LlvmModule) else ()
 
     def symbol(self, symbol: str) -> str:
         """The name of a function of the code in the body that calls it."""

@@ -1,0 +1,247 @@
+"""What LLVM IR promises its compiler of the arguments that a call hands over: compared with the
+specs when a function is built, and checked by the call where these do not say it.
+
+* `align`: the spec promises as much, or the build is refused.
+* `noalias`: arrays of which one is written share no memory.
+* `nonnull`, `dereferenceable`: an address is given, with as many bytes behind it.
+* `range`: a number lies in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import gcd
+from typing import Final
+
+from llvmlite import ir
+
+from ferrule.compiler.artefacts import Fault, literal
+from ferrule.compiler.conventions.apart import ends, require_apart
+from ferrule.compiler.conventions.arguments import Null
+from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.conventions.hostarguments import CArgument, Reference, addresses
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.hostcode.promises import Promised
+from ferrule.compiler.support.allocation import ALIGNMENT
+from ferrule.compiler.wrapper.leaves import first_slots
+from ferrule.runtime.llvm.layouts import I64, PTR
+from ferrule.specs import Data, Pointer, Tensor, equal
+from ferrule.specs import params as kinds
+from ferrule.specs.expr import make
+
+_HINT: Final = "the LLVM IR was compiled for arrays that share no memory (noalias)"
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """A value that a function is given: the argument that it is of, the address that it is if it
+    is one of a tensor, and what is promised of it."""
+
+    what: str
+    argument: CArgument
+    data: Data | None
+    promised: Promised
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+        argument = self.argument if self.data is None else self.data.tensor
+        return str(getattr(argument, "name", self.what))
+
+
+def kept(
+    call: Call,
+    name: str,
+    arguments: Sequence[CArgument],
+    values: Sequence[ir.Value],
+    promises: Sequence[Promised],
+    seen: frozenset[int],
+) -> list[ir.Value]:
+    """The values of a function's arguments as its promises want them, behind the checks that they
+    keep them.  `seen` are the tensors whose addresses other calls had before, by identity.
+
+    Raises CompileError for what no call could keep, and for an alignment that no spec promises.
+    """
+    rows = [
+        (f"argument #{position} of {name}", argument, data)
+        for position, argument in enumerate(arguments)
+        for data in addresses(argument)
+    ]
+    given = [_Given(*row, each) for row, each in zip(rows, promises, strict=False)]
+    checked = [_checked(call, name, *pair) for pair in zip(given, values, strict=False)]
+    _check_apart(call, name, given)
+    for each in given:
+        _remark(call, name, each, seen)
+    return [*checked, *values[len(checked) :]]
+
+
+def _checked(call: Call, name: str, given: _Given, value: ir.Value) -> ir.Value:
+    if value.type != PTR:
+        _check_limits(call, given, value)
+        return value
+    if given.promised.align > 1:
+        _check_alignment(call, name, given, value)
+    if given.promised.is_there:
+        value = _there(call, name, given, value)
+    if given.promised.bytes:
+        _check_bytes(call, name, given, value)
+    return value
+
+
+# ---- numbers ----
+
+
+def _check_limits(call: Call, given: _Given, value: ir.Value) -> None:
+    """`range`: from the first to before the second, around the largest number where it is less."""
+    if given.promised.limits is None or not isinstance(value.type, ir.IntType):
+        return
+    e, (low, high), bits = call.emitter, given.promised.limits, value.type.width
+    first, count = (ir.Constant(value.type, each % (1 << bits)) for each in (low, high - low))
+    outside = e.icmp("uge", e.binary("sub", value, first), count)
+    text = f"{literal(given.name)} must be in [{low}, {high}) for the LLVM IR (range), but got {{}}"
+    shown = value if bits == 64 else e.builder.sext(value, I64)
+    call.refuse(outside, Fault("ValueError", text), [shown])
+
+
+# ---- addresses ----
+
+
+def _check_alignment(call: Call, name: str, given: _Given, value: ir.Value) -> None:
+    wanted, promised = given.promised.align, _promised_alignment(call, given)
+    if promised is None:
+        e = call.emitter
+        rest = e.binary("and", e.builder.ptrtoint(value, I64), e.const_i64(wanted - 1))
+        message = f"{literal(given.name)} is not aligned to {wanted} bytes, as the LLVM IR wants it"
+        call.refuse(e.icmp("ne", rest, e.const_i64(0)), Fault("ValueError", message))
+    elif promised % wanted:
+        raise CompileError(
+            Diagnostic(
+                f"{call.signature.name}: {name} takes {given.what} at a multiple of {wanted} bytes "
+                f"(align {wanted}), but {given.name} is promised at one of {promised} alone",
+                hint=f"say so in its spec, align={wanted}: it is checked in every call",
+            )
+        )
+
+
+def _promised_alignment(call: Call, given: _Given) -> int | None:
+    """What an address is a multiple of; None where a call alone tells."""
+    match given.argument:
+        case Null():
+            return 4096
+        case Pointer(align=align):
+            return align
+        case Reference(value=value):
+            return max(8, getattr(value, "align", 8))
+    if given.data is None or not isinstance(given.data.offset, int):
+        return None
+    tensor = given.data.tensor
+    align = max(tensor.align, ALIGNMENT if call.makes(tensor) else 1)
+    return gcd(align, given.data.offset)
+
+
+def _there(call: Call, name: str, given: _Given, value: ir.Value) -> ir.Value:
+    """An address that is not null: that of an array without elements may be, and becomes another
+    that nothing is read of."""
+    e = call.emitter
+    if isinstance(given.argument, Null):
+        raise CompileError(
+            f"{call.signature.name}: {name} takes no null pointer as {given.what} (nonnull)"
+        )
+    nothing = e.is_null(value)
+    if given.data is not None and not _is_optional(call, given.data.tensor):
+        some = e.builder.inttoptr(e.const_i64(max(ALIGNMENT, given.promised.align)), PTR)
+        return e.select(nothing, some, value)
+    message = f"{literal(given.name)} is null, which the LLVM IR does not take (nonnull)"
+    call.refuse(nothing, Fault("ValueError", message))
+    return value
+
+
+def _is_optional(call: Call, tensor: Tensor) -> bool:
+    found = (param for param, _ in first_slots(call.signature.params))
+    return any(isinstance(each, kinds.Optional) and each.item is tensor for each in found)
+
+
+def _check_bytes(call: Call, name: str, given: _Given, value: ir.Value) -> None:
+    """`dereferenceable`: so many bytes can be read behind an address."""
+    e, wanted = call.emitter, given.promised.bytes
+    known = getattr(given.argument, "size_in_memory", None)
+    if known is not None and known < wanted:
+        raise _too_short(call, name, given, known)
+    if given.data is None:
+        return
+    tensor = given.data.tensor
+    end = make("sub", ends(tensor)[1], given.data.offset)
+    if isinstance(end, int) and isinstance(tensor.numel, int):
+        there = 0 if tensor.numel == 0 else end
+        if there < wanted and not _is_optional(call, tensor):
+            raise _too_short(call, name, given, there)
+    size = call.size(end, f"the bytes of {tensor.name}")
+    size = e.select(call.condition(equal(tensor.numel, 0)), e.const_i64(0), size)
+    short = e.icmp("slt", size, e.const_i64(wanted))
+    if given.promised.may_be_null:
+        short = e.binary("and", short, e.not_(e.is_null(value)))
+    message = (
+        f"{literal(given.name)} has {{}} bytes, but the LLVM IR takes for granted that there are "
+        f"{wanted} (dereferenceable)"
+    )
+    call.refuse(short, Fault("ValueError", message), [size])
+
+
+def _too_short(call: Call, name: str, given: _Given, there: int) -> CompileError:
+    return CompileError(
+        f"{call.signature.name}: {name} takes for granted that {given.what} has "
+        f"{given.promised.bytes} bytes (dereferenceable), but {given.name} has {there}"
+    )
+
+
+# ---- arrays apart ----
+
+
+def _check_apart(call: Call, name: str, given: Sequence[_Given]) -> None:
+    pairs = list(_pairs(given))
+    for left, right in pairs:
+        if left is right:
+            raise CompileError(
+                Diagnostic(
+                    f"{call.signature.name}: {name} is given {left.name} twice, and takes for "
+                    f"granted that what it writes there is in no other array (noalias)",
+                    hint="hand over two arrays, or leave noalias out",
+                )
+            )
+    apart = [pair for pair in pairs if not any(map(call.makes, pair))]
+    require_apart(call, apart, _HINT)
+    for left, right in apart:
+        call.assume(f"{left.name} shares no memory with {right.name}")
+
+
+def _pairs(given: Sequence[_Given]) -> Iterator[tuple[Tensor, Tensor]]:
+    """The tensors of which one is written and one promised to be apart, each pair once.  Two parts
+    of one tensor are where whoever lists them says."""
+    found: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
+    for left, right in combinations(given, 2):
+        if left.data is None or right.data is None or left.what == right.what:
+            continue
+        if left.promised.reads_only and right.promised.reads_only:
+            continue
+        if not (left.promised.is_apart or right.promised.is_apart):
+            continue
+        pair = left.data.tensor, right.data.tensor
+        if pair[0] is not pair[1] or left.data.offset == right.data.offset:
+            found.setdefault((id(pair[0]), id(pair[1])), pair)
+    yield from found.values()
+
+
+# ---- memory that nobody has written ----
+
+
+def _remark(call: Call, name: str, given: _Given, seen: frozenset[int]) -> None:
+    data = given.data
+    if data is None or not given.promised.reads_first or not call.makes(data.tensor):
+        return
+    if id(data.tensor) not in seen and not call.is_filled(data.tensor):
+        call.remark(
+            f"{name} reads {data.tensor.name} before it writes to it, and nothing is in it at "
+            f"first: zero=[{data.tensor.name!r}] fills it with zeros"
+        )

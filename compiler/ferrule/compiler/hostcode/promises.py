@@ -1,0 +1,101 @@
+"""What LLVM IR promises of the parameters of its functions, and of the processor it is for.
+
+The optimiser takes all of it for granted: a call that breaks it gives other numbers, or ends the
+process, without a word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ferrule.compiler import targets
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.runtime import cpus
+
+_RANGE: Final = re.compile(r"range\(i\d+ (-?\d+), (-?\d+)\)")
+_NUMBER: Final = re.compile(r"(align|dereferenceable|dereferenceable_or_null)[ (](\d+)\)?")
+_OF_BASELINE: Final = frozenset(
+    {
+        *("64bit", "cmov", "cx8", "fxsr", "mmx", "nopl", "sse", "sse2", "x87", "evex512"),
+        *("fp-armv8", "neon", "v8a", "outline-atomics", "fmv"),
+    }
+)
+"""Features that every processor of its architecture has; evex512 is a part of avx512f."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """What is promised of one parameter.
+
+    `is_apart`: what is written through it is reached through no other (noalias).  `reads_only`:
+    nothing is written through it.  `align` in bytes.  `is_there`: it is no null pointer.  `bytes`
+    can be read behind it, unless it is null where it `may_be_null`.  `limits`: the numbers that it
+    can be, from the first to before the second.  `reads_first`: the first access is a read.
+    """
+
+    is_apart: bool = False
+    reads_only: bool = False
+    align: int = 1
+    is_there: bool = False
+    bytes: int = 0
+    may_be_null: bool = False
+    limits: tuple[int, int] | None = None
+    reads_first: bool = False
+
+
+def promised(words: Iterable[str]) -> Promised:
+    """The promises among the attributes of a parameter, as LLVM prints them."""
+    said = set(words)
+    numbers = {match[1]: int(match[2]) for word in said if (match := _NUMBER.fullmatch(word))}
+    limits = next((found for word in said if (found := _RANGE.fullmatch(word))), None)
+    surely, perhaps = (numbers.get(f"dereferenceable{end}", 0) for end in ("", "_or_null"))
+    return Promised(
+        is_apart="noalias" in said,
+        reads_only=bool(said & {"readonly", "readnone"}),
+        align=numbers.get("align", 1),
+        is_there="nonnull" in said or surely > 0,
+        bytes=max(surely, perhaps),
+        may_be_null=not surely,
+        limits=None if limits is None else (int(limits[1]), int(limits[2])),
+        reads_first="reads_first" in said,
+    )
+
+
+def needed_features(said: Sequence[Sequence[str]], triple: str, what: str) -> tuple[str, ...]:
+    """What the processor must have beyond its architecture's baseline: of each function the
+    `target-cpu` and `target-features` that it says.
+
+    Raises CompileError for a CPU alone, which does not say what it has.
+    """
+    needs: set[str] = set()
+    for cpu, features in said:
+        words = [word for word in features.split(",") if word]
+        needs |= {word[1:] for word in words if word[0] == "+"}
+        if cpu in cpus.LEVELS:
+            needs |= set(cpus.LEVELS[cpu])
+        elif not words and cpu not in ("", "generic", targets.baseline(triple).cpu):
+            raise CompileError(
+                Diagnostic(
+                    f"{what} is for the CPU {cpu}, and does not say what a CPU must have for that",
+                    hint='write "target-features"="+avx2,…" beside "target-cpu", or leave both out',
+                )
+            )
+    return tuple(sorted(needs - _OF_BASELINE))
+
+
+def require_features(needs: Sequence[str], what: str) -> None:
+    """Raises CompileError where this machine's CPU lacks some of these features."""
+    here = {word[1:] for word in targets.host().features.split(",") if word.startswith("+")}
+    lacking = sorted(set(needs) - here)
+    if lacking:
+        words = ", ".join(lacking)
+        raise CompileError(
+            Diagnostic(
+                f"{what} has LLVM IR that needs {words}, which this machine's CPU does not have",
+                hint="write IR whose target-features this CPU has, or give an object file or "
+                "library, which may choose while it runs",
+            )
+        )

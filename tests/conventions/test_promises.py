@@ -1,0 +1,280 @@
+"""What LLVM IR promises of its parameters and its processor is kept, or refused."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ferrule as fe
+from ferrule import compiler, specs
+from ferrule.compiler import targets
+from ferrule.compiler.conventions import (
+    NULL,
+    CFunction,
+    HostCode,
+    Memref,
+    Reference,
+    Sequence,
+    Struct,
+    cast,
+)
+from ferrule.compiler.errors import CompileError
+from ferrule.runtime import ObjectFileError, cpus
+from ferrule.specs import Optional, Pointer, Scalar, Signature, Tensor
+
+n = specs.sym_int64(symbol="n")
+x, y, w = (Tensor(name, (n,), "float32") for name in ("x", "y", "w"))
+memory = np.zeros(256, np.float32)
+memory = memory[-memory.ctypes.data % 128 // 4 :]
+
+
+def code(parameters: str, body: str = "", attributes: str = "") -> HostCode:
+    return HostCode.from_llvm(
+        f"define void @f({parameters}) {attributes} {{\n{body}\n  ret void\n}}\n"
+    )
+
+
+def built(source: HostCode, params: Any, *given: Any, **more: Any) -> fe.Function:
+    return compiler.build(Signature("s", params), CFunction("f", given, code=source), **more)
+
+
+# ---- noalias ----
+
+SHIFTED = """
+  %a = load float, ptr %src
+  store float 5.0, ptr %dst
+  %b = load float, ptr %src
+  %p = getelementptr float, ptr %dst, i64 1
+  %sum = fadd float %a, %b
+  store float %sum, ptr %p
+"""
+
+
+def test_arrays_that_must_be_apart_are_refused_where_they_overlap() -> None:
+    fn = built(code("ptr noalias %dst, ptr noalias %src", SHIFTED), [y, x], y.data, x.data)
+    fn(memory[:4], memory[4:8])
+    assert fn.notes["assumes"] == ["y shares no memory with x"]
+    with pytest.raises(ValueError, match=r"y and x overlap in memory.*\(noalias\)"):
+        fn(memory[:4], memory[:4])
+    with pytest.raises(ValueError, match="y and x overlap in memory"):
+        fn(memory[:4], memory[3:7])
+
+
+@pytest.mark.parametrize("parameters", ["ptr noalias %dst, ptr %src", "ptr %dst, ptr noalias %src"])
+def test_one_that_promises_is_enough(parameters: str) -> None:
+    fn = built(code(parameters, SHIFTED), [y, x], y.data, x)
+    with pytest.raises(ValueError, match="y and x overlap"):
+        fn(memory[:4], memory[:4])
+
+
+SUM = """
+  %a = load float, ptr %one
+  %b = load float, ptr %two
+  %sum = fadd float %a, %b
+  store float %sum, ptr %dst
+"""
+
+
+def test_arrays_that_are_only_read_may_be_the_same_though_nothing_says_so() -> None:
+    source = code("ptr noalias %dst, ptr noalias %one, ptr noalias %two", SUM)
+    fn = built(source, [y, x, w], y.data, x.data, w.data)
+    fn(memory[:4], memory[4:8], memory[4:8])
+    with pytest.raises(ValueError, match="y and w overlap"):
+        fn(memory[:4], memory[4:8], memory[2:6])
+    square = built(source, [y, x], y.data, x.data, x.data)
+    square(memory[:4], memory[4:8])
+
+
+def test_what_the_call_allocates_needs_no_check() -> None:
+    source = code("ptr noalias %dst, ptr noalias %src", SHIFTED)
+    fn = built(source, [x], y.data, x.data, results=[y])
+    assert fn.notes == {} and fn(memory[:4]).shape == (4,)
+
+
+def test_one_array_twice_cannot_be_apart() -> None:
+    source = code("ptr noalias %dst, ptr noalias %src", SHIFTED)
+    with pytest.raises(CompileError, match=r"f is given x twice.*\(noalias\)"):
+        built(source, [x], x.data, x.data)
+    whole = Tensor("whole", (4096,), "float32")
+    built(source, [whole], whole.data, whole.data.byte_offset(64))
+
+
+def test_memrefs_as_bare_pointers_keep_it_too() -> None:
+    source = code("ptr noalias %dst, ptr noalias %src", SHIFTED)
+    fn = compiler.build(Signature("s", [y, x]), Memref("f", [y, x], interface="bare", code=source))
+    with pytest.raises(ValueError, match="y and x overlap"):
+        fn(memory[:4], memory[:4])
+
+
+# ---- align ----
+
+
+def test_an_alignment_is_what_the_spec_promises_at_least() -> None:
+    source = code("ptr align 32 %x")
+    with pytest.raises(CompileError, match=r"multiple of 32 bytes.*x is promised at one of 4") as e:
+        built(source, [x], x.data)
+    assert "align=32" in str(e.value)
+    wide = Tensor("wide", (n,), "float32", align=64)
+    fn = built(source, [wide], wide.data.byte_offset(96))
+    fn(memory[:4])
+    with pytest.raises(ValueError, match="Misaligned"):
+        fn(memory[1:4])
+    with pytest.raises(CompileError, match="wide is promised at one of 16 alone"):
+        built(source, [wide], wide.data.byte_offset(16))
+
+
+def test_what_is_allocated_is_aligned_and_what_a_call_tells_is_checked_there() -> None:
+    built(code("ptr align 64 %x"), [x], y.data, results=[y])
+    with pytest.raises(CompileError, match="y is promised at one of 64"):
+        built(code("ptr align 128 %x"), [x], y.data, results=[y])
+    k = Scalar("k", "int64")
+    wide = Tensor("wide", (n,), "float32", align=64)
+    fn = built(code("ptr align 32 %x"), [wide, k], wide.data.byte_offset(k.value))
+    fn(memory[:4], 32)
+    with pytest.raises(ValueError, match="wide is not aligned to 32 bytes"):
+        fn(memory[:4], 16)
+
+
+def test_alignments_of_other_addresses() -> None:
+    built(code("ptr align 16 %x"), [], Reference(Struct([cast(1, "int32")], align=16)))
+    built(code("ptr align 16 %x"), [], NULL)
+    with pytest.raises(CompileError, match="align 16"):
+        built(code("ptr align 16 %x"), [], Reference(cast(1, "int32")))
+    p = Pointer("p", "float32", align=16)
+    built(code("ptr align 16 %x"), [p], p)
+    with pytest.raises(CompileError, match="p is promised at one of 16"):
+        built(code("ptr align 32 %x"), [p], p)
+
+
+# ---- nonnull, dereferenceable, range ----
+
+
+def test_no_null_pointer_where_none_is_taken() -> None:
+    source, p = code("ptr nonnull %x"), Pointer("p")
+    with pytest.raises(CompileError, match=r"takes no null pointer as argument #0 of f"):
+        built(source, [], NULL)
+    with pytest.raises(ValueError, match="p is null"):
+        built(source, [p], p)(None)
+    maybe = Optional("maybe", Tensor("inner", (n,), "float32"))
+    fn = built(source, [maybe], maybe.item.data)
+    fn(memory[:3])
+    with pytest.raises(ValueError, match="inner is null"):
+        fn(None)
+
+
+def test_an_empty_array_is_somewhere() -> None:
+    source = code("ptr nonnull %x")
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    built(source, [x], x.data)(torch.empty(0))
+
+
+def test_bytes_that_can_be_read_are_there() -> None:
+    source = code("ptr dereferenceable(64) %x")
+    fn = built(source, [x], x.data)
+    fn(memory[:16])
+    for count in (15, 0):
+        with pytest.raises(ValueError, match=f"x has {4 * count} bytes, but .* 64"):
+            fn(memory[:count])
+    fn = built(source, [x], x.data.byte_offset(8))
+    fn(memory[:18])
+    with pytest.raises(ValueError, match="x has 60 bytes"):
+        fn(memory[:17])
+
+
+def test_sizes_that_are_known_are_compared_by_the_build() -> None:
+    source, known = code("ptr dereferenceable(64) %x"), Tensor("known", (4, 4), "float32")
+    built(source, [known], known.data)
+    with pytest.raises(CompileError, match=r"64 bytes \(dereferenceable\), but known has 60"):
+        built(source, [known], known.data.byte_offset(4))
+    with pytest.raises(CompileError, match=r"argument #0 of f has 8"):
+        built(code("ptr dereferenceable(16) %x"), [], Reference(cast(1, "int64")))
+
+
+def test_what_may_be_null_may_be_left_out() -> None:
+    maybe = Optional("maybe", Tensor("inner", (n,), "float32"))
+    fn = built(code("ptr dereferenceable_or_null(64) %x"), [maybe], maybe.item.data)
+    fn(None)
+    fn(memory[:16])
+    with pytest.raises(ValueError, match="inner has 8 bytes"):
+        fn(memory[:2])
+
+
+def test_numbers_lie_in_their_range() -> None:
+    k = Scalar("k", "int32")
+    fn = built(code("i32 range(i32 -2, 10) %k"), [k], k)
+    for right in (-2, 0, 9):
+        fn(right)
+    for wrong in (-3, 10, 1 << 30):
+        with pytest.raises(ValueError, match=rf"k must be in \[-2, 10\).*got {wrong}"):
+            fn(wrong)
+
+
+# ---- the processor ----
+
+
+def needing(features: str, cpu: str = "") -> HostCode:
+    said = f'"target-cpu"="{cpu}" "target-features"="{features}"' if cpu else ""
+    return code("ptr %x", attributes=said or f'"target-features"="{features}"')
+
+
+def exported(source: HostCode, path: Path) -> Any:
+    fn = built(source, [x], x.data)
+    fn.export_to_c(str(path))
+    return path
+
+
+@pytest.mark.skipif(not targets.host().triple.startswith("x86_64"), reason="names x86-64's")
+def test_what_the_cpu_must_have_is_in_the_file(tmp_path: Path, monkeypatch: Any) -> None:
+    path = exported(needing("+sse4.2,+cx8,-avx", "x86-64-v2"), tmp_path / "s.o")
+    fe.runtime.load_module(str(path)).s(memory[:3])
+    monkeypatch.setattr(cpus, "host_features", lambda architecture: frozenset({"sse3"}))
+    with pytest.raises(ObjectFileError, match="needs cx16, popcnt, sahf, sse4.1, sse4.2, ssse3"):
+        fe.runtime.load_module(str(path))
+
+
+@pytest.mark.skipif(not targets.host().triple.startswith("x86_64"), reason="names x86-64's")
+def test_a_cpu_without_it_is_refused_before_anything_runs(monkeypatch: Any) -> None:
+    host = targets.host()
+    words = host.features.replace("+sse4.2", "-sse4.2")
+    monkeypatch.setattr(targets, "host", lambda: dataclasses.replace(host, features=words))
+    with pytest.raises(CompileError, match=r"s has LLVM IR that needs sse4.2, which this machine"):
+        built(needing("+sse4.2"), [x], x.data)
+
+
+def test_a_cpu_alone_does_not_say_what_it_has() -> None:
+    with pytest.raises(CompileError, match="is for the CPU znver3, and does not say"):
+        code("ptr %x", attributes='"target-cpu"="znver3"')
+    code("ptr %x", attributes='"target-cpu"="generic"')
+
+
+# ---- memory that nobody has written ----
+
+ADDED = """
+  %a = load float, ptr %dst
+  %b = load float, ptr %src
+  %sum = fadd float %a, %b
+  store float %sum, ptr %dst
+"""
+
+
+def test_a_result_that_is_read_first_is_a_warning() -> None:
+    source = code("ptr %dst, ptr %src", ADDED)
+    with pytest.warns(compiler.BuildWarning, match="f reads y before it writes to it"):
+        fn = built(source, [x], y.data, x.data, results=[y])
+    assert len(fn.notes["remarks"]) == 1
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_another_call_may_have_written_is_none() -> None:
+    source = code("ptr %dst, ptr %src", ADDED)
+    built(source, [y, x], y.data, x.data)
+    built(code("ptr %dst, ptr %src", SHIFTED), [x], y.data, x.data, results=[y])
+    steps = [
+        CFunction("memcpy", [y.data, x.data, x.nbytes]),
+        CFunction("f", [y.data, x.data], code=source),
+    ]
+    compiler.build(Signature("s", [x]), Sequence(steps), results=[y])
