@@ -53,6 +53,20 @@ def floats(*shape: int) -> np.ndarray[Any, Any]:
 # ---- njit ----
 
 
+def counted(x, h):
+    for i in range(x.size):
+        h[int(x[i])] += 1
+
+
+def test_results_are_filled_with_zeros_where_the_function_adds_to_them() -> None:
+    x, h = Tensor("x", (N,), "float64"), Tensor("h", (4,), "int64")
+    fn = frontend.compile(counted, x, h, results=["h"], zero=["h"])
+    for _ in range(3):
+        assert np.from_dlpack(fn(np.array([0.0, 3.0, 3.0]))).tolist() == [1, 0, 0, 2]
+    with pytest.raises(ValueError, match="zero names 'x', expected a result: h"):
+        frontend.compile(counted, x, h, results=["h"], zero=["x"])
+
+
 def test_arrays_of_any_strides_and_numbers_are_those_of_numba() -> None:
     fn = frontend.compile(weigh, Tensor("x", (N, M), "float32"), strided("y"), fe.Float32)
     assert str(fn.signature) == (

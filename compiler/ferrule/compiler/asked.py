@@ -78,6 +78,28 @@ def check_asked(
         _check_sizes(signature, tensor)
 
 
+def checked_zero(
+    name: str, results: Sequence[Tensor], zero: bool | str | Sequence[str]
+) -> tuple[Tensor, ...]:
+    """The results that are filled with zeros: those of these names, all for True.
+
+    Raises TypeError for what are no names, ValueError for one that no result has.
+    """
+    if isinstance(zero, bool):
+        return tuple(results) if zero else ()
+    wanted = (zero,) if isinstance(zero, str) else listed(zero, f"{name}: zero")
+    known = {each.name: each for each in results}
+    for each in wanted:
+        if not isinstance(each, str):
+            raise TypeError(
+                f"{name}: zero is True or names of results, such as ['out'], but got {shown(each)}"
+            )
+        if each not in known:
+            there = ", ".join(known) or "there is none"
+            raise ValueError(f"{name}: zero names {each!r}, expected a result: {there}")
+    return tuple(known[each] for each in dict.fromkeys(wanted))
+
+
 def _check_sizes(signature: Signature, result: Tensor) -> None:
     """A call tells every size of what it allocates."""
     for dim in (*result.shape, *result.strides):

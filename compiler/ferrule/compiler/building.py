@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any, Final
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import Body, Location
-from ferrule.compiler.asked import check_asked, check_options
+from ferrule.compiler.asked import check_asked, check_options, checked_zero
 from ferrule.compiler.assumptions import Assumption, assumed, documented, noted, warn
 from ferrule.compiler.binding import load
 from ferrule.compiler.conventions.arguments import TYPES
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.protocol import CallingConvention
-from ferrule.compiler.conventions.steps import allocates, gives_tensors, undefined
+from ferrule.compiler.conventions.steps import allocates, gives_tensors, streams_of, undefined
+from ferrule.compiler.conventions.zero import fill
 from ferrule.compiler.cuda.code import joined_code
 from ferrule.compiler.cuda.keeping import keep
 from ferrule.compiler.errors import CompileError, Diagnostic
@@ -34,7 +35,7 @@ from ferrule.compiler.origin import CompiledOrigin, host_module
 from ferrule.compiler.support.allocation import KEEP, LET_GO
 from ferrule.compiler.wrapper.leaves import leaves_of
 from ferrule.compiler.wrapper.results import result_leaves
-from ferrule.runtime.abi import TypeIndex
+from ferrule.runtime.abi import DeviceType, TypeIndex
 from ferrule.runtime.entry.key import CallTraits
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import ANY, I32, I64, PTR, VOID
@@ -64,12 +65,15 @@ def build(
     sources: Mapping[str, Function] = _NO_FUNCTIONS,
     notes: Mapping[str, Any] = _NO_NOTES,
     assumes: Sequence[Assumption] = (),
+    zero: bool | str | Sequence[str] = (),
 ) -> Function:
     """The function of a signature that makes the call of a convention.
 
     `results` are tensors that it allocates, with the caller's allocator, and returns, one as it is,
     several as a tuple; a convention names their address as `.data`, as that of a parameter.  Their
-    sizes are expressions over the signature's symbols.  `options` as for `compile`; one that
+    sizes are expressions over the signature's symbols.  What is in a result that nothing has
+    written to is whatever was in the memory before; `zero` names those that are filled with zeros
+    before the call, True for all.  `options` as for `compile`; one that
     says how kernels are compiled is a CompileError here.  Tensors
     of the signature that name no device are on the GPU where kernels for one are launched, else on
     the CPU.  `location` is what tracebacks of errors show.  `sources` are compiled functions by the
@@ -91,6 +95,7 @@ def build(
         sources=sources,
         notes=notes,
         assumes=assumes,
+        zero=zero,
     )
     missing = next(undefined(convention), None)
     if missing is not None:
@@ -114,16 +119,18 @@ def compiled(
     sources: Mapping[str, Function] = _NO_FUNCTIONS,
     notes: Mapping[str, Any] = _NO_NOTES,
     assumes: Sequence[Assumption] = (),
+    zero: bool | str | Sequence[str] = (),
 ) -> CompiledOrigin:
     """What `build` loads: the modules that objects and files are made from."""
     chosen = parse_options(options)
     check_asked(signature, convention, results)
+    zeroed = checked_zero(signature.name, results, zero)
     for what, value, kind in (("doc", doc, str), ("location", location, Location)):
         if not isinstance(value, (kind, type(None))):
             raise TypeError(f"build: {what} must be a {kind.__name__}, but got {value!r}")
     target = "cuda" if convention.codes() else "cpu"
     check_options(signature.name, chosen, target)
-    body, call = _Building(signature, convention, tuple(results), target).body()
+    body, call = _Building(signature, convention, tuple(results), target, zeroed).body()
     said, remarks = assumed(signature, assumes, call.assumed), tuple(call.remarks)
     warn(signature.name, remarks)
     if body.device_code is not None:
@@ -181,6 +188,7 @@ class _Building:
     convention: CallingConvention
     results: tuple[Tensor, ...]
     target: str
+    zero: tuple[Tensor, ...] = ()
 
     def body(self) -> tuple[Body, Call]:
         """The body, and the call that it was written through."""
@@ -250,6 +258,8 @@ class _Building:
         with self._on_device(call):
             for tensor in self.results:
                 call.allocate(tensor)
+            if self.zero:
+                self._clear(call)
             with call.where(self.convention.when):
                 self.convention.emit(call)
             if results is not None:
@@ -263,11 +273,26 @@ class _Building:
         is the current one, and tensors are made there too."""
         codes = self.convention.codes()
         makes = self.results or allocates(self.convention)
-        if not codes or not makes or any(map(_tells_device, self.signature.params)):
+        known = not makes or any(map(_tells_device, self.signature.params))
+        if not codes or (known and not self._fills_there(call)):
             yield
             return
-        with call.entered(codes[0]):
+        with call.entered(codes[0], self._stream(call) if self.zero else None):
             yield
+
+    def _stream(self, call: Call) -> ir.Value | None:
+        """The stream of the first launch that names one."""
+        stream = next(streams_of(self.convention), None)
+        return None if stream is None else call.leaves(stream)[0]
+
+    def _fills_there(self, call: Call) -> bool:
+        """Whether memory of a GPU is filled before anything is launched."""
+        return any(call.device_type(each) is DeviceType.CUDA for each in self.zero)
+
+    def _clear(self, call: Call) -> None:
+        stream = self._stream(call)
+        for tensor in self.zero:
+            fill(call, tensor, stream)
 
     def _give(self, call: Call, results: ir.Value) -> None:
         """Leave the results where the wrapper finds them: the tensors, then the others."""

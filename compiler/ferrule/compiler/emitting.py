@@ -29,6 +29,7 @@ def emit_wrapper(
     results: Sequence[Tensor] = (),
     options: str | Options | None = None,
     doc: str | None = None,
+    zero: bool | str | Sequence[str] = (),
 ) -> str:
     """The wrapper of a signature that makes the call of a convention, as text.
 
@@ -40,7 +41,7 @@ def emit_wrapper(
     """
     if form not in ("llvm", "mlir"):
         raise ValueError(f"emit_wrapper: form is {form!r}, expected 'llvm' or 'mlir'")
-    origin = compiled(signature, convention, results=results, options=options, doc=doc)
+    origin = compiled(signature, convention, results=results, options=options, doc=doc, zero=zero)
     text = origin.wrapper_text()
     if form == "llvm":
         return text

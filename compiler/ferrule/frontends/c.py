@@ -62,6 +62,7 @@ def compile(
     flags: Sequence[str] = _USUAL,
     libraries: Sequence[str] = (),
     results: Sequence[Tensor] = (),
+    zero: bool | str | Sequence[str] = (),
     doc: str | None = None,
     options: str | Options | None = None,
 ) -> Function:
@@ -70,8 +71,8 @@ def compile(
     `source` is the text or the path of a file.  `function` is the name of the C function, by
     default that of the signature.  `arguments`, `returns` and `variadic_from` are as for
     `conventions.CFunction`; by default it gets the addresses of the signature's tensors and its
-    numbers, in their order, and returns nothing.  `results`, `doc` and `options` are as for
-    `compiler.build`, the others as for `module`.
+    numbers, in their order, and returns nothing.  `results`, `zero`, `doc` and `options`
+    are as for `compiler.build`, the others as for `module`.
 
     Raises CompileError where there is no compiler, with its lines where it refuses the source, and
     for arguments that the function does not take; OSError for a file that cannot be read.
@@ -88,7 +89,7 @@ def compile(
         function or signature.name, given, returns=returns, code=code, variadic_from=variadic_from
     )
     _check_call(read, signature, called, [*_compiler(cc), *flags, *search])
-    return build(signature, called, results=results, doc=doc, options=options)
+    return build(signature, called, results=results, zero=zero, doc=doc, options=options)
 
 
 def module(

@@ -293,6 +293,18 @@ CUresult cuStreamIsCapturing(CUstream stream, int *status)
     return end(result);
 }
 
+/* Memory of a device is the host's here. */
+CUresult cuMemsetD8Async(void *address, unsigned char value, size_t count, CUstream stream)
+{
+    CUresult result = begin(__func__, 4, NUMBER(address), NUMBER(value), NUMBER(count),
+                            NUMBER(stream));
+    if (!result)
+        result = !current() ? INVALID_CONTEXT : count ? SUCCESS : INVALID_VALUE;
+    if (!result)
+        memset(address, value, count);
+    return end(result);
+}
+
 CUresult cuThreadExchangeStreamCaptureMode(int *mode)
 {
     CUresult result = begin(__func__, 1, NUMBER(*mode));

@@ -25,6 +25,7 @@ from ferrule.compiler.conventions.sequences import FirstOf, Sequence
 from ferrule.compiler.conventions.structs import Struct, TensorStruct, TensorStructs
 from ferrule.compiler.conventions.tensormaps import TensorMap
 from ferrule.compiler.conventions.texts import CString
+from ferrule.compiler.conventions.zero import Zero
 from ferrule.compiler.hostcode import HostCode
 
 __all__ = [
@@ -49,5 +50,6 @@ __all__ = [
     "TensorStruct",
     "TensorStructs",
     "Unranked",
+    "Zero",
     "cast",
 ]

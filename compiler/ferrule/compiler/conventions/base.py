@@ -288,6 +288,10 @@ class Call(Flow):
         """Whether the call has made this tensor, a result or a temporary, in memory of its own."""
         return any(each is tensor for each, _ in self._made)
 
+    def fills(self, tensor: Tensor) -> None:
+        """Remember that the call has written to all of a tensor."""
+        self._filled.add(id(tensor))
+
     def is_filled(self, tensor: Tensor) -> bool:
         """Whether the call has filled a tensor that it has made."""
         return id(tensor) in self._filled

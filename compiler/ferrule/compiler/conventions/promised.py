@@ -243,5 +243,6 @@ def _remark(call: Call, name: str, given: _Given, seen: frozenset[int]) -> None:
     if id(data.tensor) not in seen and not call.is_filled(data.tensor):
         call.remark(
             f"{name} reads {data.tensor.name} before it writes to it, and nothing is in it at "
-            f"first: zero=[{data.tensor.name!r}] fills it with zeros"
+            f"first: conventions.Zero({data.tensor.name}) before it fills it with zeros, and for "
+            f"results zero=[{data.tensor.name!r}]"
         )

@@ -6,13 +6,22 @@ from collections.abc import Iterator
 
 from ferrule.compiler.conventions.protocol import CallingConvention
 from ferrule.compiler.hostcode import HostCode, Undefined
-from ferrule.specs import Tensor
+from ferrule.specs import Param, Tensor
 
 
 def allocates(convention: object) -> bool:
     """Whether a convention has temporaries, itself or one of its steps."""
     inner = _steps(convention)
     return bool(getattr(convention, "temporaries", ())) or any(map(allocates, inner))
+
+
+def streams_of(convention: object) -> Iterator[Param]:
+    """The parameters that say on which streams a convention launches, itself or in its steps."""
+    stream = getattr(convention, "stream", None)
+    if stream is not None:
+        yield stream
+    for each in _steps(convention):
+        yield from streams_of(each)
 
 
 def gives_tensors(convention: CallingConvention) -> bool:

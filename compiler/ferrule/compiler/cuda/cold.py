@@ -25,6 +25,7 @@ REFUSED: Final = "ferrule_cuda_refused"
 REGISTER: Final = "ferrule_cuda_register"
 UNLOAD: Final = "ferrule_cuda_unload"
 ENCODE: Final = "ferrule_cuda_encode"
+CLEAR: Final = "ferrule_cuda_clear"
 
 PROTOTYPES: Final = MappingProxyType(
     {
@@ -37,6 +38,7 @@ PROTOTYPES: Final = MappingProxyType(
         REGISTER: ir.FunctionType(I32, [PTR]),
         UNLOAD: ir.FunctionType(I32, [PTR]),
         ENCODE: ir.FunctionType(I32, [PTR] * 8),
+        CLEAR: ir.FunctionType(I32, [PTR, PTR, I64, PTR, PTR]),
     }
 )
 """What objects call, see `support`."""

@@ -22,7 +22,7 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import FAULT_ROOM
-from ferrule.compiler.cuda import encoding
+from ferrule.compiler.cuda import clearing, encoding
 from ferrule.compiler.cuda.attributes import Asked, blocks_of_cluster, store_attributes
 from ferrule.compiler.cuda.cold import (
     ALLOW,
@@ -186,6 +186,13 @@ class Launcher:
         """
         given = (self._state, tiling, place, address, sizes, strides, values)
         return encoding.encode(self._emitter, *given)
+
+    def clear(
+        self, address: ir.Value, count: ir.Value, stream: ir.Value, values: ir.Value
+    ) -> ir.Value:
+        """Fill so many bytes, an i64, with zeros in the order of a stream, behind `enter`: a
+        status."""
+        return clearing.clear(self._emitter, self._state, address, count, stream, values)
 
     def launch(
         self,

@@ -19,6 +19,8 @@
 * `i32 ferrule_cuda_encode(ptr state, ptr slot, ptr tiling, ptr place, ptr address, ptr sizes,
   ptr strides, ptr values)`: encode a tensor map of a `TILING`; `slot` is where the object keeps the
   address of the driver's function.  An `Encoded`.
+* `i32 ferrule_cuda_clear(ptr state, ptr address, i64 bytes, ptr stream, ptr values)`: fill memory
+  of the current device with zeros, in the order of a stream.
 
 Each returns a `Status` and leaves the values of its fault in `values`.  A load that failed leaves
 the state and the driver as it found them, so that the next call tries again.
@@ -29,6 +31,7 @@ from __future__ import annotations
 from typing import Final
 
 from ferrule.compiler.cuda.choosing import define_choosing
+from ferrule.compiler.cuda.clearing import define_clearing
 from ferrule.compiler.cuda.closing import define_closing
 from ferrule.compiler.cuda.cold import PROTOTYPES, define_failed
 from ferrule.compiler.cuda.contexts import define_contexts
@@ -51,3 +54,4 @@ def define_cuda(emitter: Emitter) -> None:
     define_contexts(emitter)
     define_refusing(emitter)
     define_encoding(emitter)
+    define_clearing(emitter)

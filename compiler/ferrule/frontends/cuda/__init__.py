@@ -108,6 +108,7 @@ def compile(
     line_info: bool = False,
     form: Form = "cubin",
     results: Sequence[Tensor] = (),
+    zero: bool | str | Sequence[str] = (),
     doc: str | None = None,
     options: str | Options | None = None,
 ) -> Function:
@@ -118,8 +119,8 @@ def compile(
     `params` are what it gets, see
     `compiler.conventions`; by default the addresses of the signature's tensors and its numbers, in
     their order.  `grid`, `block`, `smem`, `cluster`, `stream`, `cooperative` and `use_pdl` are as
-    for `CudaLaunch`, `results`, `doc` and `options` as for `compiler.build`, the others as for
-    `module`.
+    for `CudaLaunch`, `results`, `zero`, `doc` and `options` as for `compiler.build`, the others as
+    for `module`.
 
     Raises ImportError where there is no compiler, CompileError with its lines where it refuses the
     source, and for parameters that are not the kernel's; OSError for a file that cannot be read.
@@ -159,7 +160,7 @@ def compile(
         cooperative=cooperative,
         use_pdl=use_pdl,
     )
-    return build(signature, launch, results=results, doc=doc, options=options)
+    return build(signature, launch, results=results, zero=zero, doc=doc, options=options)
 
 
 def module(

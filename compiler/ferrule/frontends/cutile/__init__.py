@@ -33,6 +33,7 @@ def compile(
     grid: Sizes | Callable[[Signature], Sizes],
     target: str | Sequence[str],
     results: Sequence[str] = (),
+    zero: bool | str | Sequence[str] = (),
     name: str | None = None,
     doc: str | None = None,
     options: str | Options | None = None,
@@ -45,7 +46,7 @@ def compile(
     strides that are constant or divisible, alignment; sizes of 32 bits, no negative strides, and no
     memory in common with others.  Constants are no parameters of the function, but inside of a
     tuple they are arguments that must equal them.  The arrays named by `results` are allocated and
-    returned.
+    returned, those that `zero` names, or all for True, filled with zeros before the call.
 
     `grid` is one to three sizes, or a function that gets the signature and says them; `target` is
     an architecture such as "sm_100", or several.  `options` are those of `compiler.build`.
@@ -74,7 +75,9 @@ def compile(
 
     said = function.__doc__ if doc is None else doc
     at = location_of(function)
-    return build(signature, convention, results=made, doc=said, location=at, options=options)
+    return build(
+        signature, convention, results=made, zero=zero, doc=said, location=at, options=options
+    )
 
 
 def _parameters(cutile: Any, function: Callable[..., Any], given: Any) -> list[Parameter]:

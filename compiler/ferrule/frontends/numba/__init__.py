@@ -49,6 +49,7 @@ def compile(
     smem: Dim | Callable[[Signature], Dim] = 0,
     target: str | Sequence[str] = "cpu",
     results: Sequence[str] = (),
+    zero: bool | str | Sequence[str] = (),
     name: str | None = None,
     doc: str | None = None,
     options: str | Options | None = None,
@@ -58,7 +59,9 @@ def compile(
     `function` is a Python function, or one with `@numba.njit` or `@numba.cuda.jit`, whose options
     hold.  `examples` are, for each of its parameters, a fake tensor, a spec, or the dtype of a
     number; Numba compiles it for arrays of their ranks and layouts.  The arrays named by `results`
-    are allocated and returned; their sizes must be known from the others.
+    are allocated and returned; their sizes must be known from the others.  What Numba's function
+    does not write to is whatever was in the memory before: `zero` names those that are filled with
+    zeros before the call, True for all.
 
     `target` is "cpu", or an architecture such as "sm_90", or several: then the function is a
     kernel, `grid` and `block` are one to three sizes, `smem` its dynamic shared memory in bytes,
@@ -92,7 +95,9 @@ def compile(
 
     said = plain.__doc__ if doc is None else doc
     at = location_of(plain)
-    return build(signature, convention, results=made, doc=said, location=at, options=options)
+    return build(
+        signature, convention, results=made, zero=zero, doc=said, location=at, options=options
+    )
 
 
 def _check_for_cpu(
@@ -159,6 +164,7 @@ def cfunc(
     *,
     linked: bool = True,
     results: Sequence[Tensor] = (),
+    zero: bool | str | Sequence[str] = (),
     doc: str | None = None,
     options: str | Options | None = None,
 ) -> Function:
@@ -185,4 +191,4 @@ def cfunc(
     convention = cfunc_call(function, signature, arguments, linked)
     from ferrule.compiler.building import build
 
-    return build(signature, convention, results=results, doc=doc, options=options)
+    return build(signature, convention, results=results, zero=zero, doc=doc, options=options)

@@ -27,6 +27,7 @@ def compile(
     target: str,
     pass_configs: Mapping[str, Any] | None = None,
     results: Sequence[str] = (),
+    zero: bool | str | Sequence[str] = (),
     name: str | None = None,
     doc: str | None = None,
     options: str | Options | None = None,
@@ -37,7 +38,7 @@ def compile(
     Its parameters are the function's; dynamic sizes and strides are symbols of their names.  Data
     is aligned as TileLang takes for granted, and arrays that a kernel writes share memory with none
     of its others, else the call is a ValueError.  The arrays named by `results` are allocated and
-    returned.
+    returned, those that `zero` names, or all for True, filled with zeros before the call.
 
     `target` is an architecture such as "sm_90a"; what TileLang makes differs between them, so there
     is one.  `pass_configs` are those of `tilelang.jit`.  `options` are those of `compiler.build`.
@@ -68,7 +69,7 @@ def compile(
     convention = launches(tilelang, function, found, target, _configs(pass_configs))
     from ferrule.compiler.building import build
 
-    return build(signature, convention, results=made, doc=doc, options=options)
+    return build(signature, convention, results=made, zero=zero, doc=doc, options=options)
 
 
 def _prim_func(tilelang: Any, function: Any) -> Any:

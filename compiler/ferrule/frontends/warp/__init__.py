@@ -37,6 +37,7 @@ def compile(
     max_blocks: int | None = None,
     cpu_flags: str | None = "",
     results: Sequence[str] = (),
+    zero: bool | str | Sequence[str] = (),
     name: str | None = None,
     doc: str | None = None,
     options: str | Options | None = None,
@@ -47,7 +48,8 @@ def compile(
     as tensors with dims of their own behind the array's; numbers; vectors, matrices, quaternions
     and structs as tuples.  `specs` narrows them, by name, with specs or examples: sizes that are
     equal, strides, alignment.  The arrays named by `results` are allocated and returned; their
-    sizes must be known from the others.
+    sizes must be known from the others.  `zero` names those that are filled with zeros before the
+    call, True for all: in the others is whatever was in the memory before.
 
     `dim` is what is launched: sizes, the name of an array, which stands for all of its, or a
     function that gets the signature and says this.  `target` is "cpu", or an architecture such as
@@ -83,7 +85,9 @@ def compile(
 
     said = kernel.func.__doc__ if doc is None else doc
     at = location_of(kernel.func)
-    return build(signature, convention, results=made, doc=said, location=at, options=options)
+    return build(
+        signature, convention, results=made, zero=zero, doc=said, location=at, options=options
+    )
 
 
 def _check_launch(block_dim: Any, max_blocks: Any, cpu_flags: Any) -> None:

@@ -1,0 +1,96 @@
+"""Memory filled with zeros, for code that adds to what it finds or writes only a part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+from ferrule.compiler.conventions.arguments import shown
+from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.cuda.code import DeviceCode
+from ferrule.compiler.cuda.faults import failures
+from ferrule.runtime.abi import DeviceType
+from ferrule.runtime.llvm.layouts import I32
+from ferrule.specs import Condition, Data, Param, Tensor, compact_strides
+from ferrule.specs.conditions import checked_condition
+from ferrule.specs.params import EnvStream, Stream
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Zero:
+    """Sets all bytes of some tensors to 0: on the CPU at once, on a GPU in the order of `stream`,
+    by default the caller's current one.
+
+        Sequence([Zero(partial), first, second], temporaries=[partial])
+
+    A tensor is a parameter, a result, a temporary, or the `.data` of one, compact and row-major; on
+    a GPU it stands in a function that launches kernels there.  `zero=` of `build` does it for
+    results.  Raises TypeError for what is no tensor, ValueError for none, and for tensors that are
+    read-only or have strides of their own.
+    """
+
+    tensors: tuple[Tensor, ...]
+    stream: Param | None
+    when: Condition | None
+
+    def __init__(
+        self,
+        *tensors: Tensor | Data,
+        stream: Param | None = None,
+        when: Condition | None = None,
+    ) -> None:
+        if not tensors:
+            raise ValueError("Zero: expected a tensor, Zero(y)")
+        if stream is not None and not isinstance(stream, (Stream, EnvStream)):
+            raise TypeError(f"Zero: stream must be a stream parameter, but got {shown(stream)}")
+        object.__setattr__(self, "tensors", tuple(map(_checked, tensors)))
+        object.__setattr__(self, "stream", stream)
+        object.__setattr__(self, "when", None if when is None else checked_condition(when))
+
+    def codes(self) -> tuple[DeviceCode, ...]:
+        """See `CallingConvention`."""
+        return ()
+
+    def results(self) -> tuple[Param, ...]:
+        """See `CallingConvention`."""
+        return ()
+
+    def emit(self, call: Call) -> None:
+        """See `CallingConvention`."""
+        for tensor in self.tensors:
+            fill(call, tensor, None if self.stream is None else call.leaves(self.stream)[0])
+
+
+def _checked(given: object) -> Tensor:
+    tensor = given.tensor if isinstance(given, Data) and given.offset == 0 else given
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"Zero: expected a tensor, or the .data of one, but got {shown(given)}")
+    if tensor.read_only:
+        raise ValueError(f"Zero: {tensor.name} is read-only")
+    if tensor.strides != compact_strides(tensor.shape, range(len(tensor.shape))[::-1]):
+        raise ValueError(f"Zero: {tensor.name} has strides of its own, and gaps are not filled")
+    return tensor
+
+
+def fill(call: Call, tensor: Tensor, stream: ir.Value | None) -> None:
+    """Write the code that sets all bytes of a compact tensor to 0.
+
+    Raises ValueError for one on a GPU where nothing is launched.
+    """
+    e, at = call.emitter, call.address(tensor.data)
+    size = call.size(tensor.nbytes, f"the bytes of {tensor.name}")
+    call.fills(tensor)
+    if call.device_type(tensor) is not DeviceType.CUDA:
+        with e.if_then(e.icmp("ne", size, e.const_i64(0)), likely=True):
+            e.call("memset", [at, ir.Constant(I32, 0), size])
+        return
+    launcher = call.innermost_launcher()
+    if launcher is None:
+        raise ValueError(
+            f"{call.signature.name}: {tensor.name} is on a GPU, and nothing is launched there: "
+            f"let the code that is called fill it with zeros"
+        )
+    on = launcher.current_stream(call.device) if stream is None else stream
+    cleared = launcher.clear(at, size, on, call.values)
+    call.require(cleared, failures(f"for the zeros of {tensor.name}", None))
