@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import numbers
+from _ctypes import CFuncPtr
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple, NoReturn
 
@@ -125,7 +126,7 @@ def _convert(place: Place, param: specs.Param, value: Any) -> Any:
         case specs.Scalar() | specs.Constant():
             return _number(place, value)
         case specs.Pointer():
-            return foreign.pointer(value)
+            return _pointer(place, param, value)
         case specs.Stream():
             return foreign.stream(value)
         case specs.Shape():
@@ -150,6 +151,15 @@ def _convert(place: Place, param: specs.Param, value: Any) -> Any:
             return OTHER
         case _:
             assert_never(param)
+
+
+def _pointer(place: Place, param: specs.Pointer, value: Any) -> Any:
+    """An address; tvm-ffi would make an object of its own of a function."""
+    found = foreign.pointer(value)
+    if found is OTHER and isinstance(value, CFuncPtr):
+        where = "ctypes.cast(callback, ctypes.c_void_p)"
+        place.refuse_type(param, f"a function of ctypes, whose address is {where}")
+    return found
 
 
 def _tensor(place: Place, param: specs.Tensor | specs.AnyValue, value: Any) -> Any:

@@ -16,7 +16,7 @@ from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.cuda import CudaLaunch
 from ferrule.compiler.conventions.dltensors import DLTensors
 from ferrule.compiler.conventions.functions import CFunction
-from ferrule.compiler.conventions.hostarguments import Reference
+from ferrule.compiler.conventions.hostarguments import Handle, Reference
 from ferrule.compiler.conventions.memref import Memref, Unranked
 from ferrule.compiler.conventions.protocol import CallingConvention
 from ferrule.compiler.conventions.returns import ReturnCode
@@ -39,6 +39,7 @@ __all__ = [
     "CudaLaunch",
     "DLTensors",
     "FirstOf",
+    "Handle",
     "HostCode",
     "Memref",
     "Reference",

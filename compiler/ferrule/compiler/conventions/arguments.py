@@ -13,7 +13,7 @@ What is narrower than an int is what C calls it, and extended by whoever calls a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import index
 from typing import Any, Final, Protocol, SupportsIndex, TypeAlias, get_args, runtime_checkable
@@ -36,6 +36,7 @@ from ferrule.specs import (
     Sym,
     as_dtype,
 )
+from ferrule.specs import params as kinds
 from ferrule.specs.expr import INT64_MAX, INT64_MIN, is_dim
 from ferrule.specs.params.numbers import check_scalar_dtype
 
@@ -77,6 +78,15 @@ class InMemory(Protocol):
         ...
 
 
+OBJECTS: Final = (
+    *(kinds.Function, kinds.Module, kinds.Object, kinds.AnyValue),
+    *(kinds.Elements, kinds.Pairs),
+)
+"""The kinds of parameters that are objects of tvm-ffi at a call."""
+
+_NOTHING: Final = (kinds.Shape, kinds.NoneValue, kinds.Constant)
+"""The kinds of parameters that no value of a call stands for: the signature says it all."""
+
 _VALUES: Final = (Data, Cast, Null, Sym, Compound, *_PARAMS)
 """What is handed over as values: asked first, for it takes less time than to ask for `InMemory`."""
 
@@ -115,8 +125,41 @@ def check_argument(argument: object, what: str) -> None:
             f"{what} must be a parameter, the .data of a tensor, a size, a cast(...), NULL, a "
             f"Struct or a TensorMap, but got {shown(argument)}{_advice(argument)}"
         )
+    if isinstance(argument, _NOTHING):
+        raise TypeError(
+            f"{what} is {shown(argument)}, of which nothing is handed over: list its sizes, or the "
+            f"value that it always has, cast(…), or NULL"
+        )
+    found = next(_objects(argument), None)
+    if found is not None:
+        raise TypeError(f"{what} is {shown(argument)}, {_object_advice(found)}")
     if isinstance(argument, int) and not INT64_MIN <= argument <= INT64_MAX:
         raise ValueError(f"{what} does not fit 64 bits: {argument}")
+
+
+def _objects(argument: object) -> Iterator[Param]:
+    """What of a parameter is an object of tvm-ffi at a call, which only tvm-ffi's own API reads."""
+    match argument:
+        case kinds.Tuple(items=inner) | kinds.Union(members=inner):
+            for each in inner:
+                yield from _objects(each)
+        case kinds.Optional(item=item):
+            yield from _objects(item)
+        case _ if isinstance(argument, OBJECTS):
+            yield argument
+
+
+def _object_advice(found: Param) -> str:
+    if isinstance(found, kinds.Function):
+        return (
+            "a function of tvm-ffi, and no address that C can call: a callback goes as a Pointer, "
+            "for which callers give ctypes.cast(callback, ctypes.c_void_p); a callee that calls it "
+            "through tvm-ffi's API gets conventions.Handle(…)"
+        )
+    return (
+        "which is an object of tvm-ffi at a call, of which C knows nothing: hand over what is in "
+        "it, or conventions.Handle(…) to a callee that reads it through tvm-ffi's API"
+    )
 
 
 def _advice(argument: object) -> str:

@@ -8,6 +8,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 from llvmlite import ir
 
 from ferrule.compiler.conventions.arguments import (
+    OBJECTS,
     Argument,
     Cast,
     InMemory,
@@ -21,7 +22,7 @@ from ferrule.compiler.conventions.arguments import (
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.byvalue import Shape, on_stack
 from ferrule.runtime.llvm.layouts import PTR
-from ferrule.specs import Data, Scalar, Tensor
+from ferrule.specs import Data, Param, Scalar, Tensor
 from ferrule.specs import params as kinds
 
 
@@ -70,6 +71,32 @@ class Reference:
     def values(self, call: Call, what: str) -> list[ir.Value]:
         """See `HostArgument`."""
         return in_memory(call, self.value, what)
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """The `TVMFFIObjectHandle` of a parameter that is an object of tvm-ffi, such as a function or a
+    list, for a callee that reads it through tvm-ffi's C API; of an `AnyValue` the `TVMFFIAny*`.
+
+    It is lent for the time of the call.  Raises TypeError for other parameters.
+    """
+
+    value: Param
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.value, OBJECTS):
+            raise TypeError(
+                f"Handle: expected a parameter that is an object of tvm-ffi, such as a Function, "
+                f"but got {shown(self.value)}"
+            )
+
+    def types(self) -> list[ir.Type]:
+        """See `HostArgument`."""
+        return [PTR]
+
+    def values(self, call: Call, what: str) -> list[ir.Value]:
+        """See `HostArgument`."""
+        return call.leaves(self.value)
 
 
 def addresses(argument: CArgument) -> list[Data | None]:

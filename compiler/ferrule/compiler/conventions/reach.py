@@ -10,6 +10,7 @@ from ferrule.compiler.conventions.structs import Struct
 from ferrule.compiler.conventions.tensormaps import TensorMap
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.specs import Data, Tensor
+from ferrule.specs import params as kinds
 
 READ_BY_GPUS: Final = (None, "cuda", "cuda_host", "cuda_managed")
 """The devices of such tensors, as `specs.Tensor` has them."""
@@ -17,6 +18,14 @@ READ_BY_GPUS: Final = (None, "cuda", "cuda_host", "cuda_managed")
 
 def check_reach(kernel: str, argument: Argument) -> None:
     """Raises CompileError for an argument with the address of a tensor that no GPU can read."""
+    if _has_text(argument):
+        raise CompileError(
+            Diagnostic(
+                f"kernel {kernel} gets the address of the text {getattr(argument, 'name', '')!r}, "
+                f"which is in the memory of the host: no kernel of CUDA can read that",
+                hint="let the call take a tensor of its bytes on the GPU",
+            )
+        )
     for tensor in _tensors(argument):
         if tensor.device not in READ_BY_GPUS:
             raise CompileError(
@@ -30,12 +39,28 @@ def check_reach(kernel: str, argument: Argument) -> None:
             )
 
 
+def _has_text(argument: object) -> bool:
+    match argument:
+        case kinds.String() | kinds.Bytes():
+            return True
+        case kinds.Optional(item=item):
+            return _has_text(item)
+        case kinds.Tuple(items=inner) | kinds.Union(members=inner) | Struct(fields=inner):
+            return any(map(_has_text, inner))
+    return False
+
+
 def _tensors(argument: Argument) -> Iterator[Tensor]:
     match argument:
         case Data(tensor=tensor) | TensorMap(tensor=tensor):
             yield tensor
         case Tensor():
             yield argument
+        case kinds.Optional(item=item):
+            yield from _tensors(item)
+        case kinds.Tuple(items=inner) | kinds.Union(members=inner):
+            for each in inner:
+                yield from _tensors(each)
         case Struct(fields=fields):
             for field in fields:
                 yield from _tensors(field)
