@@ -278,3 +278,38 @@ def test_what_another_call_may_have_written_is_none() -> None:
         CFunction("f", [y.data, x.data], code=source),
     ]
     compiler.build(Signature("s", [x]), Sequence(steps), results=[y])
+
+
+# ---- numbers that nobody gets ----
+
+WRITES = "  store i32 7, ptr %x"
+READS = "  %a = load i32, ptr %x"
+
+
+def test_a_number_that_is_written_and_lost_is_a_warning() -> None:
+    number = Reference(cast(0, "int32"))
+    with pytest.warns(compiler.BuildWarning, match="what f writes through argument #0, a Ref"):
+        built(code("ptr %x", WRITES), [], number)
+    info = Tensor("info", (), "int32")
+    assert np.from_dlpack(built(code("ptr %x", WRITES), [], info.data, results=[info])()) == 7
+
+
+@pytest.mark.filterwarnings("error")
+def test_one_that_may_be_written_is_a_note() -> None:
+    exponent = CFunction("frexp", [cast(8.0, "float64"), Reference(cast(0, "int32"))])
+    (remark,) = compiler.build(Signature("s", []), exponent).notes["remarks"]
+    assert "frexp writes through argument #1" in remark
+    said = Reference(cast(0, "int32"), reads_only=True)
+    quiet = compiler.build(Signature("s", []), CFunction("frexp", [cast(8.0, "float64"), said]))
+    assert quiet.notes == {} == built(code("ptr %x", READS), [], Reference(cast(0, "int32"))).notes
+    with pytest.raises(TypeError, match="reads_only must be True or False"):
+        Reference(cast(0, "int32"), reads_only=1)  # type: ignore[arg-type]
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_int_that_nobody_gets_is_a_note() -> None:
+    source = HostCode.from_llvm("define i32 @f() {\n  ret i32 -1\n}")
+    (remark,) = built(source, []).notes["remarks"]
+    assert remark.startswith("f returns i32, which nobody gets: returns='status'")
+    call = CFunction("f", [], returns="int32", code=source)
+    assert compiler.build(Signature("s", []), call).notes == {}

@@ -81,7 +81,8 @@ def build(
     come back with it from a file, as `fn.notes`.  `assumes`, texts and conditions, is what callers
     are to know of the arguments that the code behind the specs checks: it stands in the function's
     documentation and `notes["assumes"]`, together with the alignments and divisors that the specs
-    say.  What is built and hardly meant is a `BuildWarning`, and stays in `notes["remarks"]`.
+    say.  What is built and hardly meant is a `BuildWarning`, and stays in `notes["remarks"]`
+    together with what may be meant or not.
 
     Raises TypeError, ValueError and CompileError, which say what does not fit together.
     """
@@ -132,7 +133,7 @@ def compiled(
     check_options(signature.name, chosen, target)
     body, call = _Building(signature, convention, tuple(results), target, zeroed).body()
     said, remarks = assumed(signature, assumes, call.assumed), tuple(call.remarks)
-    warn(signature.name, remarks)
+    warn(signature.name, [text for text, is_loud in call.remarks.items() if is_loud])
     if body.device_code is not None:
         keep(signature.name, body.device_code, chosen)
     wrapped = Signature(

@@ -73,7 +73,7 @@ class Call(Flow):
     keeps: ir.Value | None = None
     kept: int = 0
     assumed: dict[str, None] = field(default_factory=dict)
-    remarks: dict[str, None] = field(default_factory=dict)
+    remarks: dict[str, bool] = field(default_factory=dict)
     _made: list[tuple[Tensor, ir.Value]] = field(default_factory=list)
     _launchers: dict[int, Launcher] = field(default_factory=dict)
     _entered: dict[int, _Entered] = field(default_factory=dict)
@@ -331,9 +331,10 @@ class Call(Flow):
         if not self._sometimes:
             self.assumed[text] = None
 
-    def remark(self, text: str) -> None:
-        """Something that whoever builds the function should know: it is a `BuildWarning`."""
-        self.remarks[text] = None
+    def remark(self, text: str, *, quiet: bool = False) -> None:
+        """Something that whoever builds the function should know: it is in its notes and, unless
+        it is `quiet`, a `BuildWarning`."""
+        self.remarks.setdefault(text, not quiet)
 
     # ---- GPUs ----
 

@@ -20,6 +20,7 @@ from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.byvalue import Passed, Shape, call_by_value
 from ferrule.compiler.conventions.hostarguments import (
     CArgument,
+    Reference,
     c_types,
     c_values,
     check_c,
@@ -153,6 +154,7 @@ class CFunction:
         before = call.handed()
         for position, argument in enumerate(self.arguments):
             given += c_values(call, argument, f"argument #{position} of {name}")
+        self._say_what_is_lost(call)
         returned = return_type(self.returns)
         types = [value.type for value in given]
         fixed = self._fixed(types)
@@ -174,6 +176,24 @@ class CFunction:
         if isinstance(returned, Shape):
             return value
         return received(call, value, returned, self.returns)
+
+    def _say_what_is_lost(self, call: Call) -> None:
+        """Remark numbers that the function may write and nobody gets."""
+        promises = iter(self.code.promises(self.function))
+        for position, argument in enumerate(self.arguments):
+            if isinstance(argument, InMemory):
+                return
+            known = [each for _, each in zip(c_types(argument), promises, strict=False)]
+            if not isinstance(argument, Reference) or argument.reads_only:
+                continue
+            if any(each.reads_only for each in known):
+                continue
+            call.remark(
+                f"what {self.function} writes through argument #{position}, a Reference, is lost: "
+                f"hand over the .data of a result without dims, specs.Tensor('name', (), dtype), "
+                f"or say reads_only=True",
+                quiet=not known,
+            )
 
     def _has_structs(self) -> bool:
         """Whether a struct goes or comes back by value."""
@@ -239,6 +259,12 @@ class CFunction:
             raise CompileError(
                 f"{call.signature.name}: {self.function} returns {returned}, which no C function "
                 f"does: let it write to a pointer"
+            )
+        if self.returns is None and returned in ("i8", "i16", "i32", "i64"):
+            call.remark(
+                f"{self.function} returns {returned}, which nobody gets: returns='status' makes "
+                f"errors of a status, returns='int32' gives the number back",
+                quiet=True,
             )
         taken = [value.type for value in fitted]
         wanted = ir.FunctionType(UNWANTED[returned], taken, var_arg=kind.var_arg)

@@ -46,13 +46,22 @@ CArgument: TypeAlias = "Argument | HostArgument"
 class Reference:
     """The address of a struct, number or tensor map on the stack, for the time of the call.
 
+    What the callee writes there is lost: a number that is wanted goes into a result without dims,
+    `Tensor("info", (), "int32").data`.  `reads_only` says that it writes nothing, as a `const`
+    pointer does; otherwise the function's notes say that it may be lost.
+
     Raises TypeError for what becomes no single value.
     """
 
     value: Argument
+    reads_only: bool = False
 
     def __post_init__(self) -> None:
         check_argument(self.value, "what a Reference refers to")
+        if not isinstance(self.reads_only, bool):
+            raise TypeError(
+                f"Reference: reads_only must be True or False, but got {shown(self.reads_only)}"
+            )
         if not isinstance(self.value, InMemory) and len(types(self.value)) != 1:
             raise TypeError(
                 f"Reference: expected one value, but {shown(self.value)} becomes several"
