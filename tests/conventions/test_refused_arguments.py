@@ -135,3 +135,21 @@ def test_a_callback_of_ctypes_is_an_address() -> None:
         sort(given, callback)
     sort(given, ctypes.cast(callback, ctypes.c_void_p))
     assert given.tolist() == [1, 2, 3]
+
+
+def test_a_result_is_named_as_it_is_with_or_without_data() -> None:
+    n = specs.sym_int64(symbol="n")
+    x, out = Tensor("x", (n,), "float32"), Tensor("out", (n,), "float32")
+    copy = CFunction("memcpy", [out, x, x.nbytes])
+    found = compiler.build(Signature("copy", [x]), copy, results=[out])(np.ones(2, np.float32))
+    assert np.from_dlpack(found).tolist() == [1, 1]
+
+
+def test_another_tensor_of_the_same_name_is_told_from_the_one_that_is_there() -> None:
+    n = specs.sym_int64(symbol="n")
+    x, out = Tensor("x", (n,), "float32"), Tensor("out", (n,), "float32")
+    for name, said in (("out", "a result or temporary"), ("x", "a parameter")):
+        other = Tensor(name, (n,), "float32", read_only=True)
+        call = CFunction("memcpy", [other.data, x.data, x.nbytes])
+        with pytest.raises(ValueError, match=f"Tensor '{name}' is in no .*: {said} of this name"):
+            compiler.build(Signature("copy", [x]), call, results=[out])

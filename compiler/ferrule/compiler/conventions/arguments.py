@@ -34,6 +34,7 @@ from ferrule.specs import (
     Scalar,
     Signature,
     Sym,
+    Tensor,
     as_dtype,
 )
 from ferrule.specs import params as kinds
@@ -201,6 +202,8 @@ def values(call: Call, argument: Argument, what: str) -> list[ir.Value]:
     match argument:
         case Data():
             return [call.address(argument)]
+        case Tensor():
+            return [call.address(argument.data)]
         case Null():
             return [e.null()]
         case Cast():

@@ -93,9 +93,18 @@ class Call(Flow):
         found = found or [slot for each, slot in places if each == param]
         if len(found) != 1:
             which = "is in no parameter" if not found else "stands at several places"
-            raise ValueError(f"{_shown(param)} {which} of {self.signature}")
+            raise ValueError(f"{_shown(param)} {which} of {self.signature}{self._near(param)}")
         first = found[0]
         return [self.given[first + i] for i in range(len(leaves_of(param)))]
+
+    def _near(self, param: Param) -> str:
+        """What to do about a parameter that is not there, if there is one nearly like it."""
+        made = any(each.name == param.name for each, _ in self._made)
+        known = any(each.name == param.name for each in self.signature.params)
+        if not (made or known):
+            return ""
+        where = "a result or temporary" if made else "a parameter"
+        return f": {where} of this name has other properties, so name that object itself"
 
     def address(self, data: Data) -> ir.Value:
         """The address of a tensor's data: a parameter's, a result's, a temporary's.

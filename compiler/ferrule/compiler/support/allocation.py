@@ -72,7 +72,8 @@ def failures(
         Status.NO_ALLOCATOR: (
             "RuntimeError",
             f"there is no allocator for a new tensor on {device}: call with a torch tensor, or "
-            f"register one, ferrule.runtime.use_allocator(allocate, free)",
+            f"register one, ferrule.runtime.use_allocator(allocate, free), from other languages "
+            f"TVMFFIEnvSetDLPackManagedTensorAllocator",
         ),
         Status.NO_MEMORY: ("MemoryError", "there is no memory for a new tensor of {} bytes"),
         Status.MISALIGNED: (

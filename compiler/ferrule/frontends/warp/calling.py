@@ -99,7 +99,8 @@ def cpu_call(
     compiled = cpu_kernel(warp, kernel, flags)
     code = HostCode.from_object(compiled.data)
     bounds = LaunchBounds(kernel.key, dims, kernel.adj.kernel_dim)
-    return CFunction(compiled.function, [Reference(bounds), Reference(Struct(packed))], code=code)
+    given = [Reference(each, reads_only=True) for each in (bounds, Struct(packed))]
+    return CFunction(compiled.function, given, code=code)
 
 
 def cuda_call(
