@@ -60,7 +60,7 @@ def test_what_is_no_example_is_refused(example: Any, said: str) -> None:
 @pytest.mark.parametrize("frontend", [c, cuda, cutile, mlir, numba, tilelang, triton, warp])
 def test_what_all_frontends_take_comes_last_and_in_one_order(frontend: Any) -> None:
     taken = list(inspect.signature(frontend.compile).parameters)
-    common = ["results", "name", "doc", "options"]
+    common = ["results", "zero", "name", "doc", "options"]
     shared = [each for each in taken if each in common]
     assert [each for each in taken if each != "more"][-len(shared) :] == shared
     assert shared == [each for each in common if each in shared] and shared[-2:] == common[-2:]

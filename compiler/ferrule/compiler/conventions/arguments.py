@@ -138,7 +138,7 @@ def check_argument(argument: object, what: str) -> None:
         raise ValueError(f"{what} does not fit 64 bits: {argument}")
 
 
-def _objects(argument: object) -> Iterator[Param]:
+def _objects(argument: object) -> Iterator[object]:
     """What of a parameter is an object of tvm-ffi at a call, which only tvm-ffi's own API reads."""
     match argument:
         case kinds.Tuple(items=inner) | kinds.Union(members=inner):
@@ -150,7 +150,7 @@ def _objects(argument: object) -> Iterator[Param]:
             yield argument
 
 
-def _object_advice(found: Param) -> str:
+def _object_advice(found: object) -> str:
     if isinstance(found, kinds.Function):
         return (
             "a function of tvm-ffi, and no address that C can call: a callback goes as a Pointer, "
