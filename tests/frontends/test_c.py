@@ -15,8 +15,6 @@ from ferrule import compiler, specs
 from ferrule.compiler.conventions import CFunction, ReturnCode, Struct, cast
 from ferrule.compiler.errors import CompileError
 from ferrule.frontends import c
-from ferrule.frontends.prototypes import check_call
-from ferrule.frontends.sources import Source
 from ferrule.specs import Pointer, Scalar, Signature, Tensor
 
 pytestmark = pytest.mark.needs_cc
@@ -182,53 +180,26 @@ def test_words_of_another_kind_are_refused(more: dict[str, Any], said: str) -> N
     [
         (
             None,
-            r"of axpy cannot .*\n.*\n  note: the list: pointer x.data, pointer y.data",
+            r"axpy takes .*: 4 in all, but the call gives it 3\n.*\n  note: the list: #0 x.data",
         ),
-        ([*ARGUMENTS, 4], "of axpy cannot be passed so: too many arguments"),
-        ([*ARGUMENTS[:2], N, ARGUMENTS[3]], "argument #2 of axpy .*: the parameter is an int64"),
-        ([*ARGUMENTS[:3], cast(SIGNATURE["a"], "float64")], "argument #3 .*'double' to 'float'"),
-        ([ARGUMENTS[0], *ARGUMENTS[2:0:-1], ARGUMENTS[3]], "argument #1 of axpy .*pointer"),
+        ([*ARGUMENTS, 4], "axpy takes .*: 4 in all, but the call gives it 5"),
+        (
+            [*ARGUMENTS[:2], N, ARGUMENTS[3]],
+            "argument #2 of axpy is n, an int32, but it takes long.*cast\\(…, 'int64'\\)",
+        ),
+        (
+            [*ARGUMENTS[:3], cast(SIGNATURE["a"], "float64")],
+            "argument #3 of axpy is .*, a float64, but it takes float",
+        ),
+        (
+            [ARGUMENTS[0], *ARGUMENTS[2:0:-1], ARGUMENTS[3]],
+            "argument #1 of axpy is int64.n., an int64, but it takes float",
+        ),
     ],
 )
 def test_what_the_function_takes_is_compared_with_the_call(arguments: Any, said: str) -> None:
-    with pytest.raises(CompileError, match=said):
+    with pytest.raises(CompileError, match=f"(?s){said}"):
         axpy(arguments=arguments)
-
-
-@pytest.mark.parametrize(
-    ("source", "kinds"),
-    [
-        ("double f(double d, int n, unsigned u) { return d; }", "double i32 i32"),
-        ("enum e { A }; void f(enum e a, _Bool b, short s, float** p) {}", "i32 i8 i16 ptr"),
-        ("int f() { return 0; }", "i32"),
-        ("#define f(a, b) a\nint (f)(long a) { return 0; }", "i64"),
-        ("struct s { int a; }; int f(struct s* a, __INTPTR_TYPE__ b) { return 0; }", "ptr ptr"),
-        ('int g(long a) __asm__("f"); int g(long a) { return 0; }', "i32"),
-    ],
-)
-def test_what_the_compiler_does_not_mind_is_passed(source: str, kinds: str) -> None:
-    for flags in ((), ("-Werror",), ("-w",)):
-        given = [("a", kind) for kind in kinds.split()]
-        check_call(["cc", *flags], Source(source, "f.c"), "f", given)
-
-
-@pytest.mark.parametrize(
-    ("source", "kind", "said"),
-    [
-        ("void f(double a) {}", "float", "the parameter is a float64"),
-        ("void f(double a) {}", "i32", "the parameter is a float64"),
-        ("void f(__SIZE_TYPE__ a) {}", "i32", "the parameter is an int64"),
-        ("void f(int a) {}", "i64", "'long long( int)?' to 'int'"),
-        ("void f(float* a) {}", "i64", "integer"),
-        ("struct s { int a; }; void f(struct s a) {}", "i32", "incompatible type"),
-        ("void f(void) {}", "i32", "too many arguments"),
-        ("void f(int a) {}", "ptr", "the parameter is no address"),
-        ("void f(int a, ...) {}", "i32", "f takes any number of arguments"),
-    ],
-)
-def test_what_is_no_argument_of_the_function(source: str, kind: str, said: str) -> None:
-    with pytest.raises(CompileError, match=said):
-        check_call(["cc"], Source(source, "f.c"), "f", [("a", kind)])
 
 
 RETURNED = """

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 _LENGTH: Final = re.compile(r"\d+")
-_TYPES: Final = MappingProxyType(
+BUILT_IN: Final = MappingProxyType(
     {
         "b": "bool",
         "c": "char",
@@ -32,14 +32,14 @@ _TYPES: Final = MappingProxyType(
     }
 )
 _LITERAL: Final = re.compile(r"L([bcahstijlmxy])(n?)(\d+)E")
-_LONGEST: Final = 512
+LONGEST: Final = 512
 """Of a longer symbol nobody wants to write the name."""
 
 
 def spoken_name(symbol: str) -> str:
     """`ns::add` of `_ZN2ns3addEPf`, `scale<float, 4>` of `_Z5scaleIfLi4EEvPT_`; a symbol of
     another kind as it is."""
-    if len(symbol) > _LONGEST:
+    if len(symbol) > LONGEST:
         return symbol
     rest = symbol.removeprefix("_Z")
     nested = rest.startswith("N")
@@ -90,8 +90,8 @@ def _lengthy(text: str) -> tuple[str, str] | None:
 
 def _argument(text: str) -> tuple[str, str] | None:
     """A template's argument, and what is behind it; None for one that is not read."""
-    if text[:1] in _TYPES:
-        return _TYPES[text[:1]], text[1:]
+    if text[:1] in BUILT_IN:
+        return BUILT_IN[text[:1]], text[1:]
     literal = _LITERAL.match(text)
     if literal is None:
         return _named(text)

@@ -46,6 +46,7 @@ __all__ = ["compile", "module"]
 _COMPILERS: Final = ("clang", "gcc", "cc")
 _ALWAYS: Final = ("-c", "-fPIC")
 _USUAL: Final = ("-O2",)
+_ASSEMBLY: Final = (".s", ".S")
 
 
 def compile(
@@ -79,6 +80,7 @@ def compile(
     """
     from ferrule.compiler.building import build
     from ferrule.compiler.conventions import CFunction
+    from ferrule.frontends.prototypes import check_call
 
     check_signature(signature, "c.compile")
     read = read_source(source, f"{signature.name}.c")
@@ -88,7 +90,7 @@ def compile(
     called = CFunction(
         function or signature.name, given, returns=returns, code=code, variadic_from=variadic_from
     )
-    _check_call(read, signature, called, [*_compiler(cc), *flags, *search])
+    check_call([*_compiler(cc), *flags, *search], read, signature, called)
     return build(signature, called, results=results, zero=zero, doc=doc, options=options)
 
 
@@ -141,7 +143,8 @@ def _object(source: Source, cc: str | None, search: Sequence[str], flags: Sequen
         if source.folder is None:
             file = Path(folder) / f"{Path(source.name).stem}.c"
             file.write_bytes(source.data)
-        command = [*compiler, *_ALWAYS, *flags, *search, str(file), "-o", str(target)]
+        known = [] if file.suffix in _ASSEMBLY else ["-x", source.language]
+        command = [*compiler, *_ALWAYS, *flags, *search, *known, str(file), "-o", str(target)]
         done = subprocess.run(
             command, capture_output=True, text=True, errors="replace", check=False
         )
@@ -150,34 +153,6 @@ def _object(source: Source, cc: str | None, search: Sequence[str], flags: Sequen
     said = (done.stderr + done.stdout).strip().replace(f"{folder}/", "")
     message = f"{source.name} cannot be compiled by {shlex.join(compiler)}:\n{said}"
     raise CompileError(Diagnostic(message, hint=hint_for_headers(said)))
-
-
-def _check_call(
-    source: Source, signature: Signature, called: CFunction, command: Sequence[str]
-) -> None:
-    """Raises CompileError where the function does not take what the call gives it, or returns
-    something else.  C has no name for the type of a parameter that is a struct: one such, and
-    nothing is compared."""
-    from ferrule.compiler.conventions.arguments import InMemory, describe
-    from ferrule.compiler.conventions.byvalue import Shape
-    from ferrule.compiler.conventions.hostarguments import HostArgument, c_types
-    from ferrule.compiler.conventions.returns import return_type
-    from ferrule.frontends.prototypes import check_call
-
-    if any(isinstance(argument, InMemory) for argument in called.arguments):
-        return
-    returned = return_type(called.returns)
-    size = returned.size if isinstance(returned, Shape) else 0
-    given = []
-    for argument in called.arguments:
-        if isinstance(argument, HostArgument):
-            text = type(argument).__name__
-        else:
-            text = describe(signature, argument)
-        given += [(text, kind) for kind in c_types(argument)]
-    is_variadic = called.variadic_from is not None
-    function, returns = called.function, called.returns
-    check_call(command, source, function, given, returns, size, is_variadic=is_variadic)
 
 
 def _compiler(named: str | None) -> list[str]:

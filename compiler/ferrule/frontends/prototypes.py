@@ -1,13 +1,10 @@
 """Whether a function of a C source takes what a call hands to it, and returns what it expects: its
 compiler is asked.
 
-Behind the source come calls of the function, which are read and never made.  In the first the
-arguments have the types that they will have.  In others numbers have wider types: where the
-compiler sees no loss in that, the parameter is wider than the argument; in one addresses are
-numbers: where it sees a loss, the parameter is a number with too few bits.  One has too many
-arguments: where that is no error, the function says nothing about its parameters.  One has none:
-where that alone is an error, the function has a `...`.  The last loses for sure: where the compiler
-does not say so, it says nothing of the others.
+Behind the source a float is made of the function, which is an error that shows the function's type,
+with all of its parameters; pointers of casts are shown in the same way.  Where a type is a struct,
+an enum or what a typedef names, the compiler is asked a second time, for its size.  A compiler that
+cannot be asked says nothing.
 """
 
 from __future__ import annotations
@@ -15,159 +12,281 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
+from ferrule.compiler.conventions.byvalue import Shape
+from ferrule.compiler.conventions.returns import return_type
+from ferrule.compiler.conventions.typed import (
+    Given,
+    check_value,
+    given_values,
+    refused,
+    too_loose,
+)
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.spelledtypes import Spelled, parameter_list, read_type, result_of
 from ferrule.frontends import returned
 from ferrule.frontends.sources import Source
 
 if TYPE_CHECKING:
-    from ferrule.compiler.conventions.returns import Checked
+    from ferrule.compiler.conventions import CFunction
+    from ferrule.specs import Signature
 
-_TYPES: Final = {
-    "i8": "signed char",
-    "i16": "short",
-    "i32": "int",
-    "i64": "long long",
-    "float": "float",
-    "double": "double",
-}
-_WARN: Final = """
-#pragma GCC diagnostic warning "-Wconversion"
-#pragma GCC diagnostic warning "-Wfloat-conversion"
-#pragma GCC diagnostic ignored "-Wsign-conversion"
-#pragma GCC diagnostic error "-Wint-conversion"
-static void ferrule_narrow(float a, int b) {}
-"""
-_WIDER: Final = {
-    "given": {},
-    "wide": {"int": "long long", "float": "double"},
-    "huge": {"int": "__int128"},
-    "address": {"void*": "long long"},
-}
-_MANY: Final = 99
-_SAID: Final = re.compile(r"^(\w+):(\d+):\d+: (error|warning): (.*)", re.MULTILINE)
-_OF_ARGUMENTS: Final = re.compile(r"argument|passing .* to parameter|incompatible")
-_TO_DOUBLE: Final = re.compile(r"\b(?:to|aka) 'double'")
-_AN_ADDRESS: Final = re.compile(r"integer from pointer|pointer to integer")
-"""An address for an intptr_t is as good as one for a pointer."""
+_SHOWN: Final = "shown"
+_ALIGNED: Final = "aligned"
+_SIZED: Final = "sized"
+"""What the compiler calls the files of what is asked."""
+
+_PLAIN: Final = (
+    "-fsyntax-only",
+    "-fdiagnostics-color=never",
+    "-Wno-error",
+    "-Wno-unused-command-line-argument",
+)
+_SAID: Final = re.compile(r"^(\w+):(\d+):(?:\d+:)? (?:fatal )?error: (.*)", re.MULTILINE)
+_QUOTED: Final = re.compile(r"""(['"])(.*?)\1(?: [({]aka '([^']*)'[)}])?""")
+_NEGATIVE: Final = re.compile("negative")
+
+
+@dataclass(frozen=True, slots=True)
+class Prototype:
+    """A function's type: as it is written in the source, and without the names of typedefs."""
+
+    written: tuple[str, ...]
+    parameters: tuple[str, ...]
+    result: str
+    is_told: bool = True
+    """Whether it says what the parameters are: `f()` of C does not."""
+
+    @property
+    def restricted(self) -> tuple[bool, ...]:
+        """Of each parameter whether it is an address that is declared `restrict`."""
+        return tuple(read_type(each).is_restrict for each in self.parameters)
+
+
+_Said = dict[tuple[str, int], str]
 
 
 def check_call(
-    command: Sequence[str],
-    source: Source,
-    function: str,
-    arguments: Sequence[tuple[str, Any]],
-    returns: Checked = None,
-    size: int = 0,
-    *,
-    is_variadic: bool = False,
-) -> None:
-    """Raises CompileError where a function does not take what it is handed, or returns something
-    else.
+    command: Sequence[str], source: Source, signature: Signature, called: CFunction
+) -> Prototype | None:
+    """The type of the function, None where the compiler does not show it.
 
-    `command` are the words of the compiler, which has compiled the source.  `arguments` are
-    descriptions of the values with their LLVM types, `returns` is what the call expects, `size` the
-    bytes of the struct where it is one, `is_variadic` says that the call is one of a function with
-    `...`, whose arguments are not compared.  A compiler that cannot be asked says nothing.
+    `command` are the words of the compiler, which has compiled the source.  Raises CompileError
+    where the function does not take what the call gives it, or returns something else; for a cast
+    to what is no type of the source.  Arguments of a `...` are not compared.
     """
-    kinds = [_TYPES.get(str(kind), "void*") for _, kind in arguments]
-    calls = [
-        _call(name, function, [wider.get(kind, kind) for kind in kinds])
-        for name, wider in _WIDER.items()
-    ]
-    calls.append(_call("many", function, [*kinds, *["int"] * _MANY]))
-    calls.append(_call("none", function, []))
-    calls.append(_call("sure", "ferrule_narrow", ["double", "long long"]))
-    listed = ", ".join(f"a{i}" for i in range(len(kinds)))
-    calls.append(returned.questions(function, _parameters(kinds), listed, size))
-    text = "".join([source.text, "\n", _WARN, *calls])
-    said = _said([*command, "-fsyntax-only", "-x", "c", "-"], text)
-    asked = {name for name, _ in said}
-    if "none" in asked and "many" not in asked and not is_variadic:
-        raise _variadic(function)
-    _check_taken(said, function, arguments, kinds)
-    lines = [line for name, line in said if name == returned.FILE]
-    returned.check_returned(function, lines, returns, size)
+    values = [each for listed in given_values(signature, called.arguments) for each in listed]
+    casts = [each for each in values if each.pointer is not None]
+    said = _said(command, source, _first_questions(called.function, casts))
+    prototype = _prototype(said.get((_SHOWN, 1), ""), source.language)
+    if prototype is None:
+        return None
+    parameters = prototype.parameters
+    if not prototype.is_told:
+        _check_result(called, prototype.result, {}, asked=False)
+        return prototype
+    _check_count(called, values, parameters)
+    values = list(_shown_casts(called.function, said, values))
+    for position, (given, text) in enumerate(zip(values, _fixed(parameters), strict=False)):
+        check_value(called.function, position, given, _passed(called.function, position, text))
+    _check_alignments(called.function, said, values, parameters)
+    _check_others(command, source, called, values, prototype)
+    return prototype
 
 
-def _check_taken(
-    said: dict[tuple[str, int], str],
-    function: str,
-    arguments: Sequence[tuple[str, Any]],
-    kinds: Sequence[str],
-) -> None:
-    """Raises CompileError where what the compiler said means that an argument does not fit."""
-    if not any(name == "many" for name, _ in said) or not {("sure", 2), ("sure", 3)} <= set(said):
-        return
-    for (name, line), words in said.items():
-        if name == "given":
-            raise _refused(function, arguments, line - 2, words)
-    for position, kind in enumerate(kinds):
-        wide = said.get(("wide", position + 2))
-        if kind == "int" and wide is None and ("huge", position + 2) in said:
-            raise _refused(function, arguments, position, "the parameter is an int64")
-        address = said.get(("address", position + 2), "pointer")
-        if kind == "void*" and "pointer" not in address:
-            raise _refused(function, arguments, position, "the parameter is no address")
-        if (kind == "float" and wide is None) or (kind == "int" and _TO_DOUBLE.search(wide or "")):
-            raise _refused(function, arguments, position, "the parameter is a float64")
+def _prototype(words: str, language: str) -> Prototype | None:
+    """A function's type by what the compiler says of it; None for what it says no type of."""
+    written, plain = _types(words)
+    if not plain:
+        return None
+    taken, known = parameter_list(written), parameter_list(plain)
+    is_told = language == "c++" or known is not None
+    return Prototype(taken or (), known or (), result_of(plain) or "", is_told)
 
 
-def _said(command: Sequence[str], text: str) -> dict[tuple[str, int], str]:
-    """What the compiler says of the calls, by their names and the lines in them."""
+def _types(words: str) -> tuple[str, str]:
+    """The type of a function that the compiler shows, as it is written and without typedefs."""
+    for found in _QUOTED.finditer(words):
+        if "(" in found[2]:
+            return found[2], found[3] or found[2]
+    return "", ""
+
+
+# ---- what is asked ----
+
+
+def _said(command: Sequence[str], source: Source, questions: str) -> _Said:
+    """What the compiler refuses, by the file of a question and the line in it."""
     done = subprocess.run(
-        command,
-        input=text.encode("utf-8", "surrogateescape"),
+        [*command, *_PLAIN, "-x", source.language, "-"],
+        input=f"{source.text}\n{questions}".encode("utf-8", "surrogateescape"),
         capture_output=True,
         env={**os.environ, "LC_ALL": "C"},
         check=False,
     )
-    said: dict[tuple[str, int], str] = {}
-    for name, line, kind, words in _SAID.findall(done.stderr.decode("utf-8", "replace")):
-        if name == returned.FILE:
-            counts = kind == "error" and returned.failed(words)
-        else:
-            counts = kind == "error" if name in ("many", "none") else not _AN_ADDRESS.search(words)
-            counts = counts and bool("[-W" in words or _OF_ARGUMENTS.search(words))
-        if counts:
-            said.setdefault((name, int(line)), words)
+    said: _Said = {}
+    for name, line, words in _SAID.findall(done.stderr.decode("utf-8", "replace")):
+        said.setdefault((name, int(line)), words)
     return said
 
 
-def _call(name: str, function: str, kinds: Sequence[str]) -> str:
-    """A call, with argument n on the line n + 2 of a file of this name."""
-    params = _parameters(kinds)
-    lines = ",\n".join(f"a{i}" for i in range(len(kinds)))
-    return (
-        f'#line 1 "{name}"\nstatic void ferrule_{name}({params}) {{ (void)({function})(\n'
-        f"{lines}); }}\n"
-    )
+def _first_questions(function: str, casts: Sequence[Given]) -> str:
+    """What shows the types of the function and of pointers, and whether these are aligned."""
+    pointers = [each.pointer.text for each in casts if each.pointer is not None]
+    shown = [f"static float ferrule_shown = ({function});"]
+    shown += [
+        f"static float ferrule_shown_{i} = (void (*)({text}))0;" for i, text in enumerate(pointers)
+    ]
+    aligned = [
+        f"typedef char ferrule_aligned_{i}[__alignof__(*({text})0) <= {each.align} ? 1 : -1];"
+        for i, (text, each) in enumerate(zip(pointers, casts, strict=True))
+    ]
+    return _file(_SHOWN, shown) + _file(_ALIGNED, aligned)
 
 
-def _parameters(kinds: Sequence[str]) -> str:
-    return ", ".join(f"{kind} a{i}" for i, kind in enumerate(kinds)) or "void"
+def _file(name: str, lines: Sequence[str]) -> str:
+    return "\n".join([f'#line 1 "{name}"', *lines, ""])
 
 
-def _variadic(function: str) -> CompileError:
-    return CompileError(
+def _shown_casts(function: str, said: _Said, values: Sequence[Given]) -> Iterator[Given]:
+    """The values; what addresses were cast to as the compiler calls it."""
+    line = 1
+    for position, given in enumerate(values):
+        if given.pointer is None:
+            yield given
+            continue
+        line += 1
+        words = said.get((_SHOWN, line), "")
+        types = parameter_list(_types(words)[1])
+        if not types:
+            raise CompileError(
+                Diagnostic(
+                    f"argument #{position} of {function} is {given.what}, but {given.pointer.text} "
+                    f"is no type of the source: {words}"
+                )
+            )
+        yield replace(given, pointer=replace(read_type(types[0]), text=given.pointer.text))
+
+
+# ---- what is compared ----
+
+
+def _fixed(parameters: Sequence[str]) -> list[str]:
+    return [each for each in parameters if each != "..."]
+
+
+def _check_count(called: CFunction, values: Sequence[Given], parameters: Sequence[str]) -> None:
+    function, is_open = called.function, "..." in parameters
+    if is_open and called.variadic_from is None:
+        raise CompileError(
+            Diagnostic(
+                f"{function} takes any number of arguments, which are passed in another way",
+                hint="variadic_from=… is the position of the first argument that is one of its "
+                "`...`",
+            )
+        )
+    if not is_open and called.variadic_from is not None:
+        raise CompileError(Diagnostic(f"{function} has no `...`", hint="leave variadic_from away"))
+    given, wanted = len(values), len(_fixed(parameters))
+    if given == wanted or (is_open and given > wanted):
+        return
+    listed = ", ".join(f"#{i} {each.what}" for i, each in enumerate(values)) or "nothing"
+    raise CompileError(
         Diagnostic(
-            f"{function} takes any number of arguments, which are passed in another way",
-            hint="variadic_from=… is the position of the first argument that is one of its `...`",
+            f"{function} takes {', '.join(parameters) or 'nothing'}: {wanted} in all, but the call "
+            f"gives it {given}",
+            hint="arguments=[…] lists what it takes",
+            notes=(f"the list: {listed}",),
         )
     )
 
 
-def _refused(
-    function: str, arguments: Sequence[tuple[str, Any]], position: int, words: str
-) -> CompileError:
-    listed = ", ".join(f"{_TYPES.get(str(kind), 'pointer')} {text}" for text, kind in arguments)
-    which = f"argument #{position}" if 0 <= position < len(arguments) else "the arguments"
-    return CompileError(
-        Diagnostic(
-            f"{which} of {function} cannot be passed so: {words}",
-            hint="arguments=[…] lists what it takes; conventions.cast(n, 'int64') is another type",
-            notes=(f"the list: {listed or 'nothing'}",),
+def _passed(function: str, position: int, text: str) -> Spelled:
+    """The type of a parameter.  CompileError for one that nothing can be passed to."""
+    wanted = read_type(text)
+    if wanted.is_number and wanted.dtype in ("float16", "bfloat16"):
+        raise CompileError(
+            Diagnostic(
+                f"parameter #{position} of {function} is {text}, which cannot be passed by value",
+                hint="let it take the bits, a uint16_t, or an address",
+            )
         )
-    )
+    return wanted
+
+
+def _check_alignments(
+    function: str, said: _Said, values: Sequence[Given], parameters: Sequence[str]
+) -> None:
+    line = 0
+    for position, (given, text) in enumerate(zip(values, _fixed(parameters), strict=False)):
+        if given.pointer is None:
+            continue
+        line += 1
+        if _NEGATIVE.search(said.get((_ALIGNED, line), "")):
+            raise too_loose(function, position, given, read_type(text))
+
+
+def _check_others(
+    command: Sequence[str],
+    source: Source,
+    called: CFunction,
+    values: Sequence[Given],
+    prototype: Prototype,
+) -> None:
+    """Compare what the names of types do not tell: structs and enums, by value and returned."""
+    unknown = list(_unknown(values, prototype))
+    is_told = returned.spelled(prototype.result) is not None
+    if not unknown and is_told:
+        _check_result(called, prototype.result, {}, asked=False)
+        return
+    sized = [_sized(i, text, given) for i, (_, given, text) in enumerate(unknown)]
+    listed = ", ".join(f"*(__typeof__({each})*)0" for each in _fixed(prototype.written))
+    text = _file(_SIZED, sized) + returned.questions(called.function, listed, _result_size(called))
+    said = _said(command, source, text)
+    for line, (position, given, kind) in enumerate(unknown, 1):
+        if (_SIZED, line) in said:
+            hint = f"its size, or its kind, is another; {kind} is what it takes"
+            raise refused(called.function, position, given, read_type(kind), hint)
+    _check_result(called, prototype.result, said, asked=not is_told)
+
+
+def _unknown(values: Sequence[Given], prototype: Prototype) -> Iterator[tuple[int, Given, str]]:
+    """The parameters by value whose types say no size: position, value, and type."""
+    pairs = zip(values, _fixed(prototype.parameters), _fixed(prototype.written), strict=False)
+    for position, (given, text, written) in enumerate(pairs):
+        wanted = read_type(text)
+        if not wanted.stars and (wanted.dtype is None or given.kind == "bytes"):
+            yield position, given, written
+
+
+def _sized(number: int, kind: str, given: Given) -> str:
+    """An array of a negative size where a value is not one of this type: bytes of another size;
+    a number that is no enum, or of another size."""
+    if given.kind == "bytes":
+        right = f"sizeof({kind}) == {given.size}"
+    else:
+        bits = {"int8": 8, "int16": 16, "int64": 64, "uint8": 8, "uint16": 16, "uint64": 64}
+        size = bits.get(given.dtype or "", 32) // 8
+        right = f"sizeof({kind}) == {size} && __builtin_classify_type(*({kind}*)0) < 5"
+    return f"typedef char ferrule_sized_{number}[({right}) ? 1 : -1];"
+
+
+def _result_size(called: CFunction) -> int:
+    wanted = return_type(called.returns)
+    return wanted.size if isinstance(wanted, Shape) else 0
+
+
+def _check_result(called: CFunction, result: str | None, said: _Said, *, asked: bool) -> None:
+    lines = [
+        line for (name, line), words in said.items()
+        if name == returned.FILE and returned.failed(words)
+    ]  # fmt: skip
+    actual = returned.answered(lines) if asked else returned.spelled(result or "")
+    if actual is not None:
+        is_sized = returned.has_size(lines)
+        size = _result_size(called)
+        found = returned.Returned(actual, is_sized, is_enum=asked)
+        returned.check_returned(called.function, found, called.returns, size)

@@ -1,17 +1,20 @@
-"""What a function of a C source returns: its compiler is asked, one type after the other.
+"""What a function of a C source returns, and whether the call expects that.
 
-Behind the source stand assertions that the type of a call, which is never made, is not the one or
-the other.  Those that fail say what it is.
+The type of most functions says it.  For a struct, an enum and what a typedef names, the compiler is
+asked, one type after the other: behind the source stand assertions that the type of a call, which
+is never made, is not the one or the other.  Those that fail say what it is.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from ferrule.compiler.conventions.returns import Checked, ReturnCode
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.spelledtypes import read_type
 from ferrule.specs import DType, as_dtype
 
 _Returned: TypeAlias = "DType | Literal['pointer', 'string'] | None"
@@ -43,7 +46,7 @@ FILE: Final = "returned"
 """What the compiler calls the file of the assertions."""
 
 
-def questions(function: str, parameters: str, arguments: str, size: int) -> str:
+def questions(function: str, arguments: str, size: int) -> str:
     """The assertions; `size` is that of the struct which the caller expects, in bytes."""
     made = f"({function})({arguments})"
     alike = f"__builtin_types_compatible_p(__typeof__({made}), {{}})"
@@ -51,7 +54,7 @@ def questions(function: str, parameters: str, arguments: str, size: int) -> str:
     asked += [f"__builtin_classify_type({made}) != {each}" for each in _CLASSES.values()]
     asked.append(f"sizeof({made}) == {size}")
     lines = "\n".join(f'_Static_assert({each}, "");' for each in asked)
-    return f'#line 1 "{FILE}"\nstatic void ferrule_{FILE}({parameters}) {{\n{lines}\n}}\n'
+    return f'#line 1 "{FILE}"\nstatic void ferrule_{FILE}(void) {{\n{lines}\n}}\n'
 
 
 def failed(words: str) -> bool:
@@ -59,24 +62,48 @@ def failed(words: str) -> bool:
     return _FAILED.search(words) is not None
 
 
-def check_returned(function: str, lines: Collection[int], wanted: Checked, size: int) -> None:
-    """Raises CompileError where the function returns something else than the call expects.
+def answered(lines: Collection[int]) -> str | None:
+    """What a function returns, by the lines of the `questions` whose assertions fail; None for a
+    type that is none of those asked for."""
+    return next((each for i, each in enumerate(_ASKED) if i + 2 in lines), None)
 
-    `lines` are those of the `questions` whose assertions fail.  Nothing is said of a type that is
-    none of those asked for, and of what nobody wants.
-    """
-    actual = next((each for i, each in enumerate(_ASKED) if i + 2 in lines), None)
-    if actual is None:
-        return
+
+def has_size(lines: Collection[int]) -> bool:
+    """Whether it has the size that was asked for."""
+    return len(_ASKED) + 2 not in lines
+
+
+def spelled(result: str) -> str | None:
+    """What a function returns, by the type; None for one whose name does not say it."""
+    read = read_type(result)
+    if read.stars:
+        return "a pointer"
+    name = "_Bool" if read.name == "bool" else read.name
+    return name if name in (*_DTYPES, *_OTHERS) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What a function returns: what `answered` or `spelled` gives, whether it has the size of the
+    struct that the call expects, and whether an integer is an enum, whose sign nobody chose."""
+
+    name: str
+    is_sized: bool = False
+    is_enum: bool = False
+
+
+def check_returned(function: str, found: Returned, wanted: Checked, size: int) -> None:
+    """Raises CompileError where a function returns something else than the call expects; `size` is
+    that of the struct which it expects."""
+    actual = found.name
     if isinstance(wanted, tuple):
-        has_size = len(_ASKED) + 2 not in lines
-        if actual in _SEVERAL and has_size:
+        if actual in _SEVERAL and found.is_sized:
             return
         what = f"{actual} of another size" if actual in _SEVERAL else actual
         said = f"a struct of {size} bytes"
     else:
         expected = wanted.dtype if isinstance(wanted, ReturnCode) else wanted
-        if _fits(actual, expected):
+        if _fits(actual, expected, found.is_enum or isinstance(wanted, ReturnCode)):
             return
         what, said = actual, _name(expected)
     raise CompileError(
@@ -84,7 +111,7 @@ def check_returned(function: str, lines: Collection[int], wanted: Checked, size:
     )
 
 
-def _fits(actual: str, wanted: _Returned) -> bool:
+def _fits(actual: str, wanted: _Returned, any_sign: bool) -> bool:
     if wanted is None:
         # Whoever does not know of a long double leaves it in the x87 unit, which has room for 8.
         return actual not in ("a struct", "a union", "long double")
@@ -95,8 +122,10 @@ def _fits(actual: str, wanted: _Returned) -> bool:
         return wanted == "pointer" and _is_address(dtype)
     if dtype.kind == "float" or dtype.kind == "bool":
         return dtype == wanted or (dtype.kind == "bool" and wanted.name in ("int8", "uint8"))
-    as_bits = wanted.kind in ("int", "uint") or wanted.bits == 16
-    return as_bits and dtype.bits == wanted.bits
+    if wanted.kind == "float":
+        return wanted.bits == 16 and actual == "unsigned short"
+    alike = any_sign or dtype.kind == wanted.kind or actual == "char"
+    return wanted.kind in ("int", "uint") and alike and dtype.bits == wanted.bits
 
 
 def _is_address(dtype: DType) -> bool:

@@ -22,6 +22,7 @@ SourceLike: TypeAlias = "str | os.PathLike[str]"
 """The text, if it has a line break or a brace; else the path of a file."""
 
 
+_OF_CPP: Final = frozenset({".cc", ".cpp", ".cxx", ".c++", ".C", ".hpp", ".hh", ".hxx"})
 _MACRO: Final = re.compile(r"[^\W\d]\w*(?:\([\w, .]*\))?")
 _NO_HEADER: Final = re.compile(
     r"""fatal error: ['"]?([^'":\n]+?)['"]?(?:: No such file| file not found)"""
@@ -36,6 +37,12 @@ class Source:
     text: str = field(repr=False)
     name: str
     folder: Path | None = None
+
+    @property
+    def language(self) -> str:
+        """The language as compilers of C call it: C++ where the name of the file says so, else C,
+        which a header alone is, too."""
+        return "c++" if Path(self.name).suffix in _OF_CPP else "c"
 
     @property
     def data(self) -> bytes:

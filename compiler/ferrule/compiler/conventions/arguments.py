@@ -4,6 +4,7 @@
     n, sig["x"].shape[0] // 4, 128    sizes: a symbol with its own width, another as int64
     sig["alpha"]                      a parameter: its leaves, see `artefacts.Body`
     cast(n, Int64), cast(1.5, Float16), cast(sig["alpha"], BFloat16)
+    cast(sig["x"].data, "float4*")    an address that the callee takes for that of something else
     NULL                              a null pointer
     Struct([...])                     a struct by value, with the layout that C gives it
     TensorStruct(sig["x"])            the struct that kernels of CuTe take for a tensor
@@ -13,10 +14,20 @@ What is narrower than an int is what C calls it, and extended by whoever calls a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import index
-from typing import Any, Final, Protocol, SupportsIndex, TypeAlias, get_args, runtime_checkable
+from typing import (
+    Any,
+    Final,
+    Protocol,
+    SupportsIndex,
+    TypeAlias,
+    get_args,
+    overload,
+    runtime_checkable,
+)
 
 from llvmlite import ir
 
@@ -39,6 +50,7 @@ from ferrule.specs import (
 )
 from ferrule.specs import params as kinds
 from ferrule.specs.expr import INT64_MAX, INT64_MIN, is_dim
+from ferrule.specs.params import Pointer
 from ferrule.specs.params.numbers import check_scalar_dtype
 
 _PARAMS: Final = get_args(Param)
@@ -58,6 +70,14 @@ class Cast:
 
     value: Dim | float | Scalar
     dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class PointerCast:
+    """An address as that of something else, in C's words: made by `cast`."""
+
+    value: Data | Pointer
+    pointer: str
 
 
 @runtime_checkable
@@ -88,20 +108,31 @@ OBJECTS: Final = (
 _NOTHING: Final = (kinds.Shape, kinds.NoneValue, kinds.Constant)
 """The kinds of parameters that no value of a call stands for: the signature says it all."""
 
-_VALUES: Final = (Data, Cast, Null, Sym, Compound, *_PARAMS)
+_VALUES: Final = (Data, Cast, PointerCast, Null, Sym, Compound, *_PARAMS)
 """What is handed over as values: asked first, for it takes less time than to ask for `InMemory`."""
 
-Argument: TypeAlias = "Data | Dim | Param | Cast | Null | InMemory"
+Argument: TypeAlias = "Data | Dim | Param | Cast | PointerCast | Null | InMemory"
+_POINTER: Final = re.compile(r"[A-Za-z_][\w\s:<>,*()]*\*\s*(?:const)?")
 
 
-def cast(value: Dim | float | Scalar, dtype: DType | str) -> Cast:
+@overload
+def cast(value: Dim | float | Scalar, dtype: DType | str) -> Cast: ...
+@overload
+def cast(value: Data | Pointer, dtype: str) -> PointerCast: ...
+def cast(value: Dim | float | Scalar | Data | Pointer, dtype: DType | str) -> Cast | PointerCast:
     """A number as the callee takes it: a size, a parameter that is a number, or a Python number.
+
+    Or an address, of a tensor or a `Pointer`, that the callee takes for that of something else: the
+    second is the pointer in C's words then, `cast(sig["x"].data, "float4*")`, and is compared with
+    what the callee takes where that is known.
 
     Integers become any integer or float, floats any float, rounded to nearest, ties to even, in
     one step; an integer that the dtype does not have is a ValueError of the call.  Raises TypeError
     for a float that is to become an integer and for what is no number, ValueError for a constant
     that does not fit and for dtypes that no scalar has.
     """
+    if isinstance(value, (Data, Pointer)):
+        return _cast_pointer(value, dtype)
     wanted = check_scalar_dtype(as_dtype(dtype))
     if isinstance(value, bool) or not (is_dim(value) or isinstance(value, (float, Scalar))):
         raise TypeError(
@@ -117,6 +148,19 @@ def cast(value: Dim | float | Scalar, dtype: DType | str) -> Cast:
         if not low <= value <= high:
             raise ValueError(f"cast: {value} does not fit {wanted.name}, [{low}, {high}]")
     return Cast(value, wanted)
+
+
+def _cast_pointer(value: Data | Pointer, pointer: object) -> PointerCast:
+    if not isinstance(pointer, str):
+        raise TypeError(
+            f"cast: an address becomes a pointer, such as 'float4*', but got {pointer!r}"
+        )
+    if _POINTER.fullmatch(pointer.strip()) is None:
+        raise ValueError(
+            f"cast: an address becomes a pointer in C's words, such as 'float4*' or "
+            f"'const struct point*', but got {pointer!r}"
+        )
+    return PointerCast(value, pointer.strip())
 
 
 def check_argument(argument: object, what: str) -> None:
@@ -188,6 +232,8 @@ def types(argument: Argument) -> list[ir.Type]:
             return [I32]
         case Cast(dtype=dtype):
             return [type_of(dtype)]
+        case PointerCast():
+            return [PTR]
         case int() | Sym() | Compound():
             return [I64]
         case InMemory():
@@ -208,6 +254,8 @@ def values(call: Call, argument: Argument, what: str) -> list[ir.Value]:
             return [e.null()]
         case Cast():
             return [converted(call, argument.value, argument.dtype, what)]
+        case PointerCast():
+            return values(call, argument.value, what)
         case int() | Sym() | Compound():
             value = call.size(argument, what)
             narrow = isinstance(argument, Sym) and argument.width == 32
@@ -280,6 +328,8 @@ def describe(signature: Signature, argument: Argument) -> str:
         case Cast(value=value, dtype=dtype):
             inner = describe(signature, value) if not isinstance(value, float) else repr(value)
             return f"{dtype.name}({inner})"
+        case PointerCast(value=value, pointer=pointer):
+            return f"({pointer}){describe(signature, value)}"
         case int() | Sym() | Compound():
             return signature.format(argument)
         case InMemory():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ferrule.compiler.conventions.arguments import Argument
+from ferrule.compiler.conventions.arguments import Argument, PointerCast
 from ferrule.compiler.conventions.structs import Struct
 from ferrule.compiler.conventions.tensormaps import TensorMap
 from ferrule.compiler.errors import CompileError, Diagnostic
@@ -54,6 +54,8 @@ def _tensors(argument: Argument) -> Iterator[Tensor]:
     match argument:
         case Data(tensor=tensor) | TensorMap(tensor=tensor):
             yield tensor
+        case PointerCast(value=value):
+            yield from _tensors(value)
         case Tensor():
             yield argument
         case kinds.Optional(item=item):

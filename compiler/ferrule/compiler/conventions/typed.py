@@ -1,0 +1,339 @@
+"""Whether what a call gives to a callee has the types that the callee takes.
+
+The callee's types are texts of C or C++, see `spelledtypes`.  Compared is what a pointer points to,
+whether that may be written, integers with their width and their sign, floats, `bool`.  A size that
+cannot be negative is as good for an unsigned integer as for a signed one.  `void*` takes every
+address; what is meant to be taken for something else is said by `cast(x.data, "float4*")`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import gcd
+from typing import TYPE_CHECKING, Final
+
+from ferrule.compiler.conventions.arguments import (
+    Argument,
+    Cast,
+    InMemory,
+    Null,
+    PointerCast,
+    describe,
+)
+from ferrule.compiler.conventions.hostarguments import CArgument, HostArgument, Reference
+from ferrule.compiler.conventions.texts import CString
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.spelledtypes import ARITHMETIC, PLURAL, Spelled, as_called, read_type
+from ferrule.specs import Compound, Data, Dim, Param, Scalar, Signature, Sym, Tensor, as_dtype
+from ferrule.specs import params as kinds
+from ferrule.specs.expr import divisibility_of
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    Kind = Literal["address", "number", "bytes"]
+
+_INTEGERS: Final = ("int", "uint")
+_VECTORS: Final = {
+    f"{name}{lanes}": min(16, size * {2: 2, 3: 1, 4: 4}[lanes])
+    for name, size in {
+        "char": 1,
+        "uchar": 1,
+        "short": 2,
+        "ushort": 2,
+        "int": 4,
+        "uint": 4,
+        "float": 4,
+        "long": 8,
+        "ulong": 8,
+        "longlong": 8,
+        "ulonglong": 8,
+        "double": 8,
+    }.items()
+    for lanes in (2, 3, 4)
+} | {"__half2": 4, "__nv_bfloat162": 4}
+"""What the addresses of CUDA's vectors are multiples of (CUDA C++ Programming Guide, "Built-in
+Vector Types")."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A value that a call gives: an address, a number or bytes.
+
+    `dtype` is that of the number or of what is at the address, None where that may be anything;
+    `pointer` what the address was cast to.  Of an address: whether what is there may be written,
+    what it is known to be a multiple of, the sizes of the array there.  `is_natural`: a number
+    that is never negative.
+    """
+
+    what: str
+    kind: Kind
+    dtype: str | None = None
+    pointer: Spelled | None = None
+    is_read_only: bool = False
+    align: int = 0
+    shape: tuple[Dim, ...] = ()
+    is_natural: bool = False
+    is_null: bool = False
+    size: int = 0
+    """Of bytes, how many they are."""
+
+
+def given_values(signature: Signature, arguments: Sequence[CArgument]) -> list[list[Given]]:
+    """What the arguments become: of each its values."""
+    sizes = frozenset(_sizes(signature.params))
+    return [[*_given(signature, sizes, each)] for each in arguments]
+
+
+def check_typed(
+    callee: str, signature: Signature, arguments: Sequence[CArgument], types: Sequence[str]
+) -> None:
+    """CompileError where a callee of parameters with these types, one for each value, does not
+    take what the arguments become."""
+    values = [each for listed in given_values(signature, arguments) for each in listed]
+    for position, (given, text) in enumerate(zip(values, types, strict=False)):
+        wanted = read_type(text)
+        check_value(callee, position, given, wanted)
+        if given.align % _alignment_of(given):
+            raise too_loose(callee, position, given, wanted)
+
+
+def check_value(callee: str, position: int, given: Given, wanted: Spelled) -> None:
+    """CompileError where the parameter at a position does not take a value."""
+    hint = _misfit(given, wanted)
+    if hint is not None:
+        raise refused(callee, position, given, wanted, hint)
+
+
+def refused(callee: str, position: int, given: Given, wanted: Spelled, hint: str) -> CompileError:
+    """The error for a value that the parameter at a position does not take."""
+    return CompileError(
+        Diagnostic(
+            f"argument #{position} of {callee} is {given.what}, but it takes {wanted.text}",
+            hint=hint,
+        )
+    )
+
+
+def too_loose(callee: str, position: int, given: Given, wanted: Spelled) -> CompileError:
+    """The error for an address that may not be aligned as what it was cast to is."""
+    needs = _alignment_of(given)
+    more = f"align={needs}" if needs > 1 else "more, align=…,"
+    return refused(
+        callee,
+        position,
+        given,
+        wanted,
+        f"the address is only known to be a multiple of {given.align} bytes: say {more} in the "
+        "spec",
+    )
+
+
+# ---- what is given ----
+
+
+def _sizes(params: Sequence[Param]) -> Iterator[Sym]:
+    """The symbols that are the size of a tensor, which no call has negative."""
+    for param in params:
+        match param:
+            case Tensor(shape=shape):
+                yield from (each for each in shape if isinstance(each, Sym))
+            case kinds.Optional(item=item):
+                yield from _sizes([item])
+            case kinds.Tuple(items=items):
+                yield from _sizes(items)
+
+
+def is_natural(dim: Dim, sizes: frozenset[Sym]) -> bool:
+    """Whether a size is never negative; `sizes` are symbols that are not."""
+    match dim:
+        case int():
+            return dim >= 0
+        case Sym():
+            return dim in sizes
+        case Compound(op, lhs, rhs):
+            left, right = is_natural(lhs, sizes), is_natural(rhs, sizes)
+            return (left or right) if op == "max" else op != "sub" and left and right
+
+
+def _given(signature: Signature, sizes: frozenset[Sym], argument: CArgument) -> Iterator[Given]:
+    match argument:
+        case Data() | Tensor() | kinds.Pointer() | PointerCast() | Null():
+            yield _address(signature, argument)
+        case Cast(value=value, dtype=dtype):
+            natural = isinstance(value, int | Sym | Compound) and is_natural(value, sizes)
+            name = describe(signature, argument)
+            yield _number(name, dtype.name, natural)
+        case int() | Sym() | Compound():
+            narrow = isinstance(argument, Sym) and argument.width == 32
+            name, dtype_name = describe(signature, argument), "int32" if narrow else "int64"
+            yield _number(name, dtype_name, is_natural(argument, sizes))
+        case Scalar(name=name, dtype=dtype):
+            yield _number(name, dtype.name, dtype.kind == "uint")
+        case HostArgument():
+            yield from _of_host(signature, sizes, argument)
+        case InMemory():
+            what = f"a {type(argument).__name__}, {argument.size} bytes by value"
+            yield Given(what, "bytes", size=argument.size)
+        case _:
+            yield from _parts(signature, sizes, argument)
+
+
+def _number(name: str, dtype: str, natural: bool) -> Given:
+    article = "an" if dtype[0] in "iu" and not dtype.startswith("uint") else "a"
+    return Given(f"{name}, {article} {dtype}", "number", dtype, is_natural=natural)
+
+
+def _address(signature: Signature, argument: Argument) -> Given:
+    match argument:
+        case Data(tensor=tensor, offset=offset):
+            align = gcd(tensor.align, divisibility_of(offset))
+            name, shape = f"{tensor.name}.data", tensor.shape
+            word = f"{name}, the address of {'read-only ' if tensor.read_only else ''}"
+            dtype = "float32" if tensor.dtype.name == "tfloat32" else tensor.dtype.name
+            what = f"{word}{tensor.dtype.name}"
+            return Given(what, "address", dtype, None, tensor.read_only, align, shape)
+        case Tensor():
+            return _address(signature, argument.data)
+        case PointerCast(value=value, pointer=pointer):
+            inner, named = _address(signature, value), as_called(read_type(pointer))
+            what = f"({pointer}){inner.what.partition(',')[0]}"
+            return replace(inner, what=what, pointer=named, dtype=None)
+        case kinds.Pointer(name=name, dtype=dtype, align=align):
+            said = f"{name}, an address" + ("" if dtype is None else f" of {dtype.name}")
+            return Given(said, "address", None if dtype is None else dtype.name, align=align)
+    return Given("NULL", "address", is_null=True)
+
+
+def _of_host(
+    signature: Signature, sizes: frozenset[Sym], argument: HostArgument
+) -> Iterator[Given]:
+    match argument:
+        case CString():
+            yield Given("a CString, the address of char", "address", "int8")
+        case Reference(value=value) if not isinstance(value, InMemory):
+            (inner,) = _given(signature, sizes, value)
+            is_number = inner.kind == "number"
+            what = f"the address of {inner.what}"
+            yield Given(what, "address", inner.dtype if is_number else None)
+        case _:
+            name = type(argument).__name__
+            yield from (Given(f"a {name}, an address", "address") for _ in argument.types())
+
+
+def _parts(signature: Signature, sizes: frozenset[Sym], argument: CArgument) -> Iterator[Given]:
+    """What a parameter with several parts becomes, or one that is an address of its own kind."""
+    match argument:
+        case kinds.Optional(name=name, item=item):
+            yield Given(f"whether {name} was given", "number")
+            yield from _given(signature, sizes, item)
+        case kinds.Tuple(items=items):
+            for each in items:
+                yield from _given(signature, sizes, each)
+        case kinds.Union(name=name, members=members):
+            yield Given(f"which of its kinds {name} has", "number")
+            for each in members:
+                yield from _given(signature, sizes, each)
+        case kinds.String(name=name) | kinds.Bytes(name=name):
+            yield Given(f"{name}, the address of its bytes", "address", "int8", is_read_only=True)
+            yield _number(f"the length of {name}", "int64", natural=True)
+        case kinds.DataType(name=name) | kinds.Device(name=name):
+            yield Given(name, "number")
+        case kinds.Shape() | kinds.NoneValue() | kinds.Constant():
+            return
+        case _:
+            yield Given(f"{getattr(argument, 'name', 'it')}, an address", "address")
+
+
+# ---- what is taken ----
+
+
+def _misfit(given: Given, wanted: Spelled) -> str | None:
+    """None where it fits; else what to do about it, nothing where there is nothing to say."""
+    if given.kind == "address":
+        return _misfit_of_address(given, wanted)
+    if given.kind == "bytes":
+        return _misfit_of_bytes(wanted)
+    if wanted.stars:
+        return "an address is the .data of a tensor, or a Pointer of the signature"
+    if wanted.dtype is None:
+        return None if _is_integer(given) else "a struct by value is conventions.Struct([…])"
+    return _misfit_of_number(given, wanted)
+
+
+def _is_integer(given: Given) -> bool:
+    return given.dtype is None or as_dtype(given.dtype).kind in ("int", "uint")
+
+
+def _misfit_of_bytes(wanted: Spelled) -> str | None:
+    if wanted.stars:
+        return "conventions.Reference(…) is its address"
+    return "a number is not a struct" if wanted.name in ARITHMETIC else None
+
+
+def _misfit_of_number(given: Given, wanted: Spelled) -> str | None:
+    if given.dtype is None or given.dtype == wanted.dtype:
+        return None
+    own, taken = as_dtype(given.dtype), as_dtype(wanted.dtype or "")
+    is_exact = own.kind in _INTEGERS and taken.kind in _INTEGERS and own.bits == taken.bits
+    if is_exact and given.is_natural and own.kind == "int":
+        return None
+    if own.kind == "bool" and taken.kind in _INTEGERS and taken.bits == 8:
+        return None
+    if own.kind == "float" and own.bits == 16 and wanted.name == "unsigned short":
+        return None
+    if own.kind == "float" and taken.kind != "float":
+        return f"give the parameter the dtype {taken.name}"
+    return f"conventions.cast(…, {taken.name!r}) makes it one"
+
+
+def _misfit_of_address(given: Given, wanted: Spelled) -> str | None:
+    if not wanted.stars:
+        is_address = wanted.dtype in ("int64", "uint64") and given.pointer is None
+        return None if is_address else "what it takes is no address"
+    if given.is_read_only and not wanted.is_const and not wanted.is_function:
+        return (
+            "it may write there: declare the parameter as const, or the tensor without "
+            "read_only=True"
+        )
+    if given.is_null or (given.dtype is None and given.pointer is None):
+        return None
+    if given.pointer is not None:
+        named = as_called(wanted)
+        same = (named.name, named.stars) == (given.pointer.name, given.pointer.stars)
+        return None if same else f"the pointer that it takes is {wanted.text!r}"
+    if wanted.name == "void" and wanted.stars == 1:
+        return None
+    if wanted.stars == 1 and not wanted.is_function and _points_alike(given, wanted):
+        return None
+    return _other_pointer(given, wanted)
+
+
+def _points_alike(given: Given, wanted: Spelled) -> bool:
+    """Whether a pointer is one to what is at an address."""
+    if wanted.name == "char":
+        return given.dtype in ("int8", "uint8")
+    dtype = PLURAL.get(wanted.name, wanted.dtype)
+    return dtype == given.dtype and all(
+        length == size
+        for length, size in zip(reversed(wanted.lengths), reversed(given.shape), strict=False)
+        if length is not None and isinstance(size, int)
+    )
+
+
+def _other_pointer(given: Given, wanted: Spelled) -> str:
+    plain = wanted.text.replace("__restrict__", "").replace("restrict", "").strip()
+    name = given.what.partition(",")[0]
+    dtype = PLURAL.get(wanted.name, wanted.dtype)
+    meant = f"where it is meant to be taken for that, conventions.cast({name}, {plain!r})"
+    if dtype is None or dtype == given.dtype or wanted.stars > 1:
+        return meant
+    return f"give the tensor the dtype {dtype}, or choose the callee for {given.dtype}; {meant}"
+
+
+def _alignment_of(given: Given) -> int:
+    """What an address is a multiple of that was cast to one of a vector of CUDA."""
+    if given.pointer is None or given.pointer.stars != 1:
+        return 1
+    return _VECTORS.get(given.pointer.name, 1)

@@ -1,0 +1,216 @@
+"""Types of C and C++ as their compilers spell them: what a parameter is, read from the text.
+
+read_type("const float * __restrict__")      an address of float that is read only, restrict
+read_type("long unsigned int")               the number "unsigned long", a uint64
+parameter_list("void (*)(int, float *)")     ("int", "float *")
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
+
+_QUALIFIERS: Final = frozenset({"const", "volatile", "restrict", "__restrict", "__restrict__"})
+_RESTRICT: Final = frozenset({"restrict", "__restrict", "__restrict__"})
+_TAGS: Final = frozenset({"struct", "union", "enum", "class"})
+_INTEGER: Final = frozenset({"signed", "unsigned", "char", "short", "int", "long"})
+_WORD: Final = re.compile(r"[\w:]+(?:\s*<.*>)?(?:::\w+)*|\S")
+_BEHIND: Final = re.compile(r"^(.*?)\(\s*([*&]+)\s*([\w\s]*)\)\s*(\[.*\]|\(.*\))\s*$")
+_LENGTH: Final = re.compile(r"\[([^\]]*)\]")
+_INLINE: Final = re.compile(r"::__\d+(?=::)")
+"""The inline namespace with the version of cuda::std and std."""
+
+DTYPES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "bool": "bool",
+        "_Bool": "bool",
+        "char": "int8",
+        "signed char": "int8",
+        "unsigned char": "uint8",
+        "short": "int16",
+        "unsigned short": "uint16",
+        "int": "int32",
+        "unsigned int": "uint32",
+        "long": "int64",
+        "unsigned long": "uint64",
+        "long long": "int64",
+        "unsigned long long": "uint64",
+        "float": "float32",
+        "double": "float64",
+        "_Float16": "float16",
+        "__fp16": "float16",
+        "__half": "float16",
+        "__bf16": "bfloat16",
+        "__nv_bfloat16": "bfloat16",
+        "__nv_fp8_e4m3": "float8_e4m3fn",
+        "__nv_fp8_e5m2": "float8_e5m2",
+        "__nv_fp8_e8m0": "float8_e8m0fnu",
+        "_Complex float": "complex64",
+        "_Complex double": "complex128",
+        **{
+            f"{name}<{part}>": whole
+            for name in ("std::complex", "cuda::std::complex", "thrust::complex")
+            for part, whole in (("float", "complex64"), ("double", "complex128"))
+        },
+    }
+)
+"""The dtypes of C's and CUDA's numbers."""
+
+ARITHMETIC: Final = frozenset(
+    name for name in DTYPES if not name.startswith(("__", "_C")) and "<" not in name
+)
+"""The types that C itself has for real numbers."""
+_ALSO_CALLED: Final = MappingProxyType(
+    {
+        "int8_t": "signed char",
+        "int16_t": "short",
+        "int32_t": "int",
+        "int64_t": "long",
+        "uint8_t": "unsigned char",
+        "uint16_t": "unsigned short",
+        "uint32_t": "unsigned int",
+        "uint64_t": "unsigned long",
+        "size_t": "unsigned long",
+        "ssize_t": "long",
+        "ptrdiff_t": "long",
+        "intptr_t": "long",
+        "uintptr_t": "unsigned long",
+        "half": "__half",
+        "nv_half": "__half",
+        "nv_bfloat16": "__nv_bfloat16",
+        "half2": "__half2",
+        "nv_bfloat162": "__nv_bfloat162",
+        "uchar": "unsigned char",
+        "ushort": "unsigned short",
+        "uint": "unsigned int",
+        "ulong": "unsigned long",
+        "cuComplex": "float2",
+        "cuFloatComplex": "float2",
+        "cuDoubleComplex": "double2",
+    }
+)
+"""Names that headers have for others."""
+
+_COMPLEX: Final = MappingProxyType(
+    {"float _Complex": "_Complex float", "double _Complex": "_Complex double"}
+)
+PLURAL: Final[Mapping[str, str]] = MappingProxyType(
+    {"float2": "complex64", "double2": "complex128"}
+)
+"""Structs that a complex number is handed over in: those of cuComplex.h are these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spelled:
+    """A type: `text` as it was spelled, `name` without qualifiers and of a pointer what it points
+    to, `stars` how often.  `lengths` are those of an array that is pointed to, None for one that
+    is not said.  `is_const` is said of what is behind the last star, `is_restrict` of a pointer."""
+
+    text: str
+    name: str
+    stars: int = 0
+    is_const: bool = False
+    is_restrict: bool = False
+    is_function: bool = False
+    lengths: tuple[int | None, ...] = ()
+
+    @property
+    def dtype(self) -> str | None:
+        """The dtype of the number that it is or points to."""
+        return DTYPES.get(self.name)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is a number."""
+        return not self.stars and self.dtype is not None
+
+
+def read_type(text: str) -> Spelled:
+    """The type that a text spells; what is no number and no pointer is a name."""
+    behind = _BEHIND.match(text)
+    if behind is None:
+        return _pointers(text, text)
+    inner, signs, words, rest = behind.groups()
+    if rest.startswith("("):
+        return Spelled(text, "a function", len(signs), is_function=True)
+    lengths = tuple(int(each) if each.isdigit() else None for each in _LENGTH.findall(rest))
+    return replace(_pointers(f"{inner}{signs[0]} {words}", text), lengths=lengths)
+
+
+def as_called(spelled: Spelled) -> Spelled:
+    """The type that a name of the headers of C and CUDA stands for: `size_t`, `half`."""
+    return replace(spelled, name=_ALSO_CALLED.get(spelled.name, spelled.name))
+
+
+def _pointers(spelled: str, text: str) -> Spelled:
+    first, *behind = re.split(r"[*&]", spelled.replace("&&", "&"))
+    words = _words(first)
+    last = set(_words(behind[-1])) if behind else set()
+    levels = [set(words), *(set(_words(each)) for each in behind[:-1])]
+    is_const = bool(behind) and "const" in levels[-1]
+    return Spelled(text, _name(words), len(behind), is_const, bool(last & _RESTRICT))
+
+
+def _words(text: str) -> list[str]:
+    return [found[0] for found in _WORD.finditer(text.strip())]
+
+
+def _name(words: list[str]) -> str:
+    """What a type is called, whichever way its words are ordered."""
+    kept = [each for each in words if each not in _QUALIFIERS and each not in _TAGS]
+    if kept and set(kept) <= _INTEGER:
+        return _integer(kept)
+    joined = _INLINE.sub("", " ".join(kept))
+    return _COMPLEX.get(joined, joined)
+
+
+def _integer(words: list[str]) -> str:
+    sign = "unsigned " if "unsigned" in words else ""
+    if "char" in words:
+        return f"{sign}char" if sign or "signed" not in words else "signed char"
+    if "short" in words:
+        return f"{sign}short"
+    return sign + (" ".join(["long"] * words.count("long")) or "int")
+
+
+def parameter_list(text: str) -> tuple[str, ...] | None:
+    """The types of the parameters of a function, by its type; "..." where it has more.  None for
+    what is no function, and for one that does not say what it takes."""
+    end = text.rfind(")")
+    start = _opening(text, end)
+    if start is None or not text[start + 1 : end].strip():
+        return None
+    listed = tuple(_split(text[start + 1 : end]))
+    return () if listed == ("void",) else listed
+
+
+def result_of(text: str) -> str | None:
+    """The type of what a function returns, by its type; None for what is not read."""
+    start = _opening(text, text.rfind(")"))
+    before = "" if start is None else text[:start].strip()
+    result = re.sub(r"\(\s*[*&]\s*\)$", "", before).strip()
+    return None if not result or "(" in result else result
+
+
+def _opening(text: str, end: int) -> int | None:
+    """Where the parenthesis opens that closes at `end`."""
+    depth = 0
+    for at in range(end, -1, -1):
+        depth += (text[at] == ")") - (text[at] == "(")
+        if not depth:
+            return at
+    return None
+
+
+def _split(text: str) -> Iterator[str]:
+    """What stands between the commas that are in no parentheses."""
+    depth, start = 0, 0
+    for at, letter in enumerate(text):
+        depth += (letter in "(<[{") - (letter in ")>]}")
+        if letter == "," and not depth:
+            yield text[start:at].strip()
+            start = at + 1
+    yield text[start:].strip()

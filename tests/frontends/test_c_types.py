@@ -1,0 +1,298 @@
+"""C: the types of a function are those that a call gives it, for gcc and for clang."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ferrule as fe
+from ferrule import specs
+from ferrule.compiler.conventions import NULL, CString, Reference, Struct, cast
+from ferrule.compiler.conventions.arguments import Cast, PointerCast
+from ferrule.compiler.errors import CompileError
+from ferrule.frontends import c
+from ferrule.specs import Data, Pointer, Scalar, Signature, String, Tensor
+
+pytestmark = pytest.mark.needs_cc
+
+N = specs.sym_int64(symbol="n")
+M = specs.sym_int32(symbol="m")
+TYPES = """\
+#include <stddef.h>
+#include <stdint.h>
+#include <stdbool.h>
+typedef float float4 __attribute__((vector_size(16)));
+typedef struct { int a; } P;
+struct point { double x, y; };
+enum colour { RED, GREEN };
+typedef uint8_t byte;
+"""
+
+
+@pytest.fixture(params=["gcc", "clang"])
+def cc(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Each compiler that is there."""
+    if shutil.which(request.param) is None:
+        pytest.skip(f"there is no {request.param}")
+    yield request.param
+
+
+def compiled(takes: str, given: Any, cc: str | None = None, **more: Any) -> fe.Function:
+    """A function with this parameter, or these, that gets these arguments."""
+    arguments = given if isinstance(given, list) else [given]
+    inner = [
+        each.value if isinstance(each, PointerCast | Cast | CString | Reference) else each
+        for each in arguments
+    ]
+    own = [each.tensor if isinstance(each, Data) else each for each in inner]
+    params = [each for each in own if isinstance(each, Tensor | Scalar | Pointer | String)]
+    signature = Signature("f", [*dict.fromkeys(params), Tensor("sizes", (M,), "int8")])
+    passed = [each.data if isinstance(each, Tensor) else each for each in arguments]
+    source = f"{TYPES}void f({takes}) {{}}"
+    return c.compile(source, signature, arguments=passed, cc=cc, **more)
+
+
+def tensor(dtype: str, *shape: Any, **more: Any) -> Tensor:
+    return Tensor("x", shape or (N,), dtype, **more)
+
+
+X = tensor("float32")
+
+FITS: dict[str, list[Any]] = {
+    "float* x": [X, NULL, Pointer("p"), Pointer("p", "float32")],
+    "const float* restrict x": [X, tensor("float32", read_only=True)],
+    "float x[]": [X],
+    "float x[3][4]": [X, tensor("float32", N, 4)],
+    "void* x": [X, tensor("int8"), cast(X.data, "void*")],
+    "const void* x": [tensor("float64", read_only=True)],
+    "double* x": [tensor("float64"), Reference(cast(1.0, "float64"))],
+    "char* x": [tensor("int8"), tensor("uint8"), cast(X.data, "char*"), CString("a")],
+    "const char* x": [CString(String("s")), CString("text")],
+    "unsigned char* x": [tensor("uint8"), cast(X.data, "unsigned char*")],
+    "byte* x": [tensor("uint8"), cast(X.data, "uint8_t*"), cast(X.data, "byte *")],
+    "size_t* x": [tensor("uint64")],
+    "long* x": [tensor("int64")],
+    "long long* x": [tensor("int64")],
+    "int32_t* x": [tensor("int32")],
+    "unsigned* x": [tensor("uint32")],
+    "bool* x": [tensor("bool")],
+    "float _Complex* x": [tensor("complex64")],
+    "double _Complex* x": [tensor("complex128")],
+    "float4* x": [cast(tensor("float32", align=16).data, "float4*")],
+    "const float4* x": [
+        cast(tensor("float32", align=16, read_only=True).data, "const float4*"),
+        cast(tensor("float32", align=16).data.byte_offset(16 * N), "float4*"),
+    ],
+    "P* x": [cast(tensor("int32").data, "P*"), Reference(Struct([M]))],
+    "struct point* x": [cast(tensor("float64").data, "struct point*")],
+    "float** x": [cast(tensor("uint64").data, "float**"), Pointer("p")],
+    "intptr_t x": [X],
+    "int (*x)(int)": [Pointer("p")],
+    "int a": [Scalar("a", "int32"), M, cast(-1, "int32")],
+    "unsigned a": [Scalar("a", "uint32"), cast(M, "uint32"), cast(1, "int32")],
+    "size_t a": [cast(3, "int64"), 128, Scalar("a", "uint64"), cast(M, "uint64")],
+    "int64_t a": [128, Scalar("a", "int64")],
+    "short a": [Scalar("a", "int16")],
+    "unsigned char a": [Scalar("a", "uint8"), Scalar("a", "bool")],
+    "signed char a": [Scalar("a", "int8")],
+    "bool a": [Scalar("a", "bool"), cast(1, "bool")],
+    "float a": [Scalar("a", "float32")],
+    "double a": [Scalar("a", "float64")],
+    "uint16_t a": [Scalar("a", "float16"), Scalar("a", "bfloat16"), Scalar("a", "uint16")],
+    "enum colour a": [Scalar("a", "int32"), Scalar("a", "uint32")],
+    "P a": [Struct([cast(1, "int32")])],
+    "struct point a": [Struct([cast(1.0, "float64"), cast(1.0, "float64")])],
+    "float _Complex a": [Struct([cast(1.0, "float32"), cast(1.0, "float32")])],
+}
+
+MISFITS: list[tuple[str, Any, str]] = [
+    ("const double* x", X, r"x.data, the address of float32, but it takes const double \*"),
+    ("double* x", X, r"dtype float64, or choose .* float32; .*cast\(x.data, 'double \*'\)"),
+    ("unsigned* x", tensor("int32"), "the address of int32, but it takes unsigned"),
+    ("float* x", tensor("int32"), "the address of int32, but it takes float"),
+    ("unsigned char* x", tensor("int8"), "the address of int8"),
+    ("signed char* x", tensor("uint8"), "the address of uint8"),
+    ("uint8_t* x", tensor("bool"), "the address of bool"),
+    ("bool* x", tensor("uint8"), "the address of uint8"),
+    ("const char* x", X, "the address of float32, but it takes const char"),
+    ("float* x", tensor("float32", read_only=True), "read-only float32.*it may write there"),
+    ("void* x", tensor("float32", read_only=True), "it may write there"),
+    ("float4* x", cast(tensor("float32", align=16, read_only=True).data, "float4*"), "may write"),
+    ("float** x", X, r"cast\(x.data, 'float \*\*'\)"),
+    ("P* x", tensor("int32"), r"cast\(x.data, 'P \*'\)"),
+    ("float4* x", X, "the address of float32, but it takes"),
+    ("float4* x", cast(X.data, "float4*"), "a multiple of 4 bytes: say .*align="),
+    ("float4* x", cast(tensor("float32", align=16).data.byte_offset(4 * N), "float4*"), "of 4"),
+    ("struct point* x", cast(X.data, "struct point*"), "a multiple of 4 bytes: say"),
+    ("float* x", cast(X.data, "double*"), "the pointer that it takes is 'float"),
+    ("float* x", cast(X.data, "flaot*"), r"but flaot\* is no type of the source"),
+    ("float x[3][4]", tensor("float32", N, 5), "the address of float32"),
+    ("int (*x)(int)", X, "the address of float32"),
+    ("float* x", Pointer("p", "float64"), "p, an address of float64, but it takes float"),
+    ("float* x", Reference(cast(1.0, "float64")), "the address of float64.1.0., a float64"),
+    ("float* x", 8, "an address is the .data of a tensor"),
+    ("float x", X, "what it takes is no address"),
+    ("unsigned a", Scalar("a", "int32"), r"a, an int32, but it takes .*cast\(…, 'uint32'\)"),
+    ("int a", Scalar("a", "uint32"), "a, a uint32, but it takes int"),
+    ("unsigned char a", Scalar("a", "int8"), "a, an int8, but it takes unsigned char"),
+    ("bool a", Scalar("a", "int32"), "a, an int32, but it takes _?[Bb]ool"),
+    ("int a", Scalar("a", "bool"), "a, a bool, but it takes int"),
+    ("size_t a", Scalar("a", "int64"), "a, an int64, but it takes unsigned long|long unsigned"),
+    ("size_t a", M, "m, an int32, but it takes"),
+    ("size_t a", -1, "-1, an int64, but it takes"),
+    ("short a", Scalar("a", "int32"), "but it takes short"),
+    ("float a", Scalar("a", "float64"), "a, a float64, but it takes float"),
+    ("float a", Scalar("a", "int32"), "a, an int32, but it takes float"),
+    ("int a", Scalar("a", "float32"), "give the parameter the dtype int32"),
+    ("_Float16 a", Scalar("a", "float16"), "_Float16, which cannot be passed by value"),
+    ("long double a", Scalar("a", "float64"), "a, a float64, but it takes long double"),
+    ("__int128 a", Scalar("a", "int64"), "a, an int64, but it takes __int128"),
+    ("enum colour a", Scalar("a", "int64"), "a, an int64, but it takes enum colour"),
+    ("P a", Scalar("a", "int32"), "a, an int32, but it takes P"),
+    ("P a", Struct([cast(1, "int64")]), "a Struct, 8 bytes by value, but it takes P"),
+    ("struct point a", Struct([cast(1.0, "float64")]), "a Struct, 8 bytes by value"),
+    ("P* a", Struct([cast(1, "int32")]), r"conventions.Reference\(…\)"),
+    ("int a", Struct([cast(1, "int32")]), "a Struct, 4 bytes by value, but it takes int"),
+]
+
+
+@pytest.mark.parametrize("takes", FITS)
+def test_what_fits_is_compiled(takes: str, cc: str) -> None:
+    for given in FITS[takes]:
+        assert compiled(takes, given, cc), given
+
+
+@pytest.mark.parametrize(("takes", "given", "said"), MISFITS)
+def test_what_does_not_fit_is_refused(takes: str, given: Any, said: str, cc: str) -> None:
+    with pytest.raises(CompileError, match=f"(?s){said}"):
+        compiled(takes, given, cc)
+
+
+def test_a_size_is_as_good_for_an_unsigned_number(cc: str) -> None:
+    x = tensor("float32")
+    assert compiled("float* x, size_t n", [x, N], cc)
+    assert compiled("float* x, size_t n", [x, x.nbytes], cc)
+    assert compiled("float* x, unsigned m", [tensor("float32", M), M], cc)
+    with pytest.raises(CompileError, match="argument #1 of f is n - 1, an int64, but it takes"):
+        compiled("float* x, size_t n", [x, N - 1], cc)
+    strided = Tensor("x", (4,), "float32", strides=(specs.sym_int64(symbol="s"),))
+    with pytest.raises(CompileError, match="argument #1 of f is s, an int64, but it takes"):
+        compiled("float* x, size_t s", [strided, strided.strides[0]], cc)
+
+
+def test_flags_that_hide_or_raise_warnings_change_nothing(cc: str) -> None:
+    for flags in (["-Werror", "-Wall"], ["-w"], ["-fdiagnostics-color=always"], ["-std=c99"]):
+        assert compiled("float* x", X, cc, flags=flags)
+        with pytest.raises(CompileError, match="the address of float32, but it takes double"):
+            compiled("double* x", X, cc, flags=flags)
+
+
+def test_all_parameters_are_compared_where_one_is_a_struct(cc: str) -> None:
+    struct = Struct([cast(1, "int32")])
+    assert compiled("P a, float* x", [struct, X], cc)
+    with pytest.raises(CompileError, match="argument #1 of f is x.data, the address of float32"):
+        compiled("P a, double* x", [struct, X], cc)
+    with pytest.raises(CompileError, match="f takes P, float .*: 2 in all, .* gives it 1"):
+        compiled("P a, float* x", [struct], cc)
+
+
+def test_a_function_without_a_prototype_says_nothing_of_its_parameters(cc: str) -> None:
+    source, signature = "int f() { return 3; }", Signature("f", [Scalar("a", "int32")])
+    assert c.compile(source, signature, returns="int32", cc=cc, flags=["-std=c11"])(1) == 3
+    with pytest.raises(CompileError, match="f returns int, but the call expects float64"):
+        c.compile(source, signature, returns="float64", cc=cc, flags=["-std=c11"])
+
+
+def test_dots_are_said_and_are_there(cc: str) -> None:
+    with pytest.raises(CompileError, match="f takes any number of arguments"):
+        compiled("int a, ...", Scalar("a", "int32"), cc)
+    assert compiled("int a, ...", [Scalar("a", "int32"), 1], cc, variadic_from=1)
+    with pytest.raises(CompileError, match=r"f has no `\.\.\.`"):
+        compiled("int a", [Scalar("a", "int32")], cc, variadic_from=1)
+
+
+def test_a_function_that_a_macro_hides_is_compared(cc: str) -> None:
+    signature = Signature("f", [Scalar("a", "int64")])
+    source = "#define f(a, b) a\nint (f)(long a) { return a; }"
+    assert c.compile(source, signature, returns="int32", cc=cc)(4) == 4
+
+
+RETURNING = f"{TYPES}RESULT f(int a) {{ RESULT x; __builtin_memset(&x, 0, sizeof x); return x; }}"
+
+
+@pytest.mark.parametrize(
+    ("result", "returns", "said"),
+    [
+        (
+            "unsigned",
+            "int32",
+            "f returns unsigned int, but .* int32\n  hint: .*='uint32'",
+        ),
+        ("int", "uint32", "f returns int, but the call expects uint32"),
+        ("uint8_t", "int8", "f returns unsigned char"),
+        ("size_t", "int64", "f returns unsigned long"),
+        ("P", "int32", "f returns a struct, but the call expects int32"),
+        ("P", None, "f returns a struct, but the call expects nothing"),
+        ("P", ["int64"], "f returns a struct of another size"),
+        ("enum colour", "float32", "f returns unsigned int, but the call expects float32"),
+        ("_Float16", "float16", "f returns _Float16, but"),
+    ],
+)
+def test_what_is_returned_is_compared(result: str, returns: Any, said: str, cc: str) -> None:
+    source = (
+        f"{TYPES}{result} f(int a) {{ {result} x; __builtin_memset(&x, 0, sizeof x); return x; }}"
+    )
+    signature = Signature("f", [Scalar("a", "int32")])
+    with pytest.raises(CompileError, match=said):
+        c.compile(source, signature, returns=returns, cc=cc)
+
+
+@pytest.mark.parametrize(
+    ("result", "returns"),
+    [("unsigned", "uint32"), ("char", "int8"), ("P", ["int32"]), ("enum colour", "int32"),
+     ("unsigned", "status"), ("uint16_t", "float16"), ("float*", "pointer")],
+)  # fmt: skip
+def test_what_is_returned_fits(result: str, returns: Any, cc: str) -> None:
+    source = (
+        f"{TYPES}{result} f(int a) {{ {result} x; __builtin_memset(&x, 0, sizeof x); return x; }}"
+    )
+    signature = Signature("f", [Scalar("a", "int32")])
+    assert c.compile(source, signature, returns=returns, cc=cc)
+
+
+def test_a_cast_address_is_handed_over_as_it_is(cc: str) -> None:
+    source = f"{TYPES}void f(P* x, long n) {{ for (long i = 0; i < n; ++i) x[i].a *= 3; }}"
+    x = tensor("int32")
+    f = c.compile(source, Signature("f", [x]), arguments=[cast(x.data, "P*"), N], cc=cc)
+    given = np.arange(4, dtype=np.int32)
+    f(given)
+    assert given.tolist() == [0, 3, 6, 9]
+
+
+@pytest.mark.parametrize("pointer", ["float4", "", "float*; int", "4*", "float* x"])
+def test_a_pointer_of_a_cast_is_one(pointer: str) -> None:
+    with pytest.raises(ValueError, match="an address becomes a pointer in C's words"):
+        cast(X.data, pointer)
+    with pytest.raises(TypeError, match="an address becomes a pointer, such as 'float4"):
+        cast(X.data, np.float32)  # type: ignore[call-overload]
+
+
+def test_a_header_is_a_source(tmp_path: Path, cc: str) -> None:
+    file = tmp_path / "twice.h"
+    file.write_text("static int factor = 2;\nint twice(int a) { return factor * a; }\n")
+    signature = Signature("twice", [Scalar("a", "int32")])
+    assert c.compile(file, signature, returns="int32", cc=cc)(4) == 8
+
+
+def test_c_plus_plus_is_compared_too(tmp_path: Path, cc: str) -> None:
+    file = tmp_path / "f.cpp"
+    file.write_text('extern "C" void f(const float* x, bool b) {}\n')
+    signature = Signature("f", [X, Scalar("b", "bool")])
+    assert c.compile(file, signature, cc=cc)
+    with pytest.raises(CompileError, match="argument #0 of f is x.data, the address of float64"):
+        c.compile(file, Signature("f", [tensor("float64"), Scalar("b", "bool")]), cc=cc)
