@@ -26,7 +26,15 @@ import pytest
 import tvm_ffi
 
 SOURCES = Path(__file__).parent / "fake_cuda"
-PARTS = ("libcuda.c", "modules.c", "tensor_maps.c", "world.c", "cubin.c", "ptx.c")
+PARTS = (
+    "libcuda.c",
+    "modules.c",
+    "tensor_maps.c",
+    "variables.c",
+    "world.c",
+    "cubin.c",
+    "ptx.c",
+)
 SONAME = "libcuda.so.1"
 CUDA = 2
 """DLPack's number of the device type."""
@@ -66,6 +74,7 @@ class FakeCuda:
         self.library.fake_call.restype = ctypes.POINTER(_CCall)
         self.library.fake_stream.restype = ctypes.c_void_p
         self.library.fake_capture.restype = ctypes.c_bool
+        self.library.fake_variable.restype = ctypes.c_void_p
         self.library.fake_target.restype = ctypes.c_char_p
 
     def reset(self, devices: int = 2) -> None:
@@ -111,6 +120,13 @@ class FakeCuda:
     def load_eagerly(self) -> None:
         """Let libraries be loaded for all contexts at once, as CUDA_MODULE_LOADING=EAGER says."""
         self.library.fake_load_eagerly()
+
+    def variable(self, name: str, device: int = 0) -> bytes:
+        """What is in a variable of the library that was asked for it last."""
+        size = ctypes.c_long()
+        address = self.library.fake_variable(device, name.encode(), ctypes.byref(size))
+        assert address, f"nobody asked for the variable {name}"
+        return ctypes.string_at(address, size.value)
 
     def limit_threads(self, most: int) -> None:
         """Let the registers of every kernel be enough for so many threads a block."""

@@ -32,7 +32,6 @@ from ferrule.frontends.sources import (
 )
 
 if TYPE_CHECKING:
-    from ferrule.compiler.conventions import CFunction
     from ferrule.compiler.conventions.hostarguments import CArgument
     from ferrule.compiler.conventions.returns import Returns
     from ferrule.compiler.hostcode import HostCode

@@ -64,7 +64,8 @@ struct kernel {
     unsigned smem[MAX_DEVICES];
     bool large[MAX_DEVICES];
 };
-struct library { bool live; int num_kernels; char target[16]; struct kernel kernels[MAX_KERNELS]; };
+/* `code` is the image, which the object has. */
+struct library { bool live; const void *code; int num_kernels; char target[16]; struct kernel kernels[MAX_KERNELS]; };
 
 /* As `cuda_device.py` reads it. `device` is the one that was current, -1 for none; `kernel`, the
  * architecture of its image, the sizes and the bytes are of launches alone. */

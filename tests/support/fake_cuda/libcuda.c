@@ -215,6 +215,7 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, void *options, 
     if (!result) {
         /* Never freed, so that no handle is ever that of another library. */
         struct library *place = libraries[number] = calloc(1, sizeof *place);
+        place->code = code;
         place->live = read_cubin(place, code) || read_ptx(place, code);
         result = place->live ? SUCCESS : INVALID_PTX;
         for (int i = 0; eager && i < num_devices; i++)

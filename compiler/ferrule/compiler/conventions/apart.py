@@ -108,6 +108,12 @@ class Apart:
             call.assume(f"{left} shares no memory with {others}")
 
 
+def apart_of(given: collections.abc.Sequence[Memory]) -> Apart:
+    """The check that all of these share no memory, none for an empty list.  Raises as `Apart`."""
+    tensors = listed(given, "apart")
+    return Apart(*tensors) if tensors else Apart.of_pairs([])
+
+
 def require_apart(
     call: Call, pairs: collections.abc.Iterable[tuple[Tensor, Tensor]], hint: str
 ) -> None:

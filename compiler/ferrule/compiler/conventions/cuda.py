@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Literal
@@ -10,6 +10,7 @@ from typing import Literal
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import Fault
+from ferrule.compiler.conventions.apart import Apart, Memory, apart_of
 from ferrule.compiler.conventions.arguments import (
     Argument,
     check_argument,
@@ -32,8 +33,15 @@ from ferrule.compiler.conventions.launch_attributes import (
 )
 from ferrule.compiler.conventions.launch_sizes import AXES, Sizes, check_product, three
 from ferrule.compiler.conventions.reach import check_reach
+from ferrule.compiler.conventions.typed import RESTRICTED, check_typed, restricted_pairs
+from ferrule.compiler.conventions.variables import (
+    Constant,
+    checked_constants,
+    chosen_variables,
+    write_variable,
+)
 from ferrule.compiler.cuda.attributes import Asked
-from ferrule.compiler.cuda.code import DeviceCode
+from ferrule.compiler.cuda.code import DeviceCode, KernelFacts
 from ferrule.compiler.cuda.driver import SHARED_BY_DEFAULT, ClusterScheduling
 from ferrule.compiler.cuda.faults import failures
 from ferrule.compiler.cuda.fitting import LaunchSizes
@@ -52,6 +60,8 @@ from ferrule.compiler.cuda.limits import (
 )
 from ferrule.compiler.cuda.naming import check_name, find_kernel
 from ferrule.compiler.cuda.parameters import KernelParameters
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.spelledtypes import read_type
 from ferrule.runtime.llvm.layouts import I32
 from ferrule.specs import Condition, Dim, Param
 from ferrule.specs.conditions import checked_condition
@@ -78,6 +88,13 @@ class CudaLaunch:
     the flags of cuEventRecordWithFlags.  An empty grid launches nothing.  Sizes beyond CUDA's
     limits are a LaunchError of the call.
 
+    `smem` left out is no dynamic shared memory, and a CompileError of a kernel whose PTX shows that
+    it uses some.  `constants` are values of `__constant__` and `__device__` variables, by their
+    names: bytes or an array, a tensor of the call, 0 for zeros; they are written on the stream
+    before each launch.  None leaves one as the kernels did.  A variable without a value that is not
+    named is a CompileError.  `apart` are tensors that share no memory, a ValueError of the call;
+    left out, they are those of parameters that the source declares `__restrict__`.
+
     Raises TypeError for what is no size and no argument, ValueError for a number of sizes other
     than 1 to 3 and constants beyond the limits.
     """
@@ -101,6 +118,9 @@ class CudaLaunch:
     programmatic_event_flags: int
     programmatic_event_trigger_at_block_start: bool
     when: Condition | None
+    constants: tuple[Constant, ...]
+    apart: Apart | None
+    is_smem_said: bool
 
     def __init__(
         self,
@@ -109,7 +129,7 @@ class CudaLaunch:
         params: Sequence[Argument],
         grid: Dim | Sequence[Dim],
         block: Dim | Sequence[Dim],
-        smem: Dim = 0,
+        smem: Dim | None = None,
         *,
         cluster: Dim | Sequence[Dim] | None = None,
         stream: Param | None = None,
@@ -124,6 +144,8 @@ class CudaLaunch:
         programmatic_event_flags: int = 0,
         programmatic_event_trigger_at_block_start: bool = False,
         when: Condition | None = None,
+        constants: Mapping[str, object] | None = None,
+        apart: Sequence[Memory] | None = None,
     ) -> None:
         put = object.__setattr__
         if not isinstance(code, DeviceCode):
@@ -137,6 +159,8 @@ class CudaLaunch:
             check_argument(param, f"CudaLaunch: parameter #{position} of {kernel}")
         if stream is not None and not isinstance(stream, (Stream, EnvStream)):
             raise TypeError(f"CudaLaunch: stream must be a stream parameter, but got {stream!r}")
+        put(self, "is_smem_said", smem is not None)
+        smem = 0 if smem is None else smem
         if not is_dim(smem):
             raise TypeError(f"CudaLaunch: smem must be a size, but got {smem!r}")
         if isinstance(smem, int) and not 0 <= smem <= MOST_SHARED:
@@ -171,6 +195,8 @@ class CudaLaunch:
         put(self, "priority", checked_priority(priority))
         put(self, "preferred_smem_carveout", checked_carveout(preferred_smem_carveout))
         put(self, "when", None if when is None else checked_condition(when))
+        put(self, "constants", checked_constants(constants))
+        put(self, "apart", None if apart is None else apart_of(apart))
         check_product("a block", "threads", self.block, MAX_THREADS)
         check_product("a cluster", "blocks", self.cluster or (1, 1, 1), CLUSTER_LIMIT)
 
@@ -188,6 +214,11 @@ class CudaLaunch:
             check_reach(self.kernel, argument)
         sizes = LaunchSizes(self.block, self.cluster, self.smem, self.grid)
         images = self.code.check_launch(self.kernel, self.packed(call), sizes)
+        facts = self.code.facts_of(self.kernel)
+        check_typed(self.kernel, call.signature, self.params, facts.types or ())
+        self._check_shared(images[0], facts)
+        variables = chosen_variables(images, facts, self.constants)
+        self._apart(facts).emit(call)
         grid = self._sizes(call, "grid", self.grid, [(0, limit) for limit in GRID_LIMITS])
         block = self._sizes(call, "block", self.block, [(1, limit) for limit in BLOCK_LIMITS])
         kernel, static = images[0], max(each.static_shared for each in images)
@@ -198,18 +229,42 @@ class CudaLaunch:
         with call.entered(self.code, stream):
             launcher, device = call.launcher(self.code)
             places = [place for i, _ in enumerate(self.params) for place in self._place(call, i)]
+            used = launcher.current_stream(device) if stream is None else stream
+            for variable, constant in variables:
+                write_variable(call, launcher, variable, constant, used)
             status = launcher.launch(
                 self.kernel,
                 grid,
                 block,
                 smem,
-                launcher.current_stream(device) if stream is None else stream,
+                used,
                 places,
                 call.values,
                 self._large(device, static),
                 asked,
             )
             call.require(status, failures(f"in the launch of {self.kernel}", None))
+
+    def _check_shared(self, kernel: KernelParameters, facts: KernelFacts) -> None:
+        """A kernel that uses dynamic shared memory is launched with some, or without on purpose."""
+        known = facts.dynamic_shared
+        if self.is_smem_said or not (kernel.dynamic_shared if known is None else known):
+            return
+        raise CompileError(
+            Diagnostic(
+                f"{kernel} uses shared memory whose size the launch says (extern __shared__), but "
+                "the launch does not say it",
+                hint="write smem=…, the bytes of a block; smem=0 where it uses none in these calls",
+            )
+        )
+
+    def _apart(self, facts: KernelFacts) -> Apart:
+        """The check of what shares no memory."""
+        if self.apart is not None:
+            return self.apart
+        types = [read_type(each) for each in facts.types or ()]
+        pairs = restricted_pairs(self.params, types, facts.restricted or ())
+        return Apart.of_pairs(pairs, hint=RESTRICTED)
 
     def _place(self, call: Call, position: int) -> list[ir.Value]:
         what = f"parameter #{position} of {self.kernel}"

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
     Kind = Literal["address", "number", "bytes"]
 
+RESTRICTED: Final = "the code declares an address restrict"
+"""The hint of a call whose tensors share memory."""
 _INTEGERS: Final = ("int", "uint")
 _VECTORS: Final = {
     f"{name}{lanes}": min(16, size * {2: 2, 3: 1, 4: 4}[lanes])
@@ -89,14 +91,46 @@ def given_values(signature: Signature, arguments: Sequence[CArgument]) -> list[l
 def check_typed(
     callee: str, signature: Signature, arguments: Sequence[CArgument], types: Sequence[str]
 ) -> None:
-    """CompileError where a callee of parameters with these types, one for each value, does not
-    take what the arguments become."""
+    """CompileError where a callee of parameters with these types does not take what the arguments
+    become.  Where these are not as many values, the types are not those of the parameters, and say
+    nothing."""
     values = [each for listed in given_values(signature, arguments) for each in listed]
-    for position, (given, text) in enumerate(zip(values, types, strict=False)):
+    if len(values) != len(types):
+        return
+    for position, (given, text) in enumerate(zip(values, types, strict=True)):
         wanted = read_type(text)
         check_value(callee, position, given, wanted)
         if given.align % _alignment_of(given):
             raise too_loose(callee, position, given, wanted)
+
+
+def restricted_pairs(
+    arguments: Sequence[CArgument], types: Sequence[Spelled], restricted: Sequence[bool]
+) -> list[tuple[Tensor, Tensor]]:
+    """The tensors that a callee with parameters of these types, one for each argument, takes to
+    share no memory: those of an address that is `restrict` and of each other one, unless both are
+    only read.  A tensor whose address goes twice is apart from others alone."""
+    tensors = [_tensor_of(each) for each in arguments]
+    listed = list(zip(tensors, types, restricted, strict=False))
+    pairs = [
+        (one, other)
+        for i, (one, kind, is_apart) in enumerate(listed)
+        for other, other_kind, other_is in listed[i + 1 :]
+        if one is not None and other is not None and one is not other and (is_apart or other_is)
+        if not (kind.is_const and other_kind.is_const)
+    ]
+    return list({(id(one), id(other)): (one, other) for one, other in pairs}.values())
+
+
+def _tensor_of(argument: object) -> Tensor | None:
+    match argument:
+        case Data(tensor=tensor):
+            return tensor
+        case Tensor():
+            return argument
+        case PointerCast(value=value):
+            return _tensor_of(value)
+    return None
 
 
 def check_value(callee: str, position: int, given: Given, wanted: Spelled) -> None:

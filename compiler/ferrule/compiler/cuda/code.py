@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -31,15 +31,33 @@ class KernelImage:
 
 
 @dataclass(frozen=True, slots=True)
+class KernelFacts:
+    """What the source of a kernel says of it beyond its binary; None for what is not known.
+
+    `types` are those of its parameters, in C++'s words, `restricted` says which of these are
+    addresses that share no memory with what others write or read, `variables` are the names of the
+    module's variables that it uses, `dynamic_shared` is as in `KernelParameters`.
+    """
+
+    kernel: str
+    types: tuple[str, ...] | None = None
+    restricted: tuple[bool, ...] | None = None
+    variables: frozenset[str] | None = None
+    dynamic_shared: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceCode:
     """The kernels of a body: an image for each GPU architecture, and the names of its entries.
 
-    `ptxas_options` are those that its modules are assembled with.
+    `ptxas_options` are those that its modules are assembled with, `facts` what is known of kernels
+    beyond the images.
     """
 
     images: tuple[KernelImage, ...]
     kernels: tuple[str, ...]
     ptxas_options: tuple[str, ...] = ()
+    facts: tuple[KernelFacts, ...] = ()
 
     @property
     def archs(self) -> tuple[str, ...]:
@@ -104,6 +122,15 @@ class DeviceCode:
 
         return parameters_of(self, kernel)
 
+    def facts_of(self, kernel: str) -> KernelFacts:
+        """What is known of a kernel beyond the images; its name tells the types of C++'s."""
+        from ferrule.compiler.mangledtypes import parameter_types
+
+        known = next((each for each in self.facts if each.kernel == kernel), KernelFacts(kernel))
+        if known.types is None:
+            return replace(known, types=parameter_types(kernel))
+        return known
+
     def check_launch(
         self, kernel: str, packed: Sequence[tuple[int, str]], sizes: LaunchSizes | None = None
     ) -> list[KernelParameters]:
@@ -138,4 +165,5 @@ def joined_code(codes: Sequence[DeviceCode]) -> DeviceCode | None:
         modules = tuple(module for image in parts for module in image.modules)
         images.append(KernelImage(arch, modules, cubins))
     kernels = dict.fromkeys(kernel for code in codes for kernel in code.kernels)
-    return DeviceCode(tuple(images), tuple(kernels), codes[0].ptxas_options)
+    facts = tuple(dict.fromkeys(fact for code in codes for fact in code.facts))
+    return DeviceCode(tuple(images), tuple(kernels), codes[0].ptxas_options, facts)

@@ -26,6 +26,7 @@ REGISTER: Final = "ferrule_cuda_register"
 UNLOAD: Final = "ferrule_cuda_unload"
 ENCODE: Final = "ferrule_cuda_encode"
 CLEAR: Final = "ferrule_cuda_clear"
+WRITE: Final = "ferrule_cuda_write"
 
 PROTOTYPES: Final = MappingProxyType(
     {
@@ -39,6 +40,7 @@ PROTOTYPES: Final = MappingProxyType(
         UNLOAD: ir.FunctionType(I32, [PTR]),
         ENCODE: ir.FunctionType(I32, [PTR] * 8),
         CLEAR: ir.FunctionType(I32, [PTR, PTR, I64, PTR, PTR]),
+        WRITE: ir.FunctionType(I32, [PTR, PTR, PTR, I64, PTR, PTR]),
     }
 )
 """What objects call, see `support`."""

@@ -16,6 +16,9 @@ sm_121:
   2 shared, 4 global and constant, 5 any), and the upper 14 bits the size.  Where parameters take
   more than 4 KB, and in cubins of tileiras, the size is the low half, and the other two are a byte
   each above it.
+* Variables are objects' symbols: those without a value are in a section of type NOBITS without
+  sh_info, those of constant memory in one with bytes, which are 0 where they have none.  Which
+  kernel uses them it does not say.
 * Shared memory is a section of type NOBITS with sh_info.  Where the symbol `.nv.reservedSmem` is
   referred to (sm_90 and newer), it has the 1024 bytes that CUDA keeps for itself.
 
@@ -32,7 +35,12 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final
 
-from ferrule.compiler.cuda.parameters import Dims, KernelParameter, KernelParameters
+from ferrule.compiler.cuda.parameters import (
+    Dims,
+    KernelParameter,
+    KernelParameters,
+    Variable,
+)
 from ferrule.runtime import elf
 from ferrule.runtime.elf import ObjectFileError, Section
 
@@ -47,6 +55,9 @@ _OLD_SPECIAL: Final = 0x800
 _NEW_SPECIAL: Final = 0x8
 _ENTRY: Final = 0x10
 _FUNCTION: Final = 2
+_OBJECT: Final = 1
+_OWN: Final = ("$", ".", "__nv_", "__cuda")
+"""What names of a compiler's own variables begin with."""
 _INFO: Final = 0x70000000
 _TOOL_NOTE: Final = 2000
 _RESERVED: Final = 1024
@@ -97,9 +108,16 @@ def read_cubin(data: bytes) -> Cubin:
     registers = _registers(data, sections)
     reserved = _RESERVED if any(each.name.startswith(_RESERVING) for each in symbols) else 0
     about = _by_code(sections)
+    variables = tuple(_variables(data, sections, symbols))
     kernels = (
         _described(
-            KernelParameters(symbol.name, arch, (), registers=registers.get(symbol.index)),
+            KernelParameters(
+                symbol.name,
+                arch,
+                (),
+                registers=registers.get(symbol.index),
+                variables=variables,
+            ),
             _facts(data, about[symbol.section]),
             max(0, _shared(about[symbol.section]) - reserved),
         )
@@ -175,6 +193,9 @@ class _Symbol:
     index: int
     section: int
     is_kernel: bool
+    is_variable: bool
+    value: int
+    size: int
 
 
 def _symbols(data: bytes, sections: Sequence[Section], table: Section) -> Iterator[_Symbol]:
@@ -182,9 +203,30 @@ def _symbols(data: bytes, sections: Sequence[Section], table: Section) -> Iterat
         raise ObjectFileError(f"wanted symbols of {elf.SYMBOL.size} bytes, got another size")
     strings = elf.section_at(sections, table.link, elf.SHT_STRTAB, "the names of symbols")
     names = data[strings.offset : strings.offset + strings.size]
-    for index, (at, info, other, where, _, _) in enumerate(elf.entries(elf.SYMBOL, data, table)):
-        visible = info >> 4 != elf.STB_LOCAL and info & 0xF == _FUNCTION
-        yield _Symbol(elf.read_name(names, at), index, where, visible and bool(other & _ENTRY))
+    for index, (at, info, other, where, value, size) in enumerate(
+        elf.entries(elf.SYMBOL, data, table)
+    ):
+        kind = info & 0xF
+        is_kernel = info >> 4 != elf.STB_LOCAL and kind == _FUNCTION and bool(other & _ENTRY)
+        name = elf.read_name(names, at)
+        yield _Symbol(name, index, where, is_kernel, kind == _OBJECT, value, size)
+
+
+def _variables(
+    data: bytes, sections: Sequence[Section], symbols: Sequence[_Symbol]
+) -> Iterator[Variable]:
+    """The variables of the module, without those of the compiler itself: not what is in shared
+    memory, which belongs to the code of a kernel."""
+    for symbol in symbols:
+        own = symbol.name.startswith(_OWN) or not symbol.size
+        if own or not symbol.is_variable or not 0 < symbol.section < len(sections):
+            continue
+        section = sections[symbol.section]
+        if section.info and section.kind == elf.SHT_NOBITS:
+            continue
+        start = section.offset + symbol.value
+        is_set = section.kind != elf.SHT_NOBITS and any(data[start : start + symbol.size])
+        yield Variable(symbol.name, symbol.size, is_set)
 
 
 def _entries(data: bytes, section: Section) -> Iterator[tuple[int, bytes]]:

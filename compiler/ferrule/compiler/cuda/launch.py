@@ -32,6 +32,7 @@ from ferrule.compiler.cuda.cold import (
     PROTOTYPES,
     PUSH,
     REFUSED,
+    WRITE,
 )
 from ferrule.compiler.cuda.driver import LAUNCH_CONFIG, SHARED_BY_DEFAULT, JitOption, Result
 from ferrule.compiler.cuda.images import NO_OPTIONS, Image, program_constant
@@ -193,6 +194,17 @@ class Launcher:
         """Fill so many bytes, an i64, with zeros in the order of a stream, behind `enter`: a
         status."""
         return clearing.clear(self._emitter, self._state, address, count, stream, values)
+
+    def write(
+        self, name: str, source: ir.Value, size: int, stream: ir.Value, values: ir.Value
+    ) -> ir.Value:
+        """Write a variable of the images behind `enter`, on a stream: a status.
+
+        `source` is the address of so many bytes, on the host or the device, or null for zeros.
+        """
+        e = self._emitter
+        given = [e.cstring(name), source, e.const_i64(size), stream, values]
+        return self._cold(WRITE, self._state, *given)
 
     def launch(
         self,

@@ -34,13 +34,26 @@ class KernelParameter:
 
 
 @dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable in the memory of a GPU, `__device__` or `__constant__`: its bytes, whether the
+    binary has a value for it other than 0, and whether the kernel may use it."""
+
+    name: str
+    size: int
+    is_set: bool
+    is_used: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class KernelParameters:
     """What a binary for one architecture says of a kernel.
 
     `required_block` is the only block that it may be launched with (PTX's `.reqntid`), `max_block`
     one whose number of threads is the most (`.maxntid`), `cluster` the blocks of its clusters
     (`.reqnctapercluster`); None where it says nothing.  `static_shared` is its static shared memory
-    in bytes, of PTX what the text shows.  `registers` is known of a cubin alone.
+    in bytes, of PTX what the text shows.  `registers` is known of a cubin alone.  `variables` are
+    those of the module; of a cubin every kernel may use each of them.  `dynamic_shared` says that
+    it uses shared memory whose size the launch says, which a cubin does not tell.
     """
 
     kernel: str
@@ -51,6 +64,8 @@ class KernelParameters:
     cluster: Dims | None = None
     static_shared: int = 0
     registers: int | None = None
+    variables: tuple[Variable, ...] = ()
+    dynamic_shared: bool = False
 
     @property
     def sizes(self) -> tuple[int, ...]:

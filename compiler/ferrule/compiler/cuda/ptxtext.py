@@ -7,13 +7,18 @@ performance-tuning and cluster directives, and ".shared".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
 
 from ferrule.compiler.cuda.cubins import FATBIN
-from ferrule.compiler.cuda.parameters import Dims, KernelParameter, KernelParameters
+from ferrule.compiler.cuda.parameters import (
+    Dims,
+    KernelParameter,
+    KernelParameters,
+    Variable,
+)
 from ferrule.runtime.elf import ObjectFileError, check_magic
 
 _SKIPPED: Final = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
@@ -33,6 +38,17 @@ _PARAM: Final = re.compile(
 _SHARED: Final = re.compile(
     r"(\.extern\s+|\.ptr\s+)?\.shared\s+"
     r"(?P<attributes>(?:\.[A-Za-z]\w*(?:\s+\d\w*)?\s*)+)\s(?P<names>[^;{}]*)"
+)
+_GLOBAL: Final = re.compile(
+    r"(?:^|[;}])\s*(\.extern\s+)?(?:\.(?:visible|weak|common)\s+)?\.(?:const|global)\s+"
+    r"(?:\.attribute\s*\([^)]*\)\s*)?"
+    r"(?P<attributes>(?:\.[A-Za-z]\w*(?:\s+\d\w*)?\s*)+)\s(?P<names>[^;{}=]*)(?P<value>=?)",
+    re.MULTILINE,
+)
+_OWN: Final = ("$", "__nv_", "__cuda")
+"""What names of a compiler's own variables begin with."""
+_FUNCTION: Final = re.compile(
+    rf"\.func\s*(?:\([^)]*\)\s*)?({_NAME})\s*(?:\([^)]*\))?[^{{;]*([{{;])"
 )
 _VARIABLE: Final = re.compile(rf"({_NAME})\s*((?:\[\s*(?:\d\w*)?\s*\]\s*)*)")
 _DIRECTIVE: Final = re.compile(r"\.(reqntid|maxntid|reqnctapercluster)\s+(\d\w*(?:\s*,\s*\d\w*)*)")
@@ -126,11 +142,15 @@ def _kernels(text: str, arch: str) -> Iterator[KernelParameters]:
         bodies.append((found, body))
         module += text[end : found.end()]
         end = found.end() + len(body)
-    outer = dict(_shared(module + text[end:]))
+    module += text[end:]
+    outer, variables = dict(_shared(module)), list(_variables(module))
+    dynamic = {name for found in _SHARED.finditer(module) for name in _dynamic(found)}
+    functions = _functions(module) if variables or dynamic else {}
     for found, body in bodies:
         own = [place for _, place in _shared(body)]
-        words = frozenset(_WORD.findall(body) if outer else ())
+        words = frozenset(_WORD.findall(body) if outer or variables or dynamic else ())
         used = [place for name, place in outer.items() if name in words]
+        reached = _reached(words, functions)
         dims = {name: _dims(numbers) for name, numbers in _DIRECTIVE.findall(found[4])}
         yield KernelParameters(
             found[2],
@@ -140,7 +160,45 @@ def _kernels(text: str, arch: str) -> Iterator[KernelParameters]:
             max_block=dims.get("maxntid"),
             cluster=dims.get("reqnctapercluster"),
             static_shared=_packed([*used, *own]),
+            variables=tuple(replace(each, is_used=each.name in reached) for each in variables),
+            dynamic_shared=not dynamic.isdisjoint(reached),
         )
+
+
+def _variables(text: str) -> Iterator[Variable]:
+    """The variables of a module, without those of the compiler itself and of other modules."""
+    for found in _GLOBAL.finditer(text):
+        if found[1] or _OPAQUE.search(found["attributes"]):
+            continue
+        size, _ = _type(found["attributes"], found[0])
+        for name, array in _VARIABLE.findall(found["names"]):
+            if not name.startswith(_OWN):
+                yield Variable(name, size * _count(array), bool(found["value"]))
+
+
+def _dynamic(found: re.Match[str]) -> list[str]:
+    """The names of variables in shared memory whose size the launch says."""
+    is_extern = found[1] is not None and found[1].startswith(".extern")
+    return [name for name, _ in _VARIABLE.findall(found["names"])] if is_extern else []
+
+
+def _functions(text: str) -> dict[str, frozenset[str]]:
+    """The words of each function that is no kernel."""
+    return {
+        found[1]: frozenset(_WORD.findall(_body(text, found.end())))
+        for found in _FUNCTION.finditer(text)
+        if found[2] == "{"
+    }
+
+
+def _reached(words: frozenset[str], functions: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """These words and those of all functions that are named by them, and so on."""
+    reached, to_do = set(words), [each for each in functions if each in words]
+    while to_do:
+        more = functions[to_do.pop()] - reached
+        reached |= more
+        to_do += [each for each in functions if each in more]
+    return frozenset(reached)
 
 
 def _body(text: str, start: int) -> str:

@@ -21,6 +21,8 @@
   address of the driver's function.  An `Encoded`.
 * `i32 ferrule_cuda_clear(ptr state, ptr address, i64 bytes, ptr stream, ptr values)`: fill memory
   of the current device with zeros, in the order of a stream.
+* `i32 ferrule_cuda_write(ptr state, ptr name, ptr source, i64 size, ptr stream, ptr values)`: write
+  a variable of the image that the current device has, on a stream; zeros for a source of null.
 
 Each returns a `Status` and leaves the values of its fault in `values`.  A load that failed leaves
 the state and the driver as it found them, so that the next call tries again.
@@ -39,6 +41,7 @@ from ferrule.compiler.cuda.encoding import define_encoding
 from ferrule.compiler.cuda.loading import define_loading
 from ferrule.compiler.cuda.refusing import define_refusing
 from ferrule.compiler.cuda.rows import define_rows
+from ferrule.compiler.cuda.writing import define_writing
 from ferrule.runtime.llvm.emitter import Emitter
 
 ENTRIES: Final = tuple(PROTOTYPES)
@@ -55,3 +58,4 @@ def define_cuda(emitter: Emitter) -> None:
     define_refusing(emitter)
     define_encoding(emitter)
     define_clearing(emitter)
+    define_writing(emitter)
