@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ferrule as fe
-from ferrule import specs
+from ferrule import compiler, specs
 from ferrule.compiler.conventions import NULL, CString, Reference, Struct, cast
 from ferrule.compiler.conventions.arguments import Cast, PointerCast
 from ferrule.compiler.errors import CompileError
@@ -296,3 +296,77 @@ def test_c_plus_plus_is_compared_too(tmp_path: Path, cc: str) -> None:
     assert c.compile(file, signature, cc=cc)
     with pytest.raises(CompileError, match="argument #0 of f is x.data, the address of float64"):
         c.compile(file, Signature("f", [tensor("float64"), Scalar("b", "bool")]), cc=cc)
+
+
+# ---- memory that is not shared ----
+
+SHIFT = """
+void f(const float* restrict x, float* restrict y, const float* z, long n) {
+  for (long i = 0; i < n; ++i) y[i] = x[i] + z[i];
+}
+"""
+
+
+def shifting(cc: str, source: str = SHIFT, **more: Any) -> fe.Function:
+    x, y, z = (Tensor(name, (N,), "float32") for name in "xyz")
+    signature = Signature("f", [x, y, z])
+    return c.compile(source, signature, arguments=[x.data, y.data, z.data, N], cc=cc, **more)
+
+
+def test_what_is_restrict_shares_no_memory_with_what_is_written(cc: str) -> None:
+    f, room, other = shifting(cc), np.zeros(9, np.float32), np.ones(8, np.float32)
+    for x, y, z in ((room[1:], room[:-1], other), (other, room[1:], room[:-1])):
+        with pytest.raises(
+            ValueError, match="y.* overlap in memory, .*: the code declares an addr"
+        ):
+            f(x, y, z)
+    f(other, room[1:], other)
+    assert room.tolist() == [0] + [2] * 8
+    f(other[:0], other[:0], other[:0])
+    assert f.notes["assumes"] == ["x shares no memory with y", "y shares no memory with z"]
+
+
+def test_what_is_read_alone_may_be_shared(cc: str) -> None:
+    f, x, y = shifting(cc), np.ones(4, np.float32), np.zeros(4, np.float32)
+    f(x, y, x)
+    assert y.tolist() == [2] * 4
+
+
+def test_a_source_without_restrict_takes_what_overlaps(cc: str) -> None:
+    plain, room = SHIFT.replace("restrict", ""), np.zeros(5, np.float32)
+    shifting(cc, plain)(room[1:], room[:-1], room[1:])
+    x, y, _ = shifting(cc, plain).signature.params
+    with pytest.raises(TypeError, match="apart"):
+        shifting(cc, plain, apart="xy")
+    own = Tensor("x", (N,), "float32"), Tensor("y", (N,), "float32")
+    f = c.compile(
+        "void f(float* x, float* y, long n) {}",
+        Signature("f", [*own]),
+        arguments=[own[0].data, own[1].data, N],
+        apart=own,
+        cc=cc,
+    )
+    with pytest.raises(ValueError, match="x and y overlap in memory"):
+        f(room[1:], room[:-1])
+
+
+def test_an_empty_list_asks_for_no_check(cc: str) -> None:
+    room = np.zeros(5, np.float32)
+    shifting(cc, apart=[])(room[1:], room[:-1], room[1:])
+
+
+def test_a_result_is_apart_by_itself(cc: str) -> None:
+    x, y = Tensor("x", (N,), "float32"), Tensor("y", (N,), "float32")
+    source = "void f(const float* restrict x, float* restrict y, long n) { y[0] = x[0] + 1; }"
+    f = c.compile(source, Signature("f", [x]), arguments=[x.data, y.data, N], results=[y], cc=cc)
+    assert np.from_dlpack(f(np.ones(1, np.float32))).tolist() == [2]
+
+
+# ---- what nobody gets ----
+
+
+def test_an_int_that_nobody_gets_is_a_remark(cc: str) -> None:
+    with pytest.warns(compiler.BuildWarning, match="f: f returns an int that nobody gets"):
+        f = c.compile("int f(int a) { return -1; }", Signature("f", [Scalar("a", "int32")]), cc=cc)
+    assert f(1) is None
+    assert f.notes["remarks"][0].endswith("returns='int32' gives it back")

@@ -183,7 +183,7 @@ def parameter_list(text: str) -> tuple[str, ...] | None:
     start = _opening(text, end)
     if start is None or not text[start + 1 : end].strip():
         return None
-    listed = tuple(_split(text[start + 1 : end]))
+    listed = tuple(split_list(text[start + 1 : end]))
     return () if listed == ("void",) else listed
 
 
@@ -205,7 +205,7 @@ def _opening(text: str, end: int) -> int | None:
     return None
 
 
-def _split(text: str) -> Iterator[str]:
+def split_list(text: str) -> Iterator[str]:
     """What stands between the commas that are in no parentheses."""
     depth, start = 0, 0
     for at, letter in enumerate(text):

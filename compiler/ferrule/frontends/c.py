@@ -32,10 +32,14 @@ from ferrule.frontends.sources import (
 )
 
 if TYPE_CHECKING:
+    from ferrule.compiler.conventions import CFunction
+    from ferrule.compiler.conventions.apart import Memory
     from ferrule.compiler.conventions.hostarguments import CArgument
+    from ferrule.compiler.conventions.protocol import CallingConvention
     from ferrule.compiler.conventions.returns import Returns
     from ferrule.compiler.hostcode import HostCode
     from ferrule.compiler.options import Options
+    from ferrule.frontends.prototypes import Prototype
     from ferrule.runtime import Function
     from ferrule.specs import Signature
     from ferrule.specs.params import Tensor
@@ -45,6 +49,10 @@ __all__ = ["compile", "module"]
 _COMPILERS: Final = ("clang", "gcc", "cc")
 _ALWAYS: Final = ("-c", "-fPIC")
 _USUAL: Final = ("-O2",)
+_DROPPED: Final = (
+    "{} returns an int that nobody gets: returns='status' makes an error of what is not 0, "
+    "returns='int32' gives it back"
+)
 _ASSEMBLY: Final = (".s", ".S")
 
 
@@ -61,6 +69,7 @@ def compile(
     defines: Mapping[str, object] | None = None,
     flags: Sequence[str] = _USUAL,
     libraries: Sequence[str] = (),
+    apart: Sequence[Memory] | None = None,
     results: Sequence[Tensor] = (),
     zero: bool | str | Sequence[str] = (),
     doc: str | None = None,
@@ -71,14 +80,18 @@ def compile(
     `source` is the text or the path of a file.  `function` is the name of the C function, by
     default that of the signature.  `arguments`, `returns` and `variadic_from` are as for
     `conventions.CFunction`; by default it gets the addresses of the signature's tensors and its
-    numbers, in their order, and returns nothing.  `results`, `zero`, `doc` and `options`
-    are as for `compiler.build`, the others as for `module`.
+    numbers, in their order, and returns nothing.  What the function takes and returns is compared
+    with them; `conventions.cast(x.data, "struct point*")` is an address that is meant to be taken
+    for something else.  `apart` are tensors that share no memory, a ValueError of the call where
+    they do; left out, they are those of parameters that the function declares `restrict`.
+    `results`, `zero`, `doc` and `options` are as for `compiler.build`, the others as for `module`.
 
     Raises CompileError where there is no compiler, with its lines where it refuses the source, and
     for arguments that the function does not take; OSError for a file that cannot be read.
     """
     from ferrule.compiler.building import build
     from ferrule.compiler.conventions import CFunction
+    from ferrule.compiler.conventions import Sequence as Steps
     from ferrule.frontends.prototypes import check_call
 
     check_signature(signature, "c.compile")
@@ -89,8 +102,29 @@ def compile(
     called = CFunction(
         function or signature.name, given, returns=returns, code=code, variadic_from=variadic_from
     )
-    check_call([*_compiler(cc), *flags, *search], read, signature, called)
-    return build(signature, called, results=results, zero=zero, doc=doc, options=options)
+    prototype = check_call([*_compiler(cc), *flags, *search], read, signature, called)
+    checks = _checks(called, prototype, apart)
+    call = Steps([*checks, called]) if checks else called
+    return build(signature, call, results=results, zero=zero, doc=doc, options=options)
+
+
+def _checks(
+    called: CFunction, prototype: Prototype | None, apart: Sequence[Memory] | None
+) -> list[CallingConvention]:
+    """What comes before the call: tensors that share no memory, a remark on what nobody gets."""
+    from ferrule.compiler.conventions.apart import Apart, apart_of
+    from ferrule.compiler.conventions.remarks import Remark
+    from ferrule.compiler.conventions.typed import RESTRICTED, restricted_pairs
+
+    checks: list[CallingConvention] = []
+    if apart is not None:
+        checks.append(apart_of(apart))
+    elif prototype is not None and any(prototype.restricted):
+        pairs = restricted_pairs(called.arguments, prototype.types, prototype.restricted)
+        checks += [Apart.of_pairs(pairs, hint=RESTRICTED)] if pairs else []
+    if called.returns is None and prototype is not None and prototype.result == "int":
+        checks.append(Remark(_DROPPED.format(called.function)))
+    return checks
 
 
 def module(

@@ -61,9 +61,14 @@ class Prototype:
     """Whether it says what the parameters are: `f()` of C does not."""
 
     @property
+    def types(self) -> list[Spelled]:
+        """The types of the parameters."""
+        return [read_type(each) for each in self.parameters]
+
+    @property
     def restricted(self) -> tuple[bool, ...]:
         """Of each parameter whether it is an address that is declared `restrict`."""
-        return tuple(read_type(each).is_restrict for each in self.parameters)
+        return tuple(each.is_restrict for each in self.types)
 
 
 _Said = dict[tuple[str, int], str]

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.mangled import by_spoken_names
 from ferrule.compiler.options import Options, default_environment
+from ferrule.frontends.cuda.knowing import facts_of
 from ferrule.frontends.cuda.nvcc import compile_nvcc, find_nvcc
 from ferrule.frontends.cuda.nvrtc import compile_nvrtc, find_nvrtc
 from ferrule.frontends.cuda.requests import FORMS, Form, Made, Request
@@ -31,6 +32,7 @@ from ferrule.frontends.sources import SourceLike, in_order, read_source, search_
 
 if TYPE_CHECKING:
     from ferrule.compiler.conventions import CudaLaunch
+    from ferrule.compiler.conventions.apart import Memory
     from ferrule.compiler.conventions.arguments import Argument
     from ferrule.compiler.cuda.code import DeviceCode
     from ferrule.runtime import Function
@@ -76,7 +78,7 @@ class CudaSource:
         params: Sequence[Argument],
         grid: Dim | Sequence[Dim],
         block: Dim | Sequence[Dim],
-        smem: Dim = 0,
+        smem: Dim | None = None,
         **more: Any,
     ) -> CudaLaunch:
         """The launch of a kernel that the source calls so; `more` is as for `CudaLaunch`."""
@@ -93,11 +95,13 @@ def compile(
     params: Sequence[Argument] | None = None,
     grid: Dim | Sequence[Dim],
     block: Dim | Sequence[Dim],
-    smem: Dim = 0,
+    smem: Dim | None = None,
     cluster: Dim | Sequence[Dim] | None = None,
     stream: Param | None = None,
     cooperative: bool = False,
     use_pdl: bool = False,
+    constants: Mapping[str, object] | None = None,
+    apart: Sequence[Memory] | None = None,
     target: str | Sequence[str] | None = None,
     compiler: str | None = None,
     include_paths: Sequence[str | os.PathLike[str]] = (),
@@ -118,9 +122,10 @@ def compile(
     `scale<float>`; by default the one that is called as the signature is, or the only one.
     `params` are what it gets, see
     `compiler.conventions`; by default the addresses of the signature's tensors and its numbers, in
-    their order.  `grid`, `block`, `smem`, `cluster`, `stream`, `cooperative` and `use_pdl` are as
-    for `CudaLaunch`, `results`, `zero`, `doc` and `options` as for `compiler.build`, the others as
-    for `module`.
+    their order.  `grid`, `block`, `smem`, `cluster`, `stream`, `cooperative`, `use_pdl`,
+    `constants` and `apart` are as for `CudaLaunch`, `results`, `zero`, `doc` and `options` as for
+    `compiler.build`, the others as for `module`.  What the parameters point to, integers' signs,
+    floats and bool are compared with the kernel's.
 
     Raises ImportError where there is no compiler, CompileError with its lines where it refuses the
     source, and for parameters that are not the kernel's; OSError for a file that cannot be read.
@@ -159,6 +164,8 @@ def compile(
         stream=stream,
         cooperative=cooperative,
         use_pdl=use_pdl,
+        constants=constants,
+        apart=apart,
     )
     return build(signature, launch, results=results, zero=zero, doc=doc, options=options)
 
@@ -200,8 +207,11 @@ def module(
     more = texts("flags", flags)
     request = Request(read, wanted, form, tuple(search), more, std, fast_math, line_info)
     chosen = _chosen(compiler)
-    made = [_made(chosen, request, arch) for arch in _archs(target)]
+    archs = _archs(target)
+    made = [_made(chosen, request, arch) for arch in archs]
     code = _code(read.name, made, [made[0].names.get(each, each) for each in names])
+    facts = facts_of(request, made[0], code.kernels, lambda asked: chosen(asked, archs[0]))
+    code = replace(code, facts=facts)
     log = "\n".join(dict.fromkeys(each.log for each in made if each.log))
     listed = {each: made[0].names.get(each, each) for each in names}
     return CudaSource(code, listed or by_spoken_names(code.kernels), log)

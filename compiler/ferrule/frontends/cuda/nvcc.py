@@ -44,27 +44,28 @@ def compile_nvcc(program: str, request: Request, arch: str) -> Made:
             f'extern "C" __device__ const void* const {_MARK}{number} = (const void*)&{name};'
             for number, name in enumerate(request.kernels)
         ]
-        ptx, _ = _run(program, request, arch, "ptx", marks)
+        ptx, _, _ = _run(program, request, arch, "ptx", marks)
         found = {int(number): name for number, name in _NAMED.findall(ptx.decode())}
         names = {name: found[number] for number, name in enumerate(request.kernels)}
     instances = [
         f"template __global__ decltype({name}) {name};" for name in request.kernels if "<" in name
     ]
     try:
-        image, log = _run(program, request, arch, request.form, instances)
+        image, log, text = _run(program, request, arch, request.form, instances)
     except CompileError as error:
         there = {int(line) - 1 for line in _TWICE.findall(str(error))}
         if not there:
             raise
         more = [each for number, each in enumerate(instances) if number not in there]
-        image, log = _run(program, request, arch, request.form, more)
-    return Made(image, names, log)
+        image, log, text = _run(program, request, arch, request.form, more)
+    return Made(image, names, log, text)
 
 
 def _run(
     program: str, request: Request, arch: str, form: Form, lines: Sequence[str]
-) -> tuple[bytes, str]:
-    """The image of the source with more lines behind it, and what nvcc said."""
+) -> tuple[bytes, str, str]:
+    """The image of the source with more lines behind it, what nvcc said, and the image's PTX, ""
+    where nvcc has left none."""
     source = request.source
     with tempfile.TemporaryDirectory() as folder:
         file, target = Path(folder) / "source.cu", Path(folder) / f"kernels.{form}"
@@ -72,7 +73,10 @@ def _run(
         more = [f'#line 1 "{_NAMES}"', *lines] if lines else []
         head, tail = (f'#line 1 "{quoted}"\n', "\n".join(["", *more, ""]))
         file.write_bytes(head.encode("utf-8", "surrogateescape") + source.data + tail.encode())
-        command = [program, f"--{form}", f"-arch={arch}", *request.words, str(file)]
+        kept = Path(folder) / "kept"
+        kept.mkdir()
+        keep = [f"--{form}", f"-arch={arch}", "--keep", "--keep-dir", str(kept)]
+        command = [program, *keep, *request.words, str(file)]
         done = subprocess.run(
             [*command, "-o", str(target)],
             capture_output=True,
@@ -84,4 +88,7 @@ def _run(
         if done.returncode != 0 or not target.exists():
             message = f"{source.name} cannot be compiled for {arch} by nvcc:\n{log}"
             raise CompileError(Diagnostic(message, hint=hint_for_headers(log)))
-        return target.read_bytes(), log
+        image = target.read_bytes()
+        texts = [target] if form == "ptx" else sorted(kept.glob("*.ptx"))[:1]
+        ptx = "".join(each.read_text(errors="replace") for each in texts)
+        return image, log, ptx

@@ -56,7 +56,8 @@ def compile_nvrtc(nvrtc: Any, request: Request, arch: str) -> Made:
             name: _call(nvrtc, "GetLoweredName", program, name.encode()).decode()
             for name in request.kernels
         }
-        return Made(_data(nvrtc, program, request.form.upper()), names, log)
+        image = _data(nvrtc, program, request.form.upper())
+        return Made(image, names, log, _text(nvrtc, program, "PTX"))
     finally:
         nvrtc.nvrtcDestroyProgram(program)
 

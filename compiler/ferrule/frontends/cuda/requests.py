@@ -37,8 +37,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """An image, the kernels' names in it by their expressions, and what the compiler said."""
+    """An image, the kernels' names in it by their expressions, and what the compiler said.
+
+    `ptx` is the text that the image was assembled from, "" where that is not known.
+    """
 
     image: bytes = field(repr=False)
     names: dict[str, str]
     log: str
+    ptx: str = field(default="", repr=False)

@@ -1,0 +1,131 @@
+"""What the source of kernels says of them: types, `__restrict__`, the variables that they use.
+
+The symbol of a C++ function says the types of its parameters.  For one that is `extern "C"`, and
+for what is not read of symbols, the compiler is asked: behind the source the size is taken of a
+type that has none, which is an error that shows the kernel's type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from ferrule.compiler.cuda.code import KernelFacts
+from ferrule.compiler.cuda.ptxtext import read_ptx
+from ferrule.compiler.errors import CompileError
+from ferrule.compiler.mangled import spoken_name
+from ferrule.compiler.mangledtypes import parameter_types
+from ferrule.compiler.spelledtypes import parameter_list, split_list
+from ferrule.frontends.cuda.requests import Made, Request
+from ferrule.frontends.sources import Source
+
+_FILE: Final = "ferrule_types"
+_ASKED: Final = "ferrule_type"
+_SHOWN: Final = re.compile(rf'^{_FILE}\((\d+)\).*?"{_ASKED}<(.*)>"', re.MULTILINE)
+_SKIPPED: Final = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_MACRO: Final = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n]*)$", re.MULTILINE)
+_RESTRICT: Final = re.compile(r"\b(?:__restrict__|__restrict|restrict)\b")
+_BEHIND: Final = re.compile(r"\s*\{")
+
+
+def facts_of(
+    request: Request,
+    made: Made,
+    kernels: Sequence[str],
+    ask: Callable[[Request], object],
+) -> tuple[KernelFacts, ...]:
+    """What is known of the kernels with these symbols; `ask` compiles a request for this."""
+    expressions = {symbol: name for name, symbol in made.names.items()}
+    types = {symbol: parameter_types(symbol) for symbol in kernels}
+    unknown = [symbol for symbol, found in types.items() if found is None]
+    names = [expressions.get(symbol, spoken_name(symbol)) for symbol in unknown]
+    shown = _shown(request, names, ask) if unknown else {}
+    types |= {symbol: shown.get(i) for i, symbol in enumerate(unknown)}
+    used = {each.kernel: each for each in read_ptx(made.ptx).kernels} if made.ptx else {}
+    return tuple(
+        _with_ptx(
+            KernelFacts(symbol, types[symbol], restricted(request, symbol, types[symbol])),
+            used,
+        )
+        for symbol in kernels
+    )
+
+
+def _with_ptx(facts: KernelFacts, used: Mapping[str, object]) -> KernelFacts:
+    from ferrule.compiler.cuda.parameters import KernelParameters
+
+    read = used.get(facts.kernel)
+    if not isinstance(read, KernelParameters):
+        return facts
+    variables = frozenset(each.name for each in read.variables if each.is_used)
+    return replace(facts, variables=variables, dynamic_shared=read.dynamic_shared)
+
+
+def _shown(
+    request: Request, names: Sequence[str], ask: Callable[[Request], object]
+) -> dict[int, tuple[str, ...]]:
+    """The types of the parameters of kernels with these names, by their positions."""
+    lines = [f'#line 1 "{_FILE}"', f"template <class> struct {_ASKED};"]
+    lines += [f'static_assert(sizeof({_ASKED}<decltype(&{name})>), "");' for name in names]
+    source = request.source
+    text = "\n".join([source.text, *lines, ""])
+    asked = replace(request, source=Source(text, source.name, source.folder), kernels=())
+    try:
+        ask(asked)
+    except CompileError as error:
+        found = _SHOWN.findall(str(error))
+        listed = {int(line) - 2: parameter_list(kind) for line, kind in found}
+        return {at: () if types is None else types for at, types in listed.items()}
+    return {}
+
+
+# ---- __restrict__ ----
+
+
+def restricted(
+    request: Request, symbol: str, types: Sequence[str] | None
+) -> tuple[bool, ...] | None:
+    """Of each parameter of a kernel whether the source declares it `__restrict__`; None where its
+    definition is not found.  Of several definitions all are taken together."""
+    if types is None:
+        return None
+    text = _SKIPPED.sub(lambda found: '""' if found[0][0] == '"' else " ", request.source.text)
+    words = _macros(request, text)
+    name = spoken_name(symbol).partition("<")[0].rpartition("::")[2]
+    found = [
+        tuple(bool(_RESTRICT.search(words(each))) for each in listed)
+        for listed in _definitions(text, name)
+        if len(listed) == len(types)
+    ]
+    if not found:
+        return None
+    return tuple(map(any, zip(*found, strict=True))) if types else ()
+
+
+def _macros(request: Request, text: str) -> Callable[[str], str]:
+    """What replaces the names of macros that stand for `__restrict__`."""
+    said = dict(_MACRO.findall(text))
+    said |= dict(
+        word.removeprefix("-D").partition("=")[::2]
+        for word in request.search
+        if word.startswith("-D")
+    )
+    names = [name for name, value in said.items() if _RESTRICT.search(value)]
+    if not names:
+        return lambda text: text
+    pattern = re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b")
+    return lambda text: pattern.sub("__restrict__", text)
+
+
+def _definitions(text: str, name: str) -> Iterator[list[str]]:
+    """The parameters of each definition of a function of this name, as they are written."""
+    for found in re.finditer(rf"\b{re.escape(name)}\s*\(", text):
+        depth, at = 1, found.end()
+        while depth and at < len(text):
+            depth += (text[at] == "(") - (text[at] == ")")
+            at += 1
+        if not depth and _BEHIND.match(text, at):
+            inner = text[found.end() : at - 1].strip()
+            yield list(split_list(inner)) if inner not in ("", "void") else []

@@ -1,0 +1,228 @@
+"""CUDA C++: the types of a kernel are those that a launch gives it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from cuda_device import FakeCuda, forged
+from gpu_functions import floats
+
+import ferrule as fe
+from ferrule import compiler, specs
+from ferrule.compiler.conventions import CudaLaunch, Struct, cast
+from ferrule.compiler.conventions.arguments import PointerCast
+from ferrule.compiler.errors import CompileError
+from ferrule.compiler.mangledtypes import parameter_types
+from ferrule.frontends import cuda
+from ferrule.specs import Data, Pointer, Scalar, Signature, Tensor
+
+N = specs.sym_int32(symbol="n")
+X = Tensor("x", (N,), "float32")
+
+
+@pytest.mark.parametrize(
+    ("symbol", "types"),
+    [
+        ("_Z7reduce3IdEvPT_S1_j", ("double *", "double *", "unsigned int")),
+        ("_Z3addPKfj", ("const float *", "unsigned int")),
+        ("_Z5scaleIfLi4EEvPT_", ("float *",)),
+        ("_ZN2ns3setEPff", ("float *", "float")),
+        ("_ZN12_GLOBAL__N_13fooEPf", ("float *",)),
+        ("_Z1fv", ()),
+        ("_Z1fPA4_fPFviES2_", ("float (*)[4]", "void (*)(int)", "void (*)(int)")),
+        ("_Z1fP6float4PKS_", ("float4 *", "const float4 *")),
+        ("_Z3twoP3BigPKS_S_S0_", ("Big *", "const Big *", "Big", "Big *")),
+        ("_Z1aPKPKf", ("const float * const *",)),
+        (
+            "_ZN2ns1O1mIdEEvPT_PNS_1QIS2_EEPKPKNS_1PE",
+            ("double *", "ns::Q<double> *", "const ns::P * const *"),
+        ),
+        (
+            "_ZN2ns1eIsLNS_1EE0ELb1EEEvPKPT_S1_PVS2_S2_",
+            ("short * const *", "ns::E", "volatile short *", "short"),
+        ),
+        ("_Z1kP6__halfPK13__nv_bfloat16", ("__half *", "const __nv_bfloat16 *")),
+        ("_Z3vecPDv4_fPKS_", ("__vector(4) float *", "const __vector(4) float *")),
+        ("plain", None),
+        ("_Z1qIJifEEvDpT_", None),
+        ("_ZN2ns1kIfLi3EEEvPT_PKS1_NS_1QIS1_EENS_1PEPNS5_IS7_EERAT0__m", None),
+        ("_Z3addPKf!", None),
+        ("_Z1fPS9_", None),
+        ("_ZN6cudapy8__main__3addB2v1B2cwE5ArrayIfLi1E1C7mutable7alignedE", None),
+        ("_Z", None),
+        ("_Z9", None),
+    ],
+)
+def test_a_symbol_says_what_its_function_takes(symbol: str, types: Any) -> None:
+    assert parameter_types(symbol) == types
+
+
+def launching(symbol: str, given: Any) -> fe.Function:
+    """A launch of PTX whose kernel has this name."""
+    argument = given.data if isinstance(given, Tensor) else given
+    size = {Tensor: 8}.get(type(given), 0) or sum(
+        size for size, _ in compiler.conventions.arguments.parameters(argument)
+    )
+    ptx = (
+        ".version 8.0\n.target sm_80\n.address_size 64\n"
+        f".visible .entry {symbol}(.param .align 4 .b8 p[{size}]) {{ ret; }}\n"
+    )
+    plain = given.value if isinstance(given, PointerCast) else given
+    own = [X, plain.tensor if isinstance(plain, Data) else plain]
+    params = [each for each in own if isinstance(each, Tensor | Scalar | Pointer)]
+    named = {each.name: each for each in params}
+    launch = CudaLaunch(fe.DeviceCode.from_ptx(ptx), symbol, [argument], 1, 32)
+    return compiler.build(Signature("f", list(named.values())), launch)
+
+
+def tensor(dtype: str, **more: Any) -> Tensor:
+    return Tensor("x", (N,), dtype, **more)
+
+
+@pytest.mark.parametrize(
+    ("symbol", "given"),
+    [
+        ("_Z1fPf", X),
+        ("_Z1fPKf", tensor("float32", read_only=True)),
+        ("_Z1fPv", X),
+        ("_Z1fPf", Pointer("p")),
+        ("_Z1fPj", tensor("uint32")),
+        ("_Z1fP6__half", tensor("float16")),
+        ("_Z1fP13__nv_bfloat16", tensor("bfloat16")),
+        ("_Z1fP13__nv_fp8_e4m3", tensor("float8_e4m3fn")),
+        ("_Z1fPN4cuda3std3__47complexIfEE", tensor("complex64")),
+        ("_Z1fP6float2", tensor("complex64")),
+        ("_Z1fP6float4", cast(tensor("float32", align=16).data, "float4*")),
+        ("_Z1fPh", cast(X.data, "uint8_t*")),
+        ("_Z1fP7__half2", cast(tensor("float16", align=4).data, "half2*")),
+        ("_Z1fN2ns1PE", Struct([N, N])),
+        ("_Z1fN2ns1EE", N),
+        ("_Z1fj", N),
+        ("_Z1ff", Scalar("a", "float32")),
+        ("_Z1fIJifEEvDpT_", Scalar("a", "float32")),
+    ],
+)
+def test_what_fits_is_launched(symbol: str, given: Any) -> None:
+    assert launching(symbol, given)
+
+
+@pytest.mark.parametrize(
+    ("symbol", "given", "said"),
+    [
+        ("_Z7reduce3IdEvPT_", X, r"is x.data, the address of float32, but it takes double \*"),
+        ("_Z1fPj", tensor("int32"), "the address of int32"),
+        ("_Z1fPf", tensor("float32", read_only=True), "it may write there"),
+        ("_Z1fP6float4", X, r"cast\(x.data, 'float4 \*'\)"),
+        ("_Z1fP6float4", cast(X.data, "float4*"), "a multiple of 4 bytes: say align=16"),
+        ("_Z1fPf", cast(tensor("float32", align=16).data, "float4*"), "the pointer that it takes"),
+        ("_Z1fP6__half", tensor("bfloat16"), "the address of bfloat16"),
+        ("_Z1fPPf", X, r"cast\(x.data, 'float \* \*'\)"),
+        ("_Z1fi", Scalar("a", "float32"), "a, a float32, but it takes int"),
+        ("_Z1ff", Scalar("a", "int32"), "a, an int32, but it takes float"),
+        ("_Z1fj", Scalar("a", "int32"), "a, an int32, but it takes unsigned int"),
+        ("_Z1fb", Scalar("a", "uint8"), "a, a uint8, but it takes bool"),
+        ("_Z1fPf", Scalar("a", "uint64"), "an address is the .data of a tensor"),
+        ("_Z1fd", X, "what it takes is no address"),
+        ("_Z1fN2ns1PE", Scalar("a", "float32"), r"a struct by value is conventions.Struct"),
+    ],
+)
+def test_what_does_not_fit_is_refused(symbol: str, given: Any, said: str) -> None:
+    with pytest.raises(CompileError, match=f"(?s){said}"):
+        launching(symbol, given)
+
+
+# ---- with a compiler ----
+
+SOURCE = """
+#define RESTRICT __restrict__
+__constant__ float weights[4];
+extern __shared__ float scratch[];
+extern "C" __global__ void plain(const float* RESTRICT x, float* y, unsigned n) {
+  if (threadIdx.x < n) y[threadIdx.x] = x[threadIdx.x];
+}
+extern "C" __global__ void vectors(float4* x) { x[0].x = 1; }
+extern "C" __global__ void filter(float* x) { x[0] = weights[threadIdx.x]; }
+extern "C" __global__ void sharing(float* x) { scratch[threadIdx.x] = x[0]; x[1] = scratch[2]; }
+template <class T> __global__ void mapped(const T* __restrict__ x, T* __restrict__ y) {
+  y[threadIdx.x] = x[threadIdx.x];
+}
+"""
+Y = Tensor("y", (N,), "float32")
+
+
+@pytest.fixture(params=["nvrtc", "nvcc"])
+def compiled_by(request: pytest.FixtureRequest) -> str:
+    """Each compiler that is there."""
+    request.getfixturevalue(request.param)
+    return str(request.param)
+
+
+def kernel(by: str, name: str, params: Any, *specs: Tensor, **more: Any) -> fe.Function:
+    signature = Signature(name.partition("<")[0], list(specs or (X,)))
+    given = {"grid": 1, "block": 32, "target": "sm_90", "compiler": by} | more
+    return cuda.compile(SOURCE, signature, kernel=name, params=params, **given)
+
+
+def test_the_compiler_tells_the_types_of_what_is_extern_c(compiled_by: str) -> None:
+    assert kernel(compiled_by, "plain", [X.data, Y.data, N], X, Y)
+    with pytest.raises(CompileError, match="argument #1 of plain is y.data, the address of int32"):
+        wrong = Tensor("y", (N,), "int32")
+        kernel(compiled_by, "plain", [X.data, wrong.data, N], X, wrong)
+    with pytest.raises(CompileError, match="(?s)#0 of vectors is .*'float4 .'"):
+        kernel(compiled_by, "vectors", [X.data])
+    wide = tensor("float32", align=16)
+    assert kernel(compiled_by, "vectors", [cast(wide.data, "float4*")], wide)
+
+
+def test_the_wrong_instance_of_a_template_is_refused(compiled_by: str) -> None:
+    with pytest.raises(CompileError, match="the address of float32, but it takes const double"):
+        kernel(compiled_by, "mapped<double>", [X.data, Y.data], X, Y)
+
+
+@pytest.mark.parametrize(("name", "count"), [("plain", 3), ("mapped<float>", 2)])
+def test_what_is_restrict_shares_no_memory(
+    name: str, count: int, compiled_by: str, fake_cuda: FakeCuda
+) -> None:
+    params = [X.data, Y.data, N][:count]
+    room, other = np.zeros(9, np.float32), floats(8)
+    fn = kernel(compiled_by, name, params, X, Y)
+    with pytest.raises(ValueError, match="x and y overlap in memory"):
+        fn(forged(room[1:]), forged(room[:-1]))
+    assert not fake_cuda.launches()
+    fn(other, forged(room[1:]))
+    kernel(compiled_by, name, params, X, Y, apart=[])(forged(room[1:]), forged(room[:-1]))
+    assert len(fake_cuda.launches()) == 2
+
+
+def test_a_constant_is_given_a_value(compiled_by: str, fake_cuda: FakeCuda) -> None:
+    with pytest.raises(CompileError, match="uses the variable weights, 16 bytes without a value"):
+        kernel(compiled_by, "filter", [X.data])
+    weights = np.arange(4, dtype=np.float32)
+    kernel(compiled_by, "filter", [X.data], constants={"weights": weights})(floats(4))
+    assert fake_cuda.variable("weights") == weights.tobytes()
+
+
+def test_what_another_kernel_uses_is_not_asked_for(compiled_by: str) -> None:
+    assert kernel(compiled_by, "vectors", [cast(tensor("float32", align=16).data, "float4*")],
+                  tensor("float32", align=16))  # fmt: skip
+
+
+def test_dynamic_shared_memory_is_said(compiled_by: str) -> None:
+    with pytest.raises(CompileError, match="kernel sharing of sm_90 uses shared memory whose"):
+        kernel(compiled_by, "sharing", [X.data])
+    assert kernel(compiled_by, "sharing", [X.data], smem=128)
+    assert kernel(compiled_by, "sharing", [X.data], smem=0)
+
+
+def test_a_cubin_alone_does_not_tell_who_uses_a_variable(compiled_by: str) -> None:
+    compiled = cuda.module(SOURCE, ["vectors"], target="sm_90", compiler=compiled_by).code
+    (image,) = compiled.images
+    code = fe.DeviceCode.from_cubin(image.cubins[0], ["vectors"])
+    wide = tensor("float32", align=16)
+    signature = Signature("vectors", [wide])
+    with pytest.raises(CompileError, match="uses the variable weights"):
+        compiler.build(signature, CudaLaunch(code, "vectors", [wide.data], 1, 32))
+    launch = CudaLaunch(code, "vectors", [wide.data], 1, 32, constants={"weights": None})
+    assert compiler.build(signature, launch)
