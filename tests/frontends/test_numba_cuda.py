@@ -142,3 +142,86 @@ def test_its_benchmark_runs(tmp_path: Path) -> None:
 def test_without_numba_cuda_the_extra_is_named() -> None:
     with pytest.raises(ImportError, match=r"pip install 'ferrule\[numba-cuda\]'"):
         compiled()
+
+
+# ---- what a kernel reads besides its arguments ----
+
+
+class OnGpu:
+    """An array on a GPU, as far as its protocol."""
+
+    def __init__(self) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": (5,),
+            "typestr": "<f4",
+            "data": (0x7ABC12345600, False),
+            "version": 3,
+            "strides": None,
+        }
+
+
+PRICES = OnGpu()
+
+
+def totals(q, t):
+    i = cuda.grid(1)
+    if i < t.size:
+        t[i] = q[i] * PRICES[i]
+
+
+VECTORS = (Tensor("q", (N,), "float32"), Tensor("t", (N,), "float32"))
+
+
+@needs_numba_cuda
+def test_a_global_array_on_a_gpu_is_refused() -> None:
+    with pytest.raises(CompileError) as caught:
+        compiled(totals, *VECTORS)
+    assert str(caught.value) == (
+        "totals reads PRICES, an array on a GPU that is no parameter: its address would be "
+        "compiled in, which means something in this process alone\n"
+        "  hint: hand it over as a parameter"
+    )
+
+
+@needs_numba_cuda
+def test_an_array_of_a_closure_and_of_a_function_that_is_called_is_refused() -> None:
+    prices = OnGpu()
+
+    def priced(q, t):
+        t[0] = q[0] * prices[0]
+
+    with pytest.raises(CompileError, match="priced reads prices, an array on a GPU"):
+        compiled(priced, *VECTORS)
+
+    @cuda.jit(device=True)
+    def price(i):
+        return prices[i]
+
+    def calling(q, t):
+        t[0] = q[0] * price(0)
+
+    with pytest.raises(CompileError, match="price reads prices, an array on a GPU"):
+        compiled(calling, *VECTORS)
+
+
+@needs_numba_cuda
+def test_an_array_on_the_cpu_is_a_constant_of_the_kernel() -> None:
+    table = np.arange(3, dtype=np.float32)
+
+    def reading(q, t):
+        t[0] = q[0] * table[1]
+
+    assert compiled(reading, *VECTORS)
+
+
+@needs_numba_cuda
+def test_dynamic_shared_memory_is_said() -> None:
+    def sharing(q, t):
+        some = cuda.shared.array(0, np.float32)
+        some[cuda.threadIdx.x] = q[0]
+        cuda.syncthreads()
+        t[0] = some[3]
+
+    with pytest.raises(CompileError, match="uses shared memory whose size the launch says"):
+        compiled(sharing, *VECTORS)
+    assert compiled(sharing, *VECTORS, smem=1024)

@@ -217,7 +217,7 @@ class CudaLaunch:
         facts = self.code.facts_of(self.kernel)
         check_typed(self.kernel, call.signature, self.params, facts.types or ())
         self._check_shared(images[0], facts)
-        variables = chosen_variables(images, facts, self.constants)
+        variables = chosen_variables(call, images, facts, self.constants)
         self._apart(facts).emit(call)
         grid = self._sizes(call, "grid", self.grid, [(0, limit) for limit in GRID_LIMITS])
         block = self._sizes(call, "block", self.block, [(1, limit) for limit in BLOCK_LIMITS])

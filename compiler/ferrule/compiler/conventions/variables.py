@@ -7,7 +7,7 @@ on its stream and before each launch; one that nobody writes would be zeros with
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from llvmlite import ir
 
@@ -28,6 +28,10 @@ Value: TypeAlias = "bytes | Tensor | int | None"
 Constant: TypeAlias = "tuple[str, Value]"
 """A variable's name and its value: bytes, a tensor of the call, 0 for zeros, None for what is
 there."""
+_PERHAPS: Final = (
+    "{image} may use the variable {name}, {size} bytes that have no value but what kernels write; "
+    "constants={{{name!r}: …}} gives it one, None says that it needs none"
+)
 
 
 def checked_constants(given: Mapping[str, object] | None) -> tuple[Constant, ...]:
@@ -62,17 +66,21 @@ def _value(name: str, value: object) -> Value:
 
 
 def chosen_variables(
-    images: Sequence[KernelParameters], facts: KernelFacts, constants: Sequence[Constant]
+    call: Call,
+    images: Sequence[KernelParameters],
+    facts: KernelFacts,
+    constants: Sequence[Constant],
 ) -> list[tuple[Variable, Value]]:
     """The variables that a launch writes, with their values.
 
     CompileError for a value of another size, for a variable that is not there, and for one that the
-    kernel uses and that neither the code nor the launch gives a value.
+    kernel uses and that neither the code nor the launch gives a value.  Where a cubin does not tell
+    who uses it, that is so for what kernels cannot write, and else a remark.
     """
     kernel = images[0]
     named = dict(_found(kernel, constants))
     for image in images:
-        _check_all_set(image, facts, named)
+        _check_all_set(call, image, facts, named)
         for variable in image.variables:
             if variable.name in named:
                 _check_size(image, variable, named[variable.name])
@@ -96,13 +104,18 @@ def _found(kernel: KernelParameters, constants: Sequence[Constant]) -> Iterator[
         yield symbol, value
 
 
-def _check_all_set(image: KernelParameters, facts: KernelFacts, named: Mapping[str, Value]) -> None:
+def _check_all_set(
+    call: Call, image: KernelParameters, facts: KernelFacts, named: Mapping[str, Value]
+) -> None:
     used = facts.variables
     for variable in image.variables:
         is_used = variable.is_used if used is None else variable.name in used
-        if variable.is_set or not is_used or variable.name in named:
+        if variable.is_set or is_used is False or variable.name in named:
             continue
         name = spoken_name(variable.name)
+        if is_used is None and not variable.is_constant:
+            call.remark(_PERHAPS.format(image=image, name=name, size=variable.size))
+            continue
         raise CompileError(
             Diagnostic(
                 f"{image} uses the variable {name}, {variable.size} bytes without a value: nobody "

@@ -225,8 +225,9 @@ def _variables(
         if section.info and section.kind == elf.SHT_NOBITS:
             continue
         start = section.offset + symbol.value
-        is_set = section.kind != elf.SHT_NOBITS and any(data[start : start + symbol.size])
-        yield Variable(symbol.name, symbol.size, is_set)
+        has_bytes = section.kind != elf.SHT_NOBITS
+        is_set = has_bytes and any(data[start : start + symbol.size])
+        yield Variable(symbol.name, symbol.size, is_set, is_constant=has_bytes)
 
 
 def _entries(data: bytes, section: Section) -> Iterator[tuple[int, bytes]]:

@@ -36,12 +36,14 @@ class KernelParameter:
 @dataclass(frozen=True, slots=True)
 class Variable:
     """A variable in the memory of a GPU, `__device__` or `__constant__`: its bytes, whether the
-    binary has a value for it other than 0, and whether the kernel may use it."""
+    binary has a value for it other than 0, whether kernels cannot write it, and whether the kernel
+    uses it, None where that is not known."""
 
     name: str
     size: int
     is_set: bool
-    is_used: bool = True
+    is_constant: bool
+    is_used: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class KernelParameters:
     one whose number of threads is the most (`.maxntid`), `cluster` the blocks of its clusters
     (`.reqnctapercluster`); None where it says nothing.  `static_shared` is its static shared memory
     in bytes, of PTX what the text shows.  `registers` is known of a cubin alone.  `variables` are
-    those of the module; of a cubin every kernel may use each of them.  `dynamic_shared` says that
+    those of the module; a cubin does not tell which of them it uses.  `dynamic_shared` says that
     it uses shared memory whose size the launch says, which a cubin does not tell.
     """
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
 
+from ferrule.compiler.cuda.code import KernelFacts
 from ferrule.compiler.cuda.cubins import FATBIN
 from ferrule.compiler.cuda.parameters import (
     Dims,
@@ -40,7 +41,7 @@ _SHARED: Final = re.compile(
     r"(?P<attributes>(?:\.[A-Za-z]\w*(?:\s+\d\w*)?\s*)+)\s(?P<names>[^;{}]*)"
 )
 _GLOBAL: Final = re.compile(
-    r"(?:^|[;}])\s*(\.extern\s+)?(?:\.(?:visible|weak|common)\s+)?\.(?:const|global)\s+"
+    r"(?:^|[;}])\s*(\.extern\s+)?(?:\.(?:visible|weak|common)\s+)?\.(?P<space>const|global)\s+"
     r"(?:\.attribute\s*\([^)]*\)\s*)?"
     r"(?P<attributes>(?:\.[A-Za-z]\w*(?:\s+\d\w*)?\s*)+)\s(?P<names>[^;{}=]*)(?P<value>=?)",
     re.MULTILINE,
@@ -95,6 +96,18 @@ def read_ptx(text: str) -> Ptx:
         (int(version[1]), int(version[2])),
         arch,
         tuple(_kernels(plain, arch)),
+    )
+
+
+def facts_of_ptx(text: str) -> tuple[KernelFacts, ...]:
+    """What PTX says of its kernels that a cubin of it does not.  Raises as `read_ptx`."""
+    return tuple(
+        KernelFacts(
+            each.kernel,
+            variables=frozenset(variable.name for variable in each.variables if variable.is_used),
+            dynamic_shared=each.dynamic_shared,
+        )
+        for each in read_ptx(text).kernels
     )
 
 
@@ -173,7 +186,8 @@ def _variables(text: str) -> Iterator[Variable]:
         size, _ = _type(found["attributes"], found[0])
         for name, array in _VARIABLE.findall(found["names"]):
             if not name.startswith(_OWN):
-                yield Variable(name, size * _count(array), bool(found["value"]))
+                is_set, is_constant = bool(found["value"]), found["space"] == "const"
+                yield Variable(name, size * _count(array), is_set, is_constant)
 
 
 def _dynamic(found: re.Match[str]) -> list[str]:

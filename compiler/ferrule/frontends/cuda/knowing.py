@@ -8,12 +8,12 @@ type that has none, which is an error that shows the kernel's type.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
 from ferrule.compiler.cuda.code import KernelFacts
-from ferrule.compiler.cuda.ptxtext import read_ptx
+from ferrule.compiler.cuda.ptxtext import facts_of_ptx
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.mangled import spoken_name
 from ferrule.compiler.mangledtypes import parameter_types
@@ -43,24 +43,15 @@ def facts_of(
     names = [expressions.get(symbol, spoken_name(symbol)) for symbol in unknown]
     shown = _shown(request, names, ask) if unknown else {}
     types |= {symbol: shown.get(i) for i, symbol in enumerate(unknown)}
-    used = {each.kernel: each for each in read_ptx(made.ptx).kernels} if made.ptx else {}
+    known = {each.kernel: each for each in facts_of_ptx(made.ptx)} if made.ptx else {}
     return tuple(
-        _with_ptx(
-            KernelFacts(symbol, types[symbol], restricted(request, symbol, types[symbol])),
-            used,
+        replace(
+            known.get(symbol, KernelFacts(symbol)),
+            types=types[symbol],
+            restricted=restricted(request, symbol, types[symbol]),
         )
         for symbol in kernels
     )
-
-
-def _with_ptx(facts: KernelFacts, used: Mapping[str, object]) -> KernelFacts:
-    from ferrule.compiler.cuda.parameters import KernelParameters
-
-    read = used.get(facts.kernel)
-    if not isinstance(read, KernelParameters):
-        return facts
-    variables = frozenset(each.name for each in read.variables if each.is_used)
-    return replace(facts, variables=variables, dynamic_shared=read.dynamic_shared)
 
 
 def _shown(

@@ -46,7 +46,7 @@ def compile(
     *examples: Any,
     grid: Sizes | Callable[[Signature], Sizes] | None = None,
     block: Sizes | Callable[[Signature], Sizes] | None = None,
-    smem: Dim | Callable[[Signature], Dim] = 0,
+    smem: Dim | Callable[[Signature], Dim] | None = None,
     target: str | Sequence[str] = "cpu",
     results: Sequence[str] = (),
     zero: bool | str | Sequence[str] = (),

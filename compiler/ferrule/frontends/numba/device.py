@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from ferrule.compiler.conventions.cuda import CudaLaunch
 from ferrule.compiler.cuda.code import DeviceCode
+from ferrule.compiler.cuda.ptxtext import facts_of_ptx
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.numba.assembling import assembled
+from ferrule.frontends.numba.reading import check_no_device_array
 from ferrule.frontends.numba.standin import standing_in
 from ferrule.frontends.numba.types import flattened, numba_type
 from ferrule.frontends.packages import load
@@ -34,7 +37,7 @@ def device_call(
     archs: Sequence[str],
     grid: Any,
     block: Any,
-    smem: Dim,
+    smem: Dim | None,
 ) -> CudaLaunch:
     """The launch of a kernel of Numba, compiled for parameters with these specs."""
     for name, size in (("grid", grid), ("block", block)):
@@ -44,12 +47,13 @@ def device_call(
     kinds = tuple(numba_type(types, param) for param in params)
     plain = getattr(function, "py_func", function)
     name = re.sub(r"\W", "_", f"{plain.__name__}_kernel")
+    check_no_device_array(plain)
     options = getattr(function, "targetoptions", {})
     chosen = {each: options[each] for each in _OPTIONS if options.get(each) is not None}
     texts = [(_ptx(plain, kinds, arch, name, chosen), arch) for arch in archs]
     cooperative = any(_GRID_SYNC in ptx for ptx, _ in texts)
     cubins = [assembled(ptx, arch, name, cooperative) for ptx, arch in texts]
-    code = DeviceCode.from_cubin(cubins, [name])
+    code = replace(DeviceCode.from_cubin(cubins, [name]), facts=facts_of_ptx(texts[0][0]))
     arguments = [argument for param in params for argument in flattened(param)]
     return CudaLaunch(
         code, name, arguments, grid=grid, block=block, smem=smem, cooperative=cooperative
