@@ -370,3 +370,10 @@ def test_an_int_that_nobody_gets_is_a_remark(cc: str) -> None:
         f = c.compile("int f(int a) { return -1; }", Signature("f", [Scalar("a", "int32")]), cc=cc)
     assert f(1) is None
     assert f.notes["remarks"][0].endswith("returns='int32' gives it back")
+
+
+def test_a_result_is_a_spec_and_no_name() -> None:
+    with pytest.raises(
+        TypeError, match=r"f: a result is a Tensor, but got 'x': results=\[x\], out"
+    ):
+        c.compile("void f(float* x) {}", Signature("f", [X]), results=["x"])  # type: ignore[list-item]

@@ -63,7 +63,10 @@ def check_asked(
     taken = {param.name: "a parameter" for param in signature.params}
     for position, tensor in enumerate(results):
         if not isinstance(tensor, Tensor):
-            raise TypeError(f"{signature.name}: a result is a Tensor, but got {shown(tensor)}")
+            named = f": results=[{tensor}], out of the signature" if isinstance(tensor, str) else ""
+            raise TypeError(
+                f"{signature.name}: a result is a Tensor, but got {shown(tensor)}{named}"
+            )
         if any(tensor is each for each in (*signature.params, *results[:position])):
             raise ValueError(
                 f"{signature.name}: {shown(tensor)} is a result and a parameter or another result: "
