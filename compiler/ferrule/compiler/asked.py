@@ -63,9 +63,9 @@ def check_asked(
     taken = {param.name: "a parameter" for param in signature.params}
     for position, tensor in enumerate(results):
         if not isinstance(tensor, Tensor):
-            named = f": results=[{tensor}], out of the signature" if isinstance(tensor, str) else ""
             raise TypeError(
-                f"{signature.name}: a result is a Tensor, but got {shown(tensor)}{named}"
+                f"{signature.name}: a result is a Tensor, but got {shown(tensor)}: its spec goes "
+                "into results=[…] and out of the signature"
             )
         if any(tensor is each for each in (*signature.params, *results[:position])):
             raise ValueError(

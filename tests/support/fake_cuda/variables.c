@@ -88,14 +88,6 @@ CUresult cuMemcpyAsync(char *to, const char *from, size_t size, CUstream stream)
     return end(result);
 }
 
-CUresult cuMemsetD8Async(char *to, unsigned char value, size_t size, CUstream stream)
-{
-    CUresult result = begin(__func__, 3, NUMBER(value), NUMBER(size), NUMBER(stream));
-    if (!result)
-        memset(to, value, size);
-    return end(result);
-}
-
 /* The memory of the variable of this name that was asked for last on a device, null for none. */
 char *fake_variable(CUdevice device, const char *name, long *size)
 {
