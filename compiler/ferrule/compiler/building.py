@@ -136,10 +136,9 @@ def compiled(
     warn(signature.name, [text for text, is_loud in call.remarks.items() if is_loud])
     if body.device_code is not None:
         keep(signature.name, body.device_code, chosen)
-    wrapped = Signature(
-        signature.name,
-        tuple(placed(param, target) for param in signature.params),
-        _result([*(placed(each, target) for each in results), *convention.results()]),
+    wrapped = signature.altered(
+        params=tuple(placed(param, target) for param in signature.params),
+        result=_result([*(placed(each, target) for each in results), *convention.results()]),
     )
     place = None if chosen.strip_paths else location
     module = host_module(wrapped, body.placed(place), opt_level=chosen.opt_level)

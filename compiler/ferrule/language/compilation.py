@@ -12,7 +12,7 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.options import Options, choose_target, default_environment, parse_options
 from ferrule.language.decorators import JitFunction, KernelFunction, check_undecorated
 from ferrule.language.dispatch import FreeExamples, free_examples, shown, told
-from ferrule.language.examples import Examples, bind_examples
+from ferrule.language.examples import Examples, bind_examples, check_binds
 from ferrule.language.ir.effects import written_params
 from ferrule.language.source import definition_of, is_hashable, place_of, refuse_kinds, too_deep
 from ferrule.language.stacks import on_enough_stack
@@ -80,17 +80,26 @@ def _build_each(function: Callable[..., Any], free: FreeExamples, options: Optio
 
 def compile_for_call(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[object, dict[str, Any], Callable[[], Function]]:
-    """For a call of a `@jit` function: the key of its arguments, the arguments by name, and what
-    compiles for them."""
-    examples = bind_examples(function, args, kwargs)
+) -> tuple[object, tuple[list[Any], dict[str, Any]], Callable[[], Function]]:
+    """For a call of a `@jit` function: the key of its arguments, the arguments as the compiled one
+    takes them, and what compiles for them.
+
+    Raises TypeError, as Python does, for arguments that do not fit the parameters.
+    """
+    try:
+        examples = bind_examples(function, args, kwargs)
+    except CompileError:
+        check_binds(function, args, kwargs)
+        raise
     job = _guarded(function, lambda: _job(function, examples, Options()))
     given = {name: v for name, v in examples.given.items() if name not in examples.constants}
     if examples.variadic is not None:
         name, names = examples.variadic
         given.update(zip(names, given.pop(name, ()), strict=True))
     key = (job.signature.params, _constants_key(examples.constants))
-    return key, given, lambda: _guarded(function, lambda: build(job))
+    unnamed = (param.name for param in job.signature.arguments[: job.signature.unnamed])
+    positional = [given.pop(name) for name in unnamed if name in given]
+    return key, (positional, given), lambda: _guarded(function, lambda: build(job))
 
 
 def _constants_key(constants: dict[str, Any]) -> tuple[object, ...]:
@@ -143,7 +152,12 @@ def _job(function: Callable[..., Any], examples: Examples, options: Options) -> 
         arch = ",".join(choose_archs(options.gpu_arch, environ, cuda_devices))
     placed = tuple(_placed(param, target) for param in examples.parameters)
     try:
-        signature = Signature(function.__name__, placed)
+        signature = Signature(
+            function.__name__,
+            placed,
+            positional_only=examples.positional_only,
+            keyword_only=examples.keyword_only,
+        )
     except ValueError as error:
         refuse_kinds(function, place_of(function))
         raise CompileError(str(error)) from None
@@ -184,16 +198,13 @@ def _placed(param: params.Param, target: str) -> params.Param:
 def _with_read_only(signature: Signature, program: Program) -> Signature:
     """Marks the tensors that nothing writes to, so that calls may give read-only arrays."""
     written = {value.hint for value in written_params(program)}
-    return Signature(
-        signature.name,
-        tuple(
-            changed(param, read_only=True)
-            if isinstance(param, params.Tensor) and param.name not in written
-            else param
-            for param in signature.params
-        ),
-        program.result,
+    marked = tuple(
+        changed(param, read_only=True)
+        if isinstance(param, params.Tensor) and param.name not in written
+        else param
+        for param in signature.params
     )
+    return signature.altered(params=marked, result=program.result)
 
 
 def _lowered(program: Program, options: Options, origins: dict[Op, object] | None) -> Body:

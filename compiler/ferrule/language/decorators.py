@@ -53,7 +53,8 @@ class JitFunction:
             compiled = self._compiled.get(key)
             if compiled is None:
                 compiled = self._compiled.setdefault(key, build())
-        return compiled(**arguments)
+        positional, named = arguments
+        return compiled(*positional, **named)
 
     def __repr__(self) -> str:
         return f"<ferrule jit {self.function.__qualname__}>"

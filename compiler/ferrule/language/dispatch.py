@@ -20,6 +20,7 @@ from ferrule.language.examples import signature_of
 from ferrule.specs import DType, Signature
 from ferrule.specs.free_dtypes import DTypeSym
 from ferrule.specs.free_tensors import FreeFakeTensor
+from ferrule.specs.signature import marked
 
 MOST: Final = 64
 """Combinations of dtypes that one function is compiled for."""
@@ -193,7 +194,8 @@ def _names(symbols: Choice, taken: str) -> dict[DTypeSym, str]:
 
 
 def _head(signature: Signature) -> str:
-    return f"({', '.join(map(signature.describe, signature.arguments))})"
+    described = [signature.describe(param) for param in signature.arguments]
+    return f"({', '.join(marked(described, signature.unnamed, signature.positional))})"
 
 
 def _merged(texts: Sequence[str], choices: Sequence[Choice], names: dict[DTypeSym, str]) -> str:

@@ -49,7 +49,8 @@ class Examples:
 
     `given`: the arguments that a call gave, by name.  `constants`: parameters known at compile
     time.  `classes`: the named tuples and dataclasses that tuples stand for, by path.  `variadic`:
-    the name of `*args` and the names of the parameters that it became.
+    the name of `*args` and the names of the parameters that it became.  `positional_only` and
+    `keyword_only` as in `Signature`.
     """
 
     parameters: tuple[params.Param, ...] = ()
@@ -57,10 +58,14 @@ class Examples:
     constants: dict[str, Any] = field(default_factory=dict)
     classes: dict[Path, type] = field(default_factory=dict)
     variadic: tuple[str, tuple[str, ...]] | None = None
+    positional_only: int = 0
+    keyword_only: int = 0
 
-    def add(self, param: params.Param) -> None:
-        """Takes in the next parameter."""
+    def add(self, param: params.Param, parameter: inspect.Parameter) -> None:
+        """Takes in the next parameter, and how calls give what it is derived from."""
         self.parameters = (*self.parameters, param)
+        self.positional_only += parameter.kind is parameter.POSITIONAL_ONLY
+        self.keyword_only += parameter.kind is parameter.KEYWORD_ONLY
 
 
 def signature_of(function: Callable[..., Any]) -> inspect.Signature:
@@ -116,6 +121,24 @@ def bind_examples(
     return examples
 
 
+def check_binds(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> None:
+    """TypeError, by Python's own words, where a call of the function could not be made so."""
+    signature = inspect.signature(function)
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError:
+        bare = [
+            each.replace(annotation=_EMPTY, default=_EMPTY if each.default is _EMPTY else None)
+            for each in signature.parameters.values()
+        ]
+        scope: dict[str, Any] = {}
+        name = function.__name__
+        exec(f"def {name}{inspect.Signature(bare)}: pass", scope)
+        scope[name](*args, **kwargs)
+
+
 def _derive_parameter(
     function: str, parameter: inspect.Parameter, example: Any, examples: Examples
 ) -> None:
@@ -133,10 +156,11 @@ def _derive_parameter(
         names = tuple(f"{name}_{i}" for i in range(len(example)))
         examples.variadic = (name, names)
         for each, item in zip(names, example, strict=True):
-            examples.add(derivation.spec(each, item, annotation, (len(examples.parameters),)))
+            spec = derivation.spec(each, item, annotation, (len(examples.parameters),))
+            examples.add(spec, parameter)
     else:
         spec = derivation.spec(name, example, annotation, (len(examples.parameters),))
-        examples.add(with_default(spec, parameter.default))
+        examples.add(with_default(spec, parameter.default), parameter)
 
 
 def with_default(spec: params.Param, default: Any) -> params.Param:

@@ -6,6 +6,7 @@ those that Python raises for its own functions. What becomes of each value is in
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -28,7 +29,7 @@ def prepare_call(
         raise RuntimeError("the function object of this function was moved away")
     signature, places, taken = _candidate(function, len(values))
     params = signature.arguments
-    bound = bind(signature.name, params, places, values, kwnames or ())
+    bound = bind(signature, places, values, kwnames or ())
     try:
         converted = [
             value if accepted.takes(value) else convert(Place(signature, i), params[i], value)
@@ -76,56 +77,89 @@ def _candidate(
     return other.signature, other.places, other.accepted
 
 
+def ways_of(signature: specs.Signature) -> list[Any]:
+    """How a call of Python gives each argument: a kind of `inspect.Parameter`."""
+    kind = inspect.Parameter
+    plain = signature.positional - signature.unnamed
+    ways = [kind.POSITIONAL_ONLY] * signature.unnamed + [kind.POSITIONAL_OR_KEYWORD] * plain
+    return ways + [kind.KEYWORD_ONLY] * (len(signature.arguments) - signature.positional)
+
+
 def bind(
-    name: str,
-    params: Sequence[specs.Param],
+    signature: specs.Signature,
     places: Mapping[str, int],
     values: Sequence[Any],
     kwnames: Sequence[str],
 ) -> list[Any]:
     """The values in the order of the parameters; TypeError like Python's if unfit.
 
-    `name` is the function's, `places` are the positions of its parameters by name.
+    `places` are the positions of the parameters by name.
     """
+    name, most = signature.name, signature.positional
     given = len(values) - len(kwnames)
-    bound = [_MISSING] * len(params)
-    bound[: min(given, len(params))] = values[: min(given, len(params))]
+    bound = [_MISSING] * len(signature.arguments)
+    bound[: min(given, most)] = values[: min(given, most)]
+    _refuse_named(signature, places, kwnames)
     for keyword, value in zip(kwnames, values[given:], strict=True):
         if keyword not in places:
             raise TypeError(f"{name}() got an unexpected keyword argument {keyword!r}")
         if bound[places[keyword]] is not _MISSING:
             raise TypeError(f"{name}() got multiple values for argument {keyword!r}")
         bound[places[keyword]] = value
-    if given > len(params):
-        raise TypeError(_too_many(name, params, given))
-    if len(values) < len(params):
-        _fill_defaults(name, params, bound)
+    if given > most:
+        raise TypeError(_too_many(signature, given, bound))
+    if len(values) < len(bound):
+        _fill_defaults(signature, bound)
     return bound
 
 
-def _fill_defaults(name: str, params: Sequence[specs.Param], bound: list[Any]) -> None:
+def _refuse_named(
+    signature: specs.Signature, places: Mapping[str, int], kwnames: Sequence[str]
+) -> None:
+    """TypeError for names of parameters that a call gives by position alone."""
+    count = len(signature.arguments)
+    wrong = [each for each in kwnames if places.get(each, count) < signature.unnamed]
+    if wrong:
+        raise TypeError(
+            f"{signature.name}() got some positional-only arguments passed as keyword arguments: "
+            f"'{', '.join(wrong)}'"
+        )
+
+
+def _fill_defaults(signature: specs.Signature, bound: list[Any]) -> None:
     missing = []
-    for i, param in enumerate(params):
+    for i, param in enumerate(signature.arguments):
         if bound[i] is not _MISSING:
             continue
         bound[i] = param.default
         if param.default is specs.REQUIRED:
-            missing.append(repr(param.name))
+            missing.append(i)
     if missing:
-        plural = "s" if len(missing) > 1 else ""
-        raise TypeError(
-            f"{name}() missing {len(missing)} required positional argument{plural}: "
-            f"{_listed(missing)}"
-        )
+        raise TypeError(f"{signature.name}() missing {_missing(signature, missing)}")
 
 
-def _too_many(name: str, params: Sequence[specs.Param], given: int) -> str:
-    most = len(params)
-    least = sum(param.default is specs.REQUIRED for param in params)
+def _missing(signature: specs.Signature, places: Sequence[int]) -> str:
+    """Which arguments are missing, those that have a position first, as Python says it."""
+    by_position = [i for i in places if i < signature.positional]
+    way, told = ("positional", by_position) if by_position else ("keyword-only", places)
+    names = _listed([repr(signature.arguments[i].name) for i in told])
+    return f"{len(told)} required {way} argument{'s' * (len(told) > 1)}: {names}"
+
+
+def _too_many(signature: specs.Signature, given: int, bound: Sequence[Any]) -> str:
+    most = signature.positional
+    least = sum(param.default is specs.REQUIRED for param in signature.arguments[:most])
     takes = f"from {least} to {most}" if least != most else f"{most}"
     plural = "" if most == 1 and least == most else "s"
     were = "was" if given == 1 else "were"
-    return f"{name}() takes {takes} positional argument{plural} but {given} {were} given"
+    named = sum(value is not _MISSING for value in bound[most:])
+    if named:
+        were = (
+            f"positional argument{'s' * (given != 1)} (and {named} keyword-only "
+            f"argument{'s' * (named != 1)}) were"
+        )
+    head = f"{signature.name}() takes {takes} positional argument{plural}"
+    return f"{head} but {given} {were} given"
 
 
 def _no_candidate(name: str, counts: Sequence[int], given: int) -> str:

@@ -27,7 +27,7 @@ import tvm_ffi
 
 from ferrule import specs
 from ferrule.runtime.artefacts import KernelInfo, ObjectCode, Origin
-from ferrule.runtime.callpath import name_hidden, prepare_call
+from ferrule.runtime.callpath import name_hidden, prepare_call, ways_of
 from ferrule.runtime.devicecode import kernel_info_of, ptx_of
 from ferrule.runtime.engine import Engine
 from ferrule.runtime.entry.key import ANY_FUNCTION, CallTraits, entry_key
@@ -43,7 +43,7 @@ from ferrule.runtime.export import (
 from ferrule.runtime.headers import Described
 from ferrule.runtime.heaptype import HeapType, make_heap_type
 from ferrule.runtime.plan import CallPlan, make_plan
-from ferrule.runtime.results import holds_containers, unpack
+from ferrule.runtime.results import unpack
 
 if TYPE_CHECKING:
     from ferrule.runtime.gate import Gate
@@ -136,11 +136,10 @@ class _Members:
         state, gate = _state_of(self), _shared_gate()
         # A plain tuple: a stream that was current now is not one for later calls.
         values = tuple(prepare_call(self, (*args, *kwargs.values()), tuple(kwargs)))
-        unpacks = holds_containers(state.signature.result)
         if gate is None:
             return lambda: self(*values)  # type: ignore[operator]
         try:
-            bound: Callable[[], Any] = gate.bind(self, state.plan, values, unpacks=unpacks)
+            bound: Callable[[], Any] = gate.bind(self, state.plan, values)
         except RuntimeError:
             name_hidden(self, values)
             raise
@@ -284,7 +283,7 @@ else:
         except RuntimeError:
             name_hidden(self, values)
             raise
-        return unpack(result) if holds_containers(self.signature.result) else result
+        return unpack(result, self.call_plan.form)
 
     def _make_type() -> type[Any]:
         if HEAP is not None:
@@ -344,12 +343,13 @@ def _attributes(state: _State) -> dict[str, Any]:
 
 def _python_signature(signature: specs.Signature) -> inspect.Signature:
     parameters: list[inspect.Parameter] = []
-    kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    for i, param in enumerate(signature.arguments):
+    behind_default = False
+    for i, (param, kind) in enumerate(zip(signature.arguments, ways_of(signature), strict=True)):
         required = param.default is specs.REQUIRED
         if required and i and parameters[-1].default is not inspect.Parameter.empty:
             # Python's own signatures have no required parameter behind one with a default.
-            kind = inspect.Parameter.KEYWORD_ONLY
+            behind_default = True
+        kind = inspect.Parameter.KEYWORD_ONLY if behind_default else kind
         default = inspect.Parameter.empty if required else param.default
         annotation = _Annotation(signature.kind(param))
         parameters.append(

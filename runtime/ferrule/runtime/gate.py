@@ -1,7 +1,7 @@
 """The gate: the way of a call that the direct entry does not take.
 
 One function for the process, driven by the call plan of the instance; and another one like it for
-functions that return containers, which makes tuples of them. If there is no keyword, the
+functions that return tuples, which makes these of Arrays. If there is no keyword, the
 number of arguments is right and each argument's type is one that its parameter takes as it stands,
 it makes tvm-ffi's generic call, and no Python code runs. Otherwise it hands all the values to the
 slow path, before anything has run, and calls with what comes back. It never tries a refused call
@@ -53,7 +53,14 @@ from ferrule.runtime.plan import (
     NUMPY_WRITEABLE,
     CallPlan,
 )
-from ferrule.runtime.tuples import ARRAY_TYPE, ITEM, PYTHON, UNPACK, define_unpack
+from ferrule.runtime.tuples import (
+    ARRAY_TYPE,
+    ITEM,
+    PYTHON,
+    TUPLE_TYPE,
+    UNPACK,
+    define_unpack,
+)
 from ferrule.runtime.views import DLPACK_TYPES
 
 GATE_NAME: Final = "gate"
@@ -91,11 +98,10 @@ class Gate:
         """
         self.heap.install(instance, self._address(FIRST_CALL_NAME), plan.address)
 
-    def bind(
-        self, function: Any, plan: CallPlan, arguments: Sequence[Any], *, unpacks: bool
-    ) -> Any:
+    def bind(self, function: Any, plan: CallPlan, arguments: Sequence[Any]) -> Any:
         """A call of the function with these arguments, which are as tvm-ffi's call takes them."""
-        return self._entries.binder(unpacks=unpacks).bind(function, plan.code, arguments)
+        binder = self._entries.binder(unpacks=plan.form is not None)
+        return binder.bind(function, plan.code, plan.form, arguments)
 
     def _first_call(self, instance: object, key: EntryKey) -> None:
         entry = self._entries.address(key) or self._gates[key.unpacks]
@@ -112,15 +118,18 @@ def gate_text(heap: HeapType) -> str:
     _define_fail(emitter)
     unpack = define_unpack(emitter, results.array_handle_offset())
     for name, last in ((GATE_NAME, None), (UNPACKING_GATE_NAME, unpack)):
-        slow = _emit_slow(emitter, f"slow_{name}", last)
+        slow = _emit_slow(emitter, f"slow_{name}", instance, last)
         _emit_gate(emitter, name, instance, slow, last)
     _emit_first_call(emitter, instance)
-    with emitter.define(f"__tvm_ffi_{UNPACK_NAME}", PTR, [PTR], names=("value",)) as function:
+    name, names = f"__tvm_ffi_{UNPACK_NAME}", ("value", "form")
+    with emitter.define(name, PTR, [PTR, PTR], names=names) as function:
         emitter.ret(emitter.call(unpack, function.args))
     return emitter.text()
 
 
-def _emit_slow(e: Emitter, name: str, unpack: ir.Function | None) -> ir.Function:
+def _emit_slow(
+    e: Emitter, name: str, instance: Layout, unpack: ir.Function | None
+) -> ir.Function:
     """A function that makes the generic call with what Python's slow path makes of the values.
 
     It asks `slow_path(self, values, keyword names or None)` for a tuple. The call itself is made
@@ -150,8 +159,16 @@ def _emit_slow(e: Emitter, name: str, unpack: ir.Function | None) -> ir.Function
         decref(e, values)
         with e.if_then(e.is_null(prepared), likely=False):
             e.ret(e.null())
-        _emit_generic_call(e, self, prepared, unpack)
+        form = _form(e, instance, self, unpack)
+        _emit_generic_call(e, self, prepared, unpack, form)
     return function
+
+
+def _form(e: Emitter, instance: Layout, self: ir.Value, unpack: ir.Function | None) -> ir.Value:
+    """The form of the result, read before the call: the plan can be gone when it ends."""
+    if unpack is None:
+        return e.null()
+    return e.load_field(e.load_field(self, instance, "plan"), PLAN, "form")
 
 
 def _emit_first_call(e: Emitter, instance: Layout) -> None:
@@ -187,7 +204,9 @@ def _emit_gate(
             e.ret(e.call(slow, [self, args, count, kwnames]))
         plan = e.load_field(self, instance, "plan")
         wanted = e.load_field(plan, PLAN, "count", name="wanted")
-        with e.if_then(e.builder.icmp_unsigned("!=", count, wanted), likely=False):
+        other = e.builder.icmp_unsigned("!=", count, wanted)
+        named = e.builder.not_(e.is_null(e.load_field(plan, PLAN, "kwnames")))
+        with e.if_then(e.builder.or_(other, named), likely=False):
             e.ret(e.call(slow, [self, args, count, kwnames]))
         values, items = new_tuple(e, count)
         refused = e.block("refused")
@@ -201,11 +220,11 @@ def _emit_gate(
             _emit_type_check(e, argument, table, refused)
             incref(e, argument)
             e.store(argument, e.index(items, PTR, i))
-        _emit_generic_call(e, self, values, unpack)
+        _emit_generic_call(e, self, values, unpack, _form(e, instance, self, unpack))
 
 
 def _emit_generic_call(
-    e: Emitter, self: ir.Value, values: ir.Value, unpack: ir.Function | None
+    e: Emitter, self: ir.Value, values: ir.Value, unpack: ir.Function | None, form: ir.Value
 ) -> None:
     """Return what tvm-ffi's call gives, unpacked where that is wanted; let go of the tuple."""
     result = python(e, GENERIC_CALL, self, values, e.null())
@@ -214,7 +233,7 @@ def _emit_generic_call(
     decref(e, values)
     if unpack is not None:
         packed = result
-        result = e.call(unpack, [packed])
+        result = e.call(unpack, [packed, form])
         decref(e, packed)
     e.ret(result)
 
@@ -288,6 +307,7 @@ def _symbols(slow_path: object, first_call: object, name_hidden: object) -> dict
     if places != known:
         raise RuntimeError("the layout of numpy's arrays and the call plan disagree")
     objects = {_SLOW_PATH: slow_path, _FIRST_CALL: first_call, _NAME_HIDDEN: name_hidden}
-    objects |= {ARRAY_TYPE: results.ARRAY, UNPACK: results.unpack, ITEM: results.item_of}
+    objects |= {ARRAY_TYPE: results.ARRAY, TUPLE_TYPE: tuple}
+    objects |= {UNPACK: results.unpack, ITEM: results.item_of}
     found = python_symbols((*PYTHON, "PyErr_Fetch", "PyErr_Restore"))
     return found | {name: id(each) for name, each in objects.items()}

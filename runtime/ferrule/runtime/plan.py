@@ -23,6 +23,7 @@ from typing_extensions import assert_never
 from ferrule import specs
 from ferrule.runtime.entry.key import EntryKey
 from ferrule.runtime.foreign import has_big_ints
+from ferrule.runtime.results import Form, form_of
 from ferrule.runtime.typeinfo import classes_of
 from ferrule.runtime.views import has_dlpack_dtype
 
@@ -59,13 +60,15 @@ class Accepted:
 class CallPlan:
     """A plan in C memory, valid while this object lives.
 
-    `places` are the parameters by name, `code` is the address of the wrapper.
+    `places` are the parameters by name, `code` is the address of the wrapper, `form` that of what
+    it gives back.
     """
 
     accepted: tuple[Accepted, ...]
     places: Mapping[str, int]
     address: int
     code: int
+    form: Form
     memory: tuple[Any, ...]
     others: Mapping[int, OtherCount]
 
@@ -102,11 +105,15 @@ def make_plan(signature: specs.Signature, code: int, key: EntryKey | None = None
     names = _words(map(id, texts))
     defaults = _words(0 if value is specs.REQUIRED else id(value) for value in values)
     first = (len(params), code, ctypes.addressof(names), ctypes.addressof(defaults), id(key))
-    plan = _words([*first, *(ctypes.addressof(tables[entry]) for entry in accepted)])
+    kwnames, form = texts[signature.positional :], form_of(signature)
+    ways = (signature.positional, signature.unnamed, id(kwnames) if kwnames else 0)
+    result = 0 if form is None else id(form)
+    listed = (ctypes.addressof(tables[entry]) for entry in accepted)
+    plan = _words([*first, *ways, result, *listed])
     places = MappingProxyType({name: i for i, name in enumerate(texts)})
-    kept = (plan, names, defaults, texts, values, key, *tables.values())
+    kept = (plan, names, defaults, texts, values, key, kwnames, *tables.values())
     others = _other_counts(signature)
-    return CallPlan(accepted, places, ctypes.addressof(plan), code, kept, others)
+    return CallPlan(accepted, places, ctypes.addressof(plan), code, form, kept, others)
 
 
 def _words(values: Iterable[int]) -> ctypes.Array[ctypes.c_uint64]:

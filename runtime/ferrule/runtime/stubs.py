@@ -46,7 +46,12 @@ def _function(signature: specs.Signature, doc: str | None) -> str:
 def _parameters(signature: specs.Signature) -> Iterator[str]:
     """The parameters; behind one with a default those without are keywords, as in the callable."""
     had_default = keyword_only = False
-    for param in signature.arguments:
+    for position, param in enumerate(signature.arguments):
+        if signature.unnamed and position == signature.unnamed:
+            yield "/"
+        if position == signature.positional and not keyword_only:
+            keyword_only = True
+            yield "*"
         required = param.default is specs.REQUIRED
         if required and had_default and not keyword_only:
             keyword_only = True
@@ -54,6 +59,8 @@ def _parameters(signature: specs.Signature) -> Iterator[str]:
         had_default = had_default or not required
         tail = "" if required else f" = {literal_text(param.default)}"
         yield f"{param.name}: {_kind(param)}{tail}"
+    if signature.unnamed and signature.unnamed == len(signature.arguments):
+        yield "/"
 
 
 def _kind(param: params.Param) -> str:

@@ -1,5 +1,7 @@
 """Code that makes a Python tuple of an Array of tvm-ffi, which it reads as C memory.
 
+It does so where the form of the result is that of one tuple; other forms are left to Python.
+
 Numbers and None become Python's at once; whatever else is in the Array is left to Python.  The code
 references Python's C API, and is never exported.
 """
@@ -40,25 +42,28 @@ PYTHON: Final = MappingProxyType(
 """What the code calls."""
 
 ARRAY_TYPE: Final = "ferrule_array_type"
+TUPLE_TYPE: Final = "ferrule_tuple_type"
 UNPACK: Final = "ferrule_unpack"
 ITEM: Final = "ferrule_item"
 NONE: Final = "_Py_NoneStruct"
-"""The objects that it uses, by the names of their symbols: the class Array, `results.unpack`,
-`results.item_of`, and None."""
+"""The objects that it uses, by the names of their symbols: the classes Array and tuple,
+`results.unpack`, `results.item_of`, and None."""
 
 
 def define_unpack(e: Emitter, handle_offset: int | None) -> ir.Function:
-    """`PyObject* unpacked(PyObject* value)`: what `results.unpack` gives, a new reference.
+    """`PyObject* unpacked(PyObject* value, PyObject* form)`: what `results.unpack` gives, a new
+    reference.
 
     `handle_offset`: where an Array has its handle; None leaves all to Python.
     """
-    with e.define("unpacked", PTR, [PTR], names=("value",), linkage="internal") as function:
-        (value,) = function.args
+    names = ("value", "form")
+    with e.define("unpacked", PTR, [PTR, PTR], names=names, linkage="internal") as function:
+        value, form = function.args
         if handle_offset is not None:
-            kind = e.load_field(value, PY_OBJECT, "ob_type")
-            with e.if_then(e.icmp("eq", kind, e.external(ARRAY_TYPE)), likely=True):
-                _tuple(e, value, e.load(e.index(value, I8, handle_offset), PTR))
-        e.ret(_call(e, UNPACK, value))
+            is_array = _is_of(e, value, ARRAY_TYPE)
+            with e.if_then(e.builder.and_(is_array, _is_of(e, form, TUPLE_TYPE)), likely=True):
+                _tuple(e, value, e.load(e.index(value, I8, handle_offset), PTR), form)
+        e.ret(_call(e, UNPACK, value, form))
     return function
 
 
@@ -72,7 +77,11 @@ def _call(e: Emitter, name: str, *arguments: ir.Value) -> ir.Value:
     return _python(e, "PyObject_CallFunctionObjArgs", e.external(name), *arguments, e.null())
 
 
-def _tuple(e: Emitter, array: ir.Value, handle: ir.Value) -> None:
+def _is_of(e: Emitter, value: ir.Value, kind: str) -> ir.Value:
+    return e.icmp("eq", e.load_field(value, PY_OBJECT, "ob_type"), e.external(kind))
+
+
+def _tuple(e: Emitter, array: ir.Value, handle: ir.Value, form: ir.Value) -> None:
     """Return the items of an Array as a tuple."""
     cell = e.index(handle, I8, OBJECT.size)
     data, size = (e.load_field(cell, SEQ, name) for name in ("data", "size"))
@@ -81,7 +90,7 @@ def _tuple(e: Emitter, array: ir.Value, handle: ir.Value) -> None:
         e.ret(made)
     items = e.index(made, I8, tuple.__basicsize__)
     with e.loop(size) as i:
-        item = _item(e, array, e.index(data, ANY, i), i)
+        item = _item(e, array, e.index(data, ANY, i), i, form)
         with e.if_then(e.is_null(item), likely=False):
             _python(e, "Py_DecRef", made)
             e.ret(item)
@@ -89,7 +98,9 @@ def _tuple(e: Emitter, array: ir.Value, handle: ir.Value) -> None:
     e.ret(made)
 
 
-def _item(e: Emitter, array: ir.Value, place: ir.Value, position: ir.Value) -> ir.Value:
+def _item(
+    e: Emitter, array: ir.Value, place: ir.Value, position: ir.Value, form: ir.Value
+) -> ir.Value:
     """One item, a new reference; null where it failed."""
     other, end = e.block("other"), e.block("item")
     switch = e.builder.switch(e.load_field(place, ANY, "type_index"), other)
@@ -102,7 +113,7 @@ def _item(e: Emitter, array: ir.Value, place: ir.Value, position: ir.Value) -> i
         e.branch(end)
     e.at(other)
     number = _python(e, "PyLong_FromLongLong", position)
-    made.append((_call(e, ITEM, array, number), e.builder.block))
+    made.append((_call(e, ITEM, array, number, form), e.builder.block))
     _python(e, "Py_DecRef", number)
     e.branch(end)
     e.at(end)

@@ -70,6 +70,7 @@ def param_schema(param: params.Param) -> Schema:
 
 
 _PLAIN: dict[type[params.Plain], str] = {
+    params.AnyOrTuple: "Any",
     params.AnyValue: "Any",
     params.Bytes: "ffi.Bytes",
     params.DataType: "DataType",

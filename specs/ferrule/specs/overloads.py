@@ -5,7 +5,8 @@ decided, such as names, defaults and whether an argument is a tensor.  What is c
 signatures of the candidates.
 
 Invariants (ValueError where they fail): the candidates agree in the defaults of their parameters,
-and those that differ in the number of parameters have none.
+and those that differ in the number of parameters have none.  Those with as many agree in which of
+them position alone tells, and in which names alone, with these names.
 """
 
 from __future__ import annotations
@@ -58,12 +59,16 @@ class Overloads(Signature):
         put(self, "candidates", tuple(each.renamed(name) for each in candidates))
         put(self, "shown", shown)
         _check_defaults(name, self.candidates)
+        _check_same_ways(name, self.candidates)
         first, *rest = dict.fromkeys(len(each.arguments) for each in self.candidates)
         others = {count: Overloads(name, _with(self.candidates, count)) for count in rest}
         put(self, "others", others)
         put(self, "name", name)
         put(self, "params", _merged_params(_with(self.candidates, first)))
         put(self, "result", _merged_result(self.candidates))
+        unnamed, positional, _ = _ways(_with(self.candidates, first)[0])
+        put(self, "positional_only", unnamed)
+        put(self, "keyword_only", first - positional)
         Signature.__post_init__(self)
 
     def __str__(self) -> str:
@@ -91,6 +96,10 @@ class Overloads(Signature):
     def renamed(self, name: str) -> Overloads:
         """The same candidates under another name."""
         return Overloads(name, self.candidates, self.shown)
+
+    def altered(self, **values: object) -> Signature:
+        """TypeError: what an overload takes is what its candidates do."""
+        raise TypeError(f"{self.name}: alter the candidates of an overload")
 
     __hash__ = Signature.__hash__
 
@@ -131,6 +140,23 @@ def _check_defaults(name: str, candidates: Sequence[Signature]) -> None:
             )
     elif any(each != defaults[0] for each in defaults):
         raise ValueError(f"{name}: the candidates differ in their defaults; give all the same ones")
+
+
+def _ways(signature: Signature) -> tuple[int, int, tuple[str, ...]]:
+    """How calls give the arguments: how many without names, by position; those by name alone."""
+    named = tuple(param.name for param in signature.arguments[signature.positional :])
+    return signature.unnamed, signature.positional, named
+
+
+def _check_same_ways(name: str, candidates: Sequence[Signature]) -> None:
+    found: dict[int, tuple[int, int, tuple[str, ...]]] = {}
+    for each in candidates:
+        ways = _ways(each)
+        if found.setdefault(len(each.arguments), ways) != ways:
+            raise ValueError(
+                f"{name}: the candidates differ in which parameters position alone or names alone "
+                f"give; write / and * at the same places, with the same names behind *"
+            )
 
 
 # ---- what candidates have in common ----

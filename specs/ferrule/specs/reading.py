@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Callable
 from typing import Any, Final, get_args
 
@@ -38,6 +40,9 @@ _KINDS: Final[dict[str, Callable[..., Param]]] = {
 }
 
 
+_OP: Final = tokenize.OP
+_MARKS: Final = re.compile(r"[(,] ?[/*]")
+
 _WHERE: Final = re.compile("(?= where )")
 
 
@@ -45,7 +50,7 @@ def parse_signature(text: str) -> Signature:
     """The signature that has this full form.  Raises ValueError that says what cannot be read."""
     try:
         return _parse_any(text)
-    except (TypeError, KeyError, OverflowError) as error:
+    except (TypeError, KeyError, OverflowError, SyntaxError, tokenize.TokenError) as error:
         raise ValueError(f"{text!r} is no signature: {error}") from error
 
 
@@ -59,13 +64,36 @@ def _parse_any(text: str) -> Signature:
 
 
 def _parse(text: str) -> Signature:
-    head, declared = _split(text)
+    plain, unnamed, positional = _without_marks(text)
+    head, declared = _split(plain)
     symbols = {arg.arg: _read_symbol(text, arg) for arg in declared.args}
     pairs = zip(head.args.kwonlyargs, head.args.kw_defaults, strict=True)
     reader = _Reader(text, symbols)
     params = tuple(reader.param(arg, default) for arg, default in pairs)
     result = None if head.returns is None else reader.kind("result", head.returns, {})
-    return Signature(head.name, params, result)
+    named_alone = 0 if positional is None else len(params) - positional
+    return Signature(head.name, params, result, unnamed, named_alone)
+
+
+def _without_marks(text: str) -> tuple[str, int, int | None]:
+    """The text without the `/` and `*` among the parameters, and how many are before each; None
+    where there is no `*`."""
+    if not _MARKS.search(text):
+        return text, 0, None
+    depth, before, found = 0, 0, {}
+    cut, end, previous = "", 0, ""
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        depth += (token.string in "([{") - (token.string in ")]}") if token.type == _OP else 0
+        if depth == 1 and token.string in ("/", "*") and previous in ("(", ","):
+            found[token.string] = before
+            cut, end = cut + text[end : token.start[1]], text.find(",", token.end[1]) + 1
+            end = end or token.end[1]
+        elif depth == 1 and token.string == "," and previous not in ("/", "*"):
+            before += 1
+        if depth == 0 and previous == ")":
+            break
+        previous = token.string
+    return cut + text[end:], found.get("/", 0), found.get("*")
 
 
 def _split(text: str) -> tuple[ast.FunctionDef, ast.arguments]:

@@ -29,6 +29,8 @@ class Signature:
     `symbols` maps each symbol to its name in text, in the order of first appearance: a named
     symbol keeps its own, sizes are n0, n1, … and symbols that appear only in strides s0, s1, ….
     `names` has those of the result too, which a call need not tell.
+    `positional_only` is how many parameters, the first ones, Python can give by position alone,
+    `keyword_only` how many, the last ones, by name alone; through C all are positional.
     `bindings` says where each symbol gets its value.  Two signatures are equal if their full texts
     are: unnamed symbols are compared by where they stand.
     """
@@ -36,6 +38,8 @@ class Signature:
     name: str
     params: tuple[Param, ...]
     result: Param | None = None
+    positional_only: int = 0
+    keyword_only: int = 0
     arguments: tuple[Param, ...] = field(init=False, repr=False)
     symbols: dict[Sym, str] = field(init=False, repr=False)
     bindings: tuple[Binding, ...] = field(init=False, repr=False)
@@ -49,6 +53,7 @@ class Signature:
         arguments = (param for param in self.params if not isinstance(param, EnvStream))
         put(self, "arguments", tuple(arguments))
         _check_names(self.name, [param.name for param in self.params])
+        _check_ways(self.name, len(self.params), self.positional_only, self.keyword_only)
         places = places_of(self.params)
         everywhere = places if self.result is None else (*places, *places_of((self.result,)))
         _check_symbols(self.name, everywhere)
@@ -65,8 +70,19 @@ class Signature:
         return {symbol: self.names[symbol] for symbol in symbols}
 
     def __str__(self) -> str:
-        head = f"{self.name}({', '.join(self.describe(param) for param in self.arguments)})"
+        described = [self.describe(param) for param in self.arguments]
+        head = f"{self.name}({', '.join(marked(described, self.unnamed, self.positional))})"
         return head if self.result is None else f"{head} -> {self.kind_of_result()}"
+
+    @property
+    def unnamed(self) -> int:
+        """How many arguments, the first ones, a call cannot name."""
+        return _count_arguments(self.params[: self.positional_only])
+
+    @property
+    def positional(self) -> int:
+        """How many arguments, the first ones, a call can give by position."""
+        return _count_arguments(self.params[: len(self.params) - self.keyword_only])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Signature) and self.text() == other.text()
@@ -122,7 +138,12 @@ class Signature:
 
     def renamed(self, name: str) -> Signature:
         """The same parameters and result under another name."""
-        return Signature(name, self.params, self.result)
+        return self.altered(name=name)
+
+    def altered(self, **values: Any) -> Signature:
+        """A copy with another `name`, `params`, as many, or `result`."""
+        names = ("name", "params", "result", "positional_only", "keyword_only")
+        return Signature(**{name: values.get(name, getattr(self, name)) for name in names})
 
 
 def _checked_params(function: str, params: object) -> tuple[Param, ...]:
@@ -138,6 +159,27 @@ def _checked_params(function: str, params: object) -> tuple[Param, ...]:
                 f"Tensor('x', (n,), 'float32'), but got {param!r}"
             )
     return listed
+
+
+def marked(shown: Sequence[str], unnamed: int, positional: int) -> list[str]:
+    """Parameters as Python writes them: with / behind those without names, * before keywords."""
+    texts = [*shown[:unnamed], *(["/"] if unnamed else []), *shown[unnamed:positional]]
+    return texts + (["*", *shown[positional:]] if positional < len(shown) else [])
+
+
+def _count_arguments(params: Sequence[Param]) -> int:
+    return sum(not isinstance(param, EnvStream) for param in params)
+
+
+def _check_ways(function: str, count: int, positional_only: int, keyword_only: int) -> None:
+    for name, value in (("positional_only", positional_only), ("keyword_only", keyword_only)):
+        if type(value) is not int:
+            raise TypeError(f"{function}: {name} must be an int, but got {value!r}")
+    if min(positional_only, keyword_only) < 0 or positional_only + keyword_only > count:
+        raise ValueError(
+            f"{function}: {positional_only} positional-only and {keyword_only} keyword-only "
+            f"parameters, expected together at most {count}"
+        )
 
 
 def _check_names(function: str, names: Sequence[str]) -> None:

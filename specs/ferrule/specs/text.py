@@ -5,7 +5,8 @@ The full form is that of a Python function's head, with the symbols behind it:
     f(a: Tensor([n0, 8], float32, strides=[8, 1], align=16), k: int32 = 3) where n0: int32 % 16
 
 What a function returns stands behind it, `f(k: int32) -> Tuple[int32, float32]`.  A field of a
-named tuple or dataclass that has a default is `x=Default(int32, 3)`.
+named tuple or dataclass that has a default is `x=Default(int32, 3)`.  As in Python, the parameters
+before `/` have no names in a call, and those behind `*` are given by name alone.
 
 `reading.parse_signature` reads it.
 """
@@ -22,6 +23,8 @@ from ferrule.specs.params import (
     PACKED_NAME,
     REQUIRED,
     AddressSpace,
+    AnyOrTuple,
+    AnyValue,
     Constant,
     Elements,
     EnvStream,
@@ -38,7 +41,7 @@ from ferrule.specs.params import (
     Union,
     compact_strides,
 )
-from ferrule.specs.signature import Signature
+from ferrule.specs.signature import Signature, marked
 
 Names = Mapping[Sym, str]
 
@@ -57,7 +60,8 @@ def full_text(signature: Signature) -> str:
         tail = f" = {literal_text(param.default)}" if has_tail else ""
         params.append(f"{param.name}: {kind_text(param, signature.symbols, full=True)}{tail}")
     symbols = ", ".join(_symbol_text(s, name) for s, name in signature.names.items())
-    head = f"{signature.name}({', '.join(params)})"
+    by_position = len(params) - signature.keyword_only
+    head = f"{signature.name}({', '.join(marked(params, signature.positional_only, by_position))})"
     if signature.result is not None:
         head += f" -> {kind_text(signature.result, signature.names, full=True)}"
     return head + (f" where {symbols}" if symbols else "")
@@ -107,6 +111,8 @@ def kind_text(param: Param, names: Names, *, full: bool) -> str:
             return f"{type(param).__name__}[{inner(key)}, {inner(value)}]"
         case Object(type_key=type_key):
             return f"Object({type_key!r})" if full else f"Object({type_key})"
+        case AnyOrTuple() if not full:
+            return AnyValue.word
         case Plain(word=word):
             return word
         case _:

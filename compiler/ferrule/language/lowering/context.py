@@ -61,7 +61,8 @@ class ProgramState:
     may have changed so far: writes, launches and beginnings of loops.  `roots`: for a view that
     begins where another tensor does, that tensor; `bases`: for one that begins anywhere in it.
     `returns`: what the host function is annotated to return; `returned`: the classes of what it
-    does return, by their words.  `made`: the symbols of numbers that are sizes of new tensors;
+    does return, by their words; `arrays`: what Arrays that it returns in values of any kind can be,
+    "tuple" for what it wrote as one, "container" for all others.  `made`: the symbols of numbers that are sizes of new tensors;
     `allocated` are those tensors.  `externs` are the functions of other objects that are called, by
     name; `name` is that of the function itself.  `places`: the frame and node that each op comes
     from, where somebody asks for them.
@@ -79,6 +80,7 @@ class ProgramState:
     bases: dict[ops.Value, ops.Value] = field(default_factory=dict)
     returns: Any = Signature.empty
     returned: dict[str, type[Parts]] = field(default_factory=dict)
+    arrays: set[Literal["tuple", "container"]] = field(default_factory=set)
     made: dict[ops.Value, Sym] = field(default_factory=dict)
     allocated: set[ops.Value] = field(default_factory=set)
     externs: dict[str, Any] = field(default_factory=dict)

@@ -21,6 +21,7 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.proofs import Proof, Unproved
 from ferrule.runtime import Function
 from ferrule.runtime.abi import SYMBOL_PREFIX
+from ferrule.runtime.callpath import ways_of
 from ferrule.runtime.function import origin_of
 from ferrule.runtime.links import Link
 from ferrule.specs import (
@@ -102,8 +103,9 @@ def _bound(
     low: Lowering, signature: Signature, args: list[Any], kwargs: dict[str, Any], node: ast.Call
 ) -> dict[str, Any]:
     """The arguments by parameter, defaults filled in."""
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    wanted = [inspect.Parameter(param.name, kind) for param in signature.arguments]
+    kinds = ways_of(signature)
+    named = zip(signature.arguments, kinds, strict=True)
+    wanted = [inspect.Parameter(param.name, kind) for param, kind in named]
     defaults = {p.name: p.default for p in signature.arguments if p.default is not REQUIRED}
     try:
         bound = inspect.Signature(wanted).bind_partial(*args, **kwargs).arguments

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ast
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, Literal
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType
@@ -65,6 +65,8 @@ def _spec(
             return params.NoneValue(name)
         case Parts():
             leaves += [part.value for part in value]
+            if isinstance(type(value).param, params.AnyValue) and low.state.arrays == {"tuple"}:
+                return params.AnyOrTuple(name)
             return changed(type(value).param, name=name)
         case tuple():
             items = [_spec(low, item, str(i), leaves, node) for i, item in enumerate(value)]
@@ -111,8 +113,29 @@ def _packed(low: Lowering, value: Any, node: ast.AST) -> Any:
 def _any(low: Lowering, value: Any, node: ast.AST) -> Parts:
     """A value whose kind is known at the call alone."""
     _require_own(low, value, node)
+    low.state.arrays.update(_arrays(value))
     handle = outgoing.as_any(low, value, node)
-    return _handle(low, Handle(params.AnyValue("result"), (handle,), "the result"), node)
+    return _owned(low, Handle(params.AnyValue("result"), (handle,), "the result"), node)
+
+
+def _arrays(value: Any) -> Iterator[Literal["tuple", "container"]]:
+    """What the Arrays in a value can be that becomes one of any kind."""
+    match value:
+        case Maybe(item=item):
+            yield from _arrays(item)
+        case OneOf(members=members):
+            for _, member in members.values():
+                yield from _arrays(member)
+        case Handle(param=params.AnyValue() | params.Object() | params.Array()):
+            yield "container"
+        case tuple() | list():
+            yield "tuple"
+            for item in value:
+                yield from _arrays(item)
+        case _ if is_record(value):
+            yield "tuple"
+            for each in fields(value):
+                yield from _arrays(getattr(value, each.name))
 
 
 def _require_own(low: Lowering, value: Any, node: ast.AST) -> None:
@@ -210,6 +233,12 @@ def _tensor(low: Lowering, tensor: TensorView, node: ast.AST) -> Parts:
 
 def _handle(low: Lowering, handle: Handle, node: ast.AST) -> Parts:
     """What a parameter was handed."""
+    if isinstance(handle.param, params.AnyValue):
+        low.state.arrays.add("container")
+    return _owned(low, handle, node)
+
+
+def _owned(low: Lowering, handle: Handle, node: ast.AST) -> Parts:
     param = handle.param
     match param:
         case params.String() | params.Bytes():

@@ -21,6 +21,7 @@ from ferrule.runtime.entry.python import items_of, python
 from ferrule.runtime.entry.structs import NO_DEVICE, STATE
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I8, I32, I64, OBJECT, PTR, SEQ, Field, Layout
+from ferrule.runtime.results import Form
 
 BOUND_NAME: Final = "bound"
 
@@ -33,6 +34,7 @@ BOUND: Final = Layout(
         Field("releases_gil", I32),
         Field("framework", PTR),  # an argument whose framework has an exchange API, or null
         Field("device", I64),  # of its first tensor that is not on the CPU, or `NO_DEVICE`
+        Field("form", PTR),  # of the result, or null
     ],
 )
 
@@ -52,10 +54,11 @@ def bound_text(triple: str, *, torch: bool, unpacks: bool) -> str:
             e.store_field(state, STATE, name, e.load_field(bound, BOUND, name))
         if torch:
             _take_stream(e, state)
-        made = Invocation(e, torch, torch, unpacks, state)
+        made = Invocation(e, torch, torch, state)
         result, values = made.new_result(), ("code", "releases_gil", "packed", "count")
         code, releases, packed, count = (e.load_field(bound, BOUND, name) for name in values)
-        made.finish(made.call(code, releases, packed, count, result), result)
+        form = e.load_field(bound, BOUND, "form") if unpacks else None
+        made.finish(made.call(code, releases, packed, count, result), result, form)
     return e.text()
 
 
@@ -91,7 +94,7 @@ class Binder:
         self._owner = owner
         self._definition = _MethodDef(b"bound_call", address, _NO_ARGUMENTS, doc)
 
-    def bind(self, function: Any, code: int, arguments: Sequence[Any]) -> Any:
+    def bind(self, function: Any, code: int, form: Form, arguments: Sequence[Any]) -> Any:
         """`function`, whose wrapper is at `code`, with arguments as tvm-ffi's call takes them."""
         make_array = tvm_ffi.get_global_func("ffi.Array")
         packed, holder = make_array(*arguments), make_array(function)
@@ -104,11 +107,12 @@ class Binder:
             releases_gil=int(function.release_gil),
             framework=0 if framework is None else id(framework),
             device=device,
+            form=0 if form is None else id(form),
         )
         make = ctypes.PYFUNCTYPE(
             ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
         )(("PyCFunction_NewEx", ctypes.pythonapi))
-        kept = (block, packed, framework, holder, self)
+        kept = (block, packed, framework, holder, form, self)
         return make(ctypes.addressof(self._definition), kept, None)
 
 

@@ -60,7 +60,7 @@ class _Entry:
     compact_ints: bool
 
     def emit(self, me: ir.Value, args: ir.Value, nargsf: ir.Value, kwnames: ir.Value) -> None:
-        e, count = self.e, self.e.const_i64(len(self.readers))
+        e, count = self.e, self.e.const_i64(self.positional)
         refused = e.block("refused")
         self._require_plain(me, args, nargsf, kwnames)
         plan = e.load_field(me, self.instance, "plan")
@@ -72,21 +72,22 @@ class _Entry:
         packed = self._read(frame, args)
         torch = any(map(_reads_torch, self.readers))
         streams, allocates = self.key.uses_stream and torch, self.key.allocates and torch
-        made = Invocation(e, streams, allocates, self.key.unpacks, state, frame.temps)
+        made = Invocation(e, streams, allocates, state, frame.temps)
         released = e.load_field(me, self.instance, "release_gil")
         code, result = e.load_field(plan, PLAN, "code"), made.new_result()
         number = e.const_i32(len(self.readers))
-        made.finish(made.call(code, released, packed, number, result), result)
+        form = e.load_field(plan, PLAN, "form") if self.key.unpacks else None
+        made.finish(made.call(code, released, packed, number, result), result, form)
         with e.within(refused):
             made.release()
-            self._leave_to(near(e, GATE, VECTORCALL), [me, args, count, e.null()])
+            self._leave_to(near(e, GATE, VECTORCALL), [me, args, count, kwnames])
 
     def _require_plain(
         self, me: ir.Value, args: ir.Value, nargsf: ir.Value, kwnames: ir.Value
     ) -> None:
-        """Go on with a value for each parameter, by position; a call of another form leaves here.
+        """Go on with a value for each parameter, in order; a call of another form leaves here.
 
-        Whoever keeps the call plan must still be there.
+        The last ones can be keywords: then the names are the tuple that the plan has. Whoever keeps the call plan must still be there.
         """
         e = self.e
         gone, kept, bind, ready = (e.block(name) for name in ("gone", "kept", "bind", "ready"))
@@ -96,8 +97,8 @@ class _Entry:
         e.at(kept)
         # The highest bit is a flag of the vectorcall protocol, not a part of the number.
         given = e.binary("shl", nargsf, e.const_i64(1))
-        all_given = e.icmp("eq", given, e.const_i64(2 * len(self.readers)))
-        plain = e.binary("and", all_given, e.is_null(kwnames))
+        all_given = e.icmp("eq", given, e.const_i64(2 * self.positional))
+        plain = e.binary("and", all_given, e.icmp("eq", kwnames, self._kwnames(me)))
         e.cond_branch(plain, ready, bind, LIKELY)
         gate = near(e, GATE, VECTORCALL)
         with e.within(gone):
@@ -105,6 +106,17 @@ class _Entry:
         with e.within(bind):
             self._leave_to(near(e, BIND, BIND_TYPE), [me, args, nargsf, kwnames, gate])
         e.at(ready)
+
+    @property
+    def positional(self) -> int:
+        """How many arguments have a position."""
+        return len(self.readers) - self.key.keywords
+
+    def _kwnames(self, me: ir.Value) -> ir.Value:
+        if not self.key.keywords:
+            return self.e.null()
+        plan = self.e.load_field(me, self.instance, "plan")
+        return self.e.load_field(plan, PLAN, "kwnames")
 
     def _leave_to(self, function: ir.Function, arguments: Sequence[ir.Value]) -> None:
         """Return what another function gives; nothing of this call's stack is needed for it."""

@@ -16,7 +16,7 @@ from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import ANY, I32, PTR
 
 UNPACK: Final = "ferrule_unpack"
-"""`ptr (container)`: a tuple or list of it, a new reference."""
+"""`ptr (result, form)`: the result with tuples where the form has them, a new reference."""
 
 SET_ALLOCATOR: Final = "TVMFFIEnvSetDLPackManagedTensorAllocator"
 
@@ -28,13 +28,12 @@ class Invocation:
     """One call of a wrapper, from the packed arguments to what Python gets.
 
     `streams` and `allocates`: whether the caller's framework can have a stream and an allocator
-    for it. `unpacks` as in `EntryKey`. `temps` are places of objects that the call lets go of.
+    for it. `temps` are places of objects that the call lets go of.
     """
 
     e: Emitter
     streams: bool
     allocates: bool
-    unpacks: bool
     state: ir.Value
     temps: Sequence[ir.Value] = ()
 
@@ -114,8 +113,11 @@ class Invocation:
 
     # ---- what comes back ----
 
-    def finish(self, status: ir.Value, result: ir.Value) -> None:
-        """Return the result in Python, or raise the error that is set."""
+    def finish(self, status: ir.Value, result: ir.Value, form: ir.Value | None) -> None:
+        """Return the result in Python, or raise the error that is set.
+
+        `form` is that of the result; none where nothing is unpacked.
+        """
         e = self.e
         with e.if_then(e.icmp("ne", status, e.const_i32(0)), likely=False):
             # Letting go of objects can run code that sets another error: raise first.
@@ -132,8 +134,8 @@ class Invocation:
         finish = near(e, FINISH, ir.FunctionType(PTR, [PTR, PTR]))
         found = e.call(finish, [result, framework])
         self.release()
-        if self.unpacks:
-            found = self._unpacked(found)
+        if form is not None:
+            found = self._unpacked(found, form)
         e.ret(found)
 
     def _plain(self, kind: TypeIndex, result: ir.Value) -> ir.Value:
@@ -151,11 +153,11 @@ class Invocation:
         incref(e, made)
         return made
 
-    def _unpacked(self, packed: ir.Value) -> ir.Value:
+    def _unpacked(self, packed: ir.Value, form: ir.Value) -> ir.Value:
         e = self.e
         with e.if_then(e.is_null(packed), likely=False):
             e.ret(e.null())
-        found = e.call(near(e, UNPACK, ir.FunctionType(PTR, [PTR])), [packed])
+        found = e.call(near(e, UNPACK, ir.FunctionType(PTR, [PTR, PTR])), [packed, form])
         python(e, "Py_DecRef", packed)
         return found
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ferrule import specs
 from ferrule.runtime.entry.readers import Reader, readers_of
-from ferrule.runtime.results import holds_containers
+from ferrule.runtime.results import form_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +33,16 @@ class EntryKey:
     """What the code of an entry depends on: functions with equal keys share it.
 
     `readers` is None where an entry could not read some argument at all. `uses_stream` and
-    `allocates` are those of `CallTraits`. `unpacks`: a container that comes back becomes a tuple or
-    list. Whether the GIL is released is asked of the function at each call.
+    `allocates` are those of `CallTraits`. `unpacks`: an Array that comes back can be one that the
+    function wrote as a tuple. `keywords` is how many arguments are given by name alone. Whether the
+    GIL is released is asked of the function at each call.
     """
 
     readers: tuple[Reader, ...] | None
     uses_stream: bool
     allocates: bool
     unpacks: bool
+    keywords: int = 0
 
 
 def entry_key(signature: specs.Signature, traits: CallTraits) -> EntryKey:
@@ -49,5 +51,6 @@ def entry_key(signature: specs.Signature, traits: CallTraits) -> EntryKey:
         readers_of(signature.arguments),
         traits.uses_stream,
         traits.allocates,
-        holds_containers(signature.result),
+        form_of(signature) is not None,
+        len(signature.arguments) - signature.positional,
     )

@@ -98,7 +98,8 @@ def _define_bind(e: Emitter, instance: Layout) -> None:
         plan = e.load_field(me, instance, "plan")
         wanted = e.load_field(plan, PLAN, "count")
         count = e.binary("and", nargsf, e.const_i64((1 << 63) - 1))
-        _require(e, e.icmp("sle", count, wanted), unfit)
+        positional = e.load_field(plan, PLAN, "positional")
+        _require(e, e.icmp("sle", count, positional), unfit)
         bound = e.builder.alloca(PTR, wanted, name="bound")
         bound.type = PTR
         with e.loop(count) as i:
@@ -114,7 +115,8 @@ def _define_bind(e: Emitter, instance: Layout) -> None:
                 e.store(e.load(e.index(values, PTR, k), PTR), slot)
         _fill_defaults(e, plan, bound, unfit)
         again = e.load_field(me, instance, "vectorcall")
-        e.ret(e.call_pointer(again, VECTORCALL, [me, bound, wanted, e.null()]))
+        names = e.load_field(plan, PLAN, "kwnames")
+        e.ret(e.call_pointer(again, VECTORCALL, [me, bound, positional, names]))
 
 
 def _require(e: Emitter, condition: ir.Value, otherwise: ir.Block) -> None:
@@ -134,6 +136,7 @@ def _slot_of(
         e.at(other)
     e.branch(unfit)
     e.at(found)
+    _require(e, e.icmp("sge", i, e.load_field(plan, PLAN, "unnamed")), unfit)
     return e.index(bound, PTR, i)
 
 

@@ -44,6 +44,7 @@ from ferrule.specs.params.tensors import (
     compact_strides,
 )
 from ferrule.specs.params.values import (
+    AnyOrTuple,
     AnyValue,
     Bytes,
     DataType,
@@ -57,6 +58,7 @@ from ferrule.specs.params.values import (
 
 __all__ = [
     "AddressSpace",
+    "AnyOrTuple",
     "AnyValue",
     "Array",
     "BIG_INT",

@@ -14,6 +14,7 @@ from ferrule.specs.params.base import REQUIRED, Plain, check_name
 from ferrule.specs.params.numbers import Constant, Scalar, Shape
 from ferrule.specs.params.tensors import Tensor
 from ferrule.specs.params.values import (
+    AnyOrTuple,
     AnyValue,
     Bytes,
     DataType,
@@ -173,6 +174,7 @@ Param: TypeAlias = (
     | Object
     | Module
     | AnyValue
+    | AnyOrTuple
 )
 
 

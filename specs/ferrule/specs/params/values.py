@@ -73,6 +73,13 @@ class AnyValue(Plain):
 
 
 @dataclass(frozen=True, slots=True)
+class AnyOrTuple(AnyValue):
+    """Any value as a result, in which every Array is one that the function wrote as a tuple."""
+
+    word: ClassVar[str] = "AnyOrTuple"
+
+
+@dataclass(frozen=True, slots=True)
 class Object:
     """An object of a registered type or of one derived from it, by its type key."""
 
