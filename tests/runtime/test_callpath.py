@@ -9,16 +9,18 @@ from hypothesis import strategies as st
 
 from ferrule import specs
 from ferrule.runtime.callpath import bind
+from ferrule.specs.signature import marked
 
 _NAMES = "abcd"
 
 
-def _python(required: int, optional: int) -> Any:
+def _python(required: int, optional: int, unnamed: int, keywords: int) -> Any:
     names = _NAMES[: required + optional]
     params = [n if i < required else f"{n}={100 + i}" for i, n in enumerate(names)]
     listed = "".join(f"{name}, " for name in names)
     scope: dict[str, Any] = {}
-    exec(f"def f({', '.join(params)}): return [{listed}]", scope)
+    head = ", ".join(marked(params, unnamed, len(names) - keywords))
+    exec(f"def f({head}): return [{listed}]", scope)
     return scope["f"]
 
 
@@ -35,18 +37,24 @@ def _params(required: int, optional: int) -> list[specs.Param]:
     st.integers(0, 1),
     st.integers(0, 6),
     st.lists(st.sampled_from([*_NAMES, "zz"]), max_size=4, unique=True),
+    st.tuples(st.integers(0, 2), st.integers(0, 2)),
 )
-def test_binds_like_python(required: int, optional: int, given: int, keywords: list[str]) -> None:
+def test_binds_like_python(
+    required: int, optional: int, given: int, keywords: list[str], ways: tuple[int, int]
+) -> None:
+    count = required + optional
+    unnamed, alone = min(ways[0], count), min(ways[1], count - min(ways[0], count))
     values = tuple(range(given))
     named = {name: 50 + i for i, name in enumerate(keywords)}
     try:
-        expected: Any = _python(required, optional)(*values, **named)
+        expected: Any = _python(required, optional, unnamed, alone)(*values, **named)
     except TypeError as error:
         expected = str(error).split(". Did you mean")[0]
     try:
         params = _params(required, optional)
+        signature = specs.Signature("f", tuple(params), None, unnamed, alone)
         places = {param.name: i for i, param in enumerate(params)}
-        found: Any = bind("f", params, places, (*values, *named.values()), tuple(named))
+        found: Any = bind(signature, places, (*values, *named.values()), tuple(named))
     except TypeError as error:
         found = str(error)
     assert found == expected

@@ -99,10 +99,9 @@ def bind(
     given = len(values) - len(kwnames)
     bound = [_MISSING] * len(signature.arguments)
     bound[: min(given, most)] = values[: min(given, most)]
-    _refuse_named(signature, places, kwnames)
     for keyword, value in zip(kwnames, values[given:], strict=True):
-        if keyword not in places:
-            raise TypeError(f"{name}() got an unexpected keyword argument {keyword!r}")
+        if places.get(keyword, -1) < signature.unnamed:
+            raise TypeError(f"{name}() got {_unfit(signature, kwnames, keyword)}")
         if bound[places[keyword]] is not _MISSING:
             raise TypeError(f"{name}() got multiple values for argument {keyword!r}")
         bound[places[keyword]] = value
@@ -113,17 +112,13 @@ def bind(
     return bound
 
 
-def _refuse_named(
-    signature: specs.Signature, places: Mapping[str, int], kwnames: Sequence[str]
-) -> None:
-    """TypeError for names of parameters that a call gives by position alone."""
-    count = len(signature.arguments)
-    wrong = [each for each in kwnames if places.get(each, count) < signature.unnamed]
-    if wrong:
-        raise TypeError(
-            f"{signature.name}() got some positional-only arguments passed as keyword arguments: "
-            f"'{', '.join(wrong)}'"
-        )
+def _unfit(signature: specs.Signature, kwnames: Sequence[str], keyword: str) -> str:
+    """What is wrong with a keyword that no argument can have."""
+    unnamed = (param.name for param in signature.arguments[: signature.unnamed])
+    wrong = [name for name in unnamed if name in kwnames]
+    if not wrong:
+        return f"an unexpected keyword argument {keyword!r}"
+    return f"some positional-only arguments passed as keyword arguments: '{', '.join(wrong)}'"
 
 
 def _fill_defaults(signature: specs.Signature, bound: list[Any]) -> None:

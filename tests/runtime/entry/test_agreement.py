@@ -48,27 +48,31 @@ def test_every_kind_takes_something() -> None:
     st.integers(0, 2),
     st.integers(0, 6),
     st.lists(st.sampled_from(["a", "b", "c", "d", "e", "zz"]), max_size=4, unique=True),
+    st.sampled_from([(0, 0), (0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (0, 2)]),
 )
 def test_keywords_and_defaults_bind_as_on_the_slow_path(
-    required: int, optional: int, given: int, keywords: list[str]
+    required: int, optional: int, given: int, keywords: list[str], ways: tuple[int, int]
 ) -> None:
-    called, seen = _numbers(required, optional)
+    if sum(ways) > required + optional:
+        ways = (0, 0)
+    called, seen = _numbers(required, optional, ways)
     params = called.signature.arguments
     values = tuple(range(given))
     named = {sys.intern(name): 50 + i for i, name in enumerate(keywords)}
     places = {param.name: i for i, param in enumerate(params)}
-    wanted = outcome(lambda: bind("f", params, places, (*values, *named.values()), tuple(named)))
+    every = (*values, *named.values())
+    wanted = outcome(lambda: bind(called.signature, places, every, tuple(named)))
     found = outcome(lambda: called(*values, **named) or list(seen)[1 : len(params) + 1])
     assert found == wanted
 
 
 @cache
-def _numbers(required: int, optional: int) -> tuple[Function, Any]:
+def _numbers(required: int, optional: int, ways: tuple[int, int]) -> tuple[Function, Any]:
     params = [
         specs.Scalar("abcde"[i], specs.Int64, specs.REQUIRED if i < required else 100 + i)
         for i in range(required + optional)
     ]
-    wrapped = Wrapped(specs.Signature("f", tuple(params)))
+    wrapped = Wrapped(specs.Signature("f", tuple(params), None, *ways))
     address = wrapped.engine.address("__tvm_ffi_f")
     made = make_function(address, wrapped.signature, NoOrigin(), owner=wrapped.engine)
     return made, wrapped.log

@@ -115,7 +115,7 @@ def test_the_key_is_of_kinds_and_not_of_the_function() -> None:
     assert entry_key(first, KEEP) == entry_key(second, KEEP)
     assert entry_key(first, KEEP) != entry_key(first, CallTraits())
     readers = (Reader((Form.ARRAY, Form.TORCH, Form.TENSOR)), Reader((Form.INT, Form.BOOL)))
-    assert entry_key(first, KEEP) == EntryKey(readers, False, False, False)
+    assert entry_key(first, KEEP) == EntryKey(readers, False, False, False, 0)
 
 
 def test_functions_of_one_key_share_their_entry() -> None:
