@@ -118,13 +118,13 @@ def hidden_elements(value: object) -> str | None:
     return None
 
 
-def lazy_change(value: object, *flags: str) -> str | None:
-    """What torch does with a tensor's elements as it reads them, which DLPack cannot say, if so.
-
-    `flags` are those to look for: "conj", "neg".
-    """
-    for flag in flags:
-        if getattr(value, f"is_{flag}", bool)():
+def lazy_change(value: object) -> str | None:
+    """What torch does with a tensor's elements as it reads them, which DLPack cannot say, if so."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(value, torch.Tensor):
+        return None
+    for flag in _CHANGES:
+        if getattr(value, f"is_{flag}")():
             return f"a tensor that torch {_CHANGES[flag]} lazily: call resolve_{flag}()"
     return None
 

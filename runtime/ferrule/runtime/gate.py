@@ -127,9 +127,7 @@ def gate_text(heap: HeapType) -> str:
     return emitter.text()
 
 
-def _emit_slow(
-    e: Emitter, name: str, instance: Layout, unpack: ir.Function | None
-) -> ir.Function:
+def _emit_slow(e: Emitter, name: str, instance: Layout, unpack: ir.Function | None) -> ir.Function:
     """A function that makes the generic call with what Python's slow path makes of the values.
 
     It asks `slow_path(self, values, keyword names or None)` for a tuple. The call itself is made
@@ -262,6 +260,7 @@ def _emit_type_check(e: Emitter, argument: ir.Value, table: ir.Value, refused: i
     kind = e.load_field(argument, PY_OBJECT, "ob_type")
     first, array, search = e.block("first"), e.block("array"), e.block("search")
     following, taken = e.block("following"), e.block("taken")
+    found, lazy = e.block("found"), e.block("lazy")
     is_array = e.builder.icmp_unsigned("==", kind, e.load_field(table, ACCEPT, "array"))
     e.cond_branch(is_array, array, first)
 
@@ -276,12 +275,30 @@ def _emit_type_check(e: Emitter, argument: ir.Value, table: ir.Value, refused: i
     position = e.builder.phi(I64, name="position")
     position.add_incoming(e.const_i64(0), first)
     candidate = e.load(e.index(types, PTR, position), PTR, name="candidate")
-    e.cond_branch(e.builder.icmp_unsigned("==", kind, candidate), taken, following, LIKELY)
+    e.cond_branch(e.builder.icmp_unsigned("==", kind, candidate), found, following, LIKELY)
+
+    e.at(found)
+    torch = [e.icmp("eq", kind, e.load_field(table, ACCEPT, name)) for name in _TORCH]
+    e.cond_branch(e.builder.or_(*torch), lazy, taken, UNLIKELY)
+
+    e.at(lazy)
+    e.cond_branch(_is_pending(e, argument, table), refused, taken, UNLIKELY)
 
     e.at(following)
     position.add_incoming(e.builder.add(position, e.const_i64(1)), following)
     e.cond_branch(e.is_null(candidate), refused, search, UNLIKELY)
     e.at(taken)
+
+
+_TORCH: Final = ("torch", "parameter")
+
+
+def _is_pending(e: Emitter, tensor: ir.Value, table: ir.Value) -> ir.Value:
+    """Whether torch conjugates or negates the elements of a tensor, which DLPack does not tell."""
+    place, keys, mask = (e.load_field(table, ACCEPT, name) for name in ("impl", "keys", "mask"))
+    impl = e.load(e.index(tensor, I8, place), PTR)
+    pending = e.builder.and_(e.load(e.index(impl, I8, keys), I64), mask)
+    return e.icmp("ne", pending, e.const_i64(0))
 
 
 def _is_unfit(e: Emitter, array: ir.Value) -> ir.Value:

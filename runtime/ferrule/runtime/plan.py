@@ -23,6 +23,7 @@ from typing_extensions import assert_never
 from ferrule import specs
 from ferrule.runtime.entry.key import EntryKey
 from ferrule.runtime.foreign import has_big_ints
+from ferrule.runtime.lazybits import lazy_bits
 from ferrule.runtime.results import Form, form_of
 from ferrule.runtime.typeinfo import classes_of
 from ferrule.runtime.views import has_dlpack_dtype
@@ -42,17 +43,21 @@ NUMPY_WRITEABLE: Final = 0x0400
 class Accepted:
     """The types that one parameter takes as they stand.
 
-    Instances of `array` are taken if they are writable and of a dtype of NumPy's own.
+    Instances of `array` are taken if they are writable and of a dtype of NumPy's own, those of
+    `torch`, which are among `types`, if torch has no change of their elements pending.
     """
 
     types: tuple[type[Any], ...]
     array: type[Any] | None = None
+    torch: tuple[type[Any], ...] = ()
 
     def takes(self, value: Any) -> bool:
         """Whether the gate would pass this value."""
         kind = type(value)
         if kind is self.array:
             return bool(value.flags.writeable) and has_dlpack_dtype(value)
+        if kind in self.torch and (bits := lazy_bits()) is not None and bits.pending(value):
+            return False
         return kind in self.types
 
 
@@ -127,9 +132,8 @@ def accepted_types(param: specs.Param) -> Accepted:
     Tuples, lists and dicts are not among them, because what is in them may need a look.
     """
     match param:
-        case specs.Tensor(dtype=dtype):
-            # Whether torch conjugates a complex tensor lazily, needs a look.
-            return _tensors(_torch_tensors() if dtype.kind != "complex" else ())
+        case specs.Tensor():
+            return _tensors(_torch_tensors())
         case specs.Scalar(dtype=dtype):
             return Accepted(_number_types(dtype))
         case specs.Optional(item=item):
@@ -194,16 +198,20 @@ def _joined(*entries: Accepted) -> Accepted:
     """What any of them takes."""
     arrays = [entry.array for entry in entries if entry.array is not None]
     kinds = dict.fromkeys(kind for entry in entries for kind in entry.types)
-    return Accepted(tuple(kinds), arrays[0] if arrays else None)
+    torch = dict.fromkeys(kind for entry in entries for kind in entry.torch)
+    return Accepted(tuple(kinds), arrays[0] if arrays else None, tuple(torch))
 
 
 def _tensors(torch: Sequence[type[Any]]) -> Accepted:
     """Arrays, tensors of tvm-ffi and of torch's types, the most likely first."""
     found = (*torch[:1], tvm_ffi.Tensor, *torch[1:])
-    return Accepted(found, np.ndarray if _numpy_fields_found() else None)
+    return Accepted(found, np.ndarray if _numpy_fields_found() else None, tuple(torch))
 
 
 def _torch_tensors() -> tuple[type[Any], ...]:
+    """None where only the tensor can tell whether something is pending: that needs a look."""
+    if lazy_bits() is None:
+        return ()
     return (*_torch_types("Tensor"), *_torch_types("nn.Parameter"))
 
 
@@ -226,9 +234,13 @@ def _torch_stream() -> tuple[type[Any], ...]:
 
 
 def _table(entry: Accepted) -> ctypes.Array[ctypes.c_uint64]:
-    """`array` or null, the types, null."""
+    """The words of `ACCEPT`: `array` or null, torch's types and bits, the types, null."""
     array = 0 if entry.array is None else id(entry.array)
-    return _words([array, *map(id, entry.types), 0])
+    bits = lazy_bits() if entry.torch else None
+    lazy = [0] * 5
+    if bits is not None:
+        lazy = [*map(id, (entry.torch * 2)[:2]), bits.impl, bits.keys, bits.mask]
+    return _words([array, *lazy, *map(id, entry.types), 0])
 
 
 @cache

@@ -1,8 +1,9 @@
 """What a call gives back in Python: what the function wrote as a tuple is one, at any depth.
 
 A tuple comes as an Array, as a container does that the function was given or has made, so the
-signature says which Arrays are tuples; all other containers stay what they are. Tensors in tuples are of the kind that tvm-ffi makes of a Tensor that a call returns: of the caller's
-framework where an argument was.
+signature says which Arrays are tuples; all other containers stay what they are. Tensors in tuples
+are of the kind that tvm-ffi makes of a Tensor that a call returns: of the caller's framework where
+an argument was.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from ferrule import specs
 from ferrule.specs import params
 
 Form: TypeAlias = "tuple[Form, ...] | dict[int, tuple[Form, ...]] | str | None"
-"""Where the tuples of a result are: the forms of a tuple's items; of one of several tuples, by their
-lengths; `EVERY`; None where there is none."""
+"""Where the tuples of a result are: the forms of a tuple's items; of one of several tuples, by
+their lengths; `EVERY`; None where there is none."""
 
 EVERY: Final = "every Array is a tuple"
 

@@ -172,8 +172,7 @@ def _tensor(place: Place, param: specs.Tensor | specs.AnyValue, value: Any) -> A
         place.refuse(BufferError, what, "an array that can be written", actual)
     if not isinstance(value, np.ndarray):
         refuse_hidden(place, param, value)
-        is_complex = isinstance(param, specs.Tensor) and param.dtype.kind == "complex"
-        if is_complex and (found := foreign.lazy_change(value, "conj")):
+        if (found := foreign.lazy_change(value)) is not None:
             place.refuse_type(param, found)
         return OTHER
     if has_own_dtype(value):

@@ -163,7 +163,7 @@ def address_of(tensor: Any) -> int:
 
 
 def _taken(tensor: Any) -> Any:
-    unfit = foreign.hidden_elements(tensor) or foreign.lazy_change(tensor, "conj", "neg")
+    unfit = foreign.hidden_elements(tensor) or foreign.lazy_change(tensor)
     if unfit is not None:
         raise TypeError(f"expected a Tensor that DLPack gives out, but got {unfit}")
     try:

@@ -62,8 +62,8 @@ class ProgramState:
     begins where another tensor does, that tensor; `bases`: for one that begins anywhere in it.
     `returns`: what the host function is annotated to return; `returned`: the classes of what it
     does return, by their words; `arrays`: what Arrays that it returns in values of any kind can be,
-    "tuple" for what it wrote as one, "container" for all others.  `made`: the symbols of numbers that are sizes of new tensors;
-    `allocated` are those tensors.  `externs` are the functions of other objects that are called, by
+    "tuple" for what it wrote as one, "container" for all others.  `made`: the symbols of numbers
+    that are sizes of new tensors; `allocated` are those tensors.  `externs` are the functions of other objects that are called, by
     name; `name` is that of the function itself.  `places`: the frame and node that each op comes
     from, where somebody asks for them.
     """

@@ -87,7 +87,8 @@ class _Entry:
     ) -> None:
         """Go on with a value for each parameter, in order; a call of another form leaves here.
 
-        The last ones can be keywords: then the names are the tuple that the plan has. Whoever keeps the call plan must still be there.
+        The last ones can be keywords: then the names are the tuple that the plan has. Whoever keeps
+        the call plan must still be there.
         """
         e = self.e
         gone, kept, bind, ready = (e.block(name) for name in ("gone", "kept", "bind", "ready"))

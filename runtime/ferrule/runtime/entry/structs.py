@@ -28,7 +28,18 @@ PLAN: Final = Layout(
         Field("accepted", PTR),  # as many `Accepted` follow each other here
     ],
 )
-ACCEPT: Final = Layout("Accepted", [Field("array", PTR), Field("types", PTR)])  # up to a null
+ACCEPT: Final = Layout(
+    "Accepted",
+    [
+        Field("array", PTR),
+        Field("torch", PTR),  # torch's types whose instances can have something pending, or null
+        Field("parameter", PTR),
+        Field("impl", I64),  # `LazyBits`, where there are such types
+        Field("keys", I64),
+        Field("mask", I64),
+        Field("types", PTR),  # up to a null
+    ],
+)
 
 PY_VAR: Final = Layout("PyVarObject", [Field("ob_base", PY_OBJECT), Field("ob_size", I64)])
 PY_FLOAT: Final = Layout("PyFloatObject", [Field("ob_base", PY_OBJECT), Field("ob_fval", F64)])

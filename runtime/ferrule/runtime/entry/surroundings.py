@@ -19,6 +19,7 @@ import tvm_ffi
 
 from ferrule.runtime.entry.readers import Form
 from ferrule.runtime.entry.structs import PY_CDATA, PY_FLOAT, PY_LONG, PY_VAR
+from ferrule.runtime.lazybits import LazyBits, lazy_bits
 from ferrule.runtime.llvm.layouts import PY_ARRAY, PY_ARRAY_DESCR
 from ferrule.specs.dtypes import BY_NAME
 
@@ -41,7 +42,8 @@ class Surroundings:
 
     `has_compact_ints`: whether ints of one digit are where `compact_int` reads them.
     `dtypes` are the DLDataTypes of NumPy's dtypes by number, 0 for those that DLPack does not have.
-    `keep` holds what addresses point to.
+    `keep` holds what addresses point to. `lazy`: where torch says that a tensor's elements are not
+    what its memory holds; without it the tensor is asked.
     """
 
     forms: frozenset[Form]
@@ -49,6 +51,7 @@ class Surroundings:
     symbols: Mapping[str, int]
     dtypes: tuple[int, ...]
     keep: tuple[Any, ...]
+    lazy: LazyBits | None = None
 
     @property
     def has_torch(self) -> bool:
@@ -77,7 +80,12 @@ def find_surroundings(function: type[Any], handle_offset: int) -> Surroundings:
     }
     forms |= {form for form, fits in found.items() if fits}
     return Surroundings(
-        frozenset(forms), _compact_ints_fit(), symbols | torch.symbols, _array_dtypes(), torch.keep
+        frozenset(forms),
+        _compact_ints_fit(),
+        symbols | torch.symbols,
+        _array_dtypes(),
+        torch.keep,
+        lazy_bits(),
     )
 
 
@@ -102,11 +110,13 @@ def _torch() -> _Torch:
         return _Torch({})
     _, _, allocator, _, to_object, read, work_stream = api
     name = sys.intern("__torch_dispatch__")
-    plain, is_conj = torch.Tensor.__torch_dispatch__, torch.Tensor.is_conj
+    plain = torch.Tensor.__torch_dispatch__
+    is_conj, is_neg = torch.Tensor.is_conj, torch.Tensor.is_neg
     symbols = {
         "torch_Tensor": id(torch.Tensor),
         "torch_Parameter": id(torch.nn.Parameter),
         "torch_is_conj": id(is_conj),
+        "torch_is_neg": id(is_neg),
         "torch_dispatch_name": id(name),
         "torch_plain_dispatch": id(plain),
         "torch_allocator": allocator,
@@ -115,7 +125,7 @@ def _torch() -> _Torch:
         "torch_work_stream": work_stream,
     }
     fits = all(symbols.values())
-    kept = (torch.Tensor, torch.nn.Parameter, is_conj, name, plain)
+    kept = (torch.Tensor, torch.nn.Parameter, is_conj, is_neg, name, plain)
     return _Torch(symbols, kept) if fits else _Torch({})
 
 

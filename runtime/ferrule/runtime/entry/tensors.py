@@ -16,6 +16,7 @@ from ferrule.runtime.entry.python import FALSE, python
 from ferrule.runtime.entry.readers import Form
 from ferrule.runtime.entry.structs import MAX_NDIM, NO_DEVICE, STATE, VIEW
 from ferrule.runtime.entry.surroundings import Surroundings
+from ferrule.runtime.lazybits import LazyBits
 from ferrule.runtime.llvm.emitter import COLD, LIKELY, UNLIKELY, Emitter
 from ferrule.runtime.llvm.layouts import (
     ANY,
@@ -209,6 +210,8 @@ class _TensorReader:
 
     def _torch(self) -> None:
         e = self.e
+        if self.surroundings.lazy is not None:
+            self._require(e.not_(is_pending(e, self.arg, self.surroundings.lazy)))
         at = e.field_ptr(self.view, VIEW, "dl")
         function = e.symbol("torch_read", _READ)
         function.attributes.add("nonlazybind")
@@ -217,24 +220,31 @@ class _TensorReader:
         with e.if_then(failed, likely=False):
             python(e, "PyErr_Clear")
             e.branch(self.refused)
-        self._refuse_conjugated(e.load_field(at, DLTENSOR, "dtype"))
+        if self.surroundings.lazy is None:
+            self._ask_pending(e.load_field(at, DLTENSOR, "dtype"))
         e.store_field(self.state, STATE, "framework", self.arg)
         self._stream(at)
         self._give(TypeIndex.DLTENSOR_PTR, at)
 
-    def _refuse_conjugated(self, dtype: ir.Value) -> None:
-        """A complex tensor's elements may be the conjugates of what DLPack tells of."""
+    def _ask_pending(self, dtype: ir.Value) -> None:
+        """The elements may be negated, and complex ones conjugated, which DLPack does not tell."""
         e, b = self.e, self.e.builder
+        self._ask("torch_is_neg")
         code = b.and_(dtype, e.const_i32(0xFF))
         is_complex = b.icmp_unsigned("==", code, e.const_i32(Complex64.code))
         with e.if_then(is_complex, likely=False):
-            asked = [e.external("torch_is_conj"), self.arg, e.null()]
-            found = python(e, "PyObject_CallFunctionObjArgs", *asked)
-            with e.if_then(e.is_null(found), likely=False):
-                python(e, "PyErr_Clear")
-                e.branch(self.refused)
-            python(e, "Py_DecRef", found)
-            self._require(b.icmp_unsigned("==", found, e.external(FALSE)))
+            self._ask("torch_is_conj")
+
+    def _ask(self, symbol: str) -> None:
+        """Go on where a method of the tensor gives False."""
+        e = self.e
+        asked = [e.external(symbol), self.arg, e.null()]
+        found = python(e, "PyObject_CallFunctionObjArgs", *asked)
+        with e.if_then(e.is_null(found), likely=False):
+            python(e, "PyErr_Clear")
+            e.branch(self.refused)
+        python(e, "Py_DecRef", found)
+        self._require(e.builder.icmp_unsigned("==", found, e.external(FALSE)))
 
     def _stream(self, at: ir.Value) -> None:
         """Of the first tensor that is not on the CPU, the framework's current stream there."""
@@ -253,6 +263,13 @@ class _TensorReader:
                     e.branch(self.refused)
                 device = e.load_field(at, DLTENSOR, "device")
                 e.store_field(self.state, STATE, "device", device)
+
+
+def is_pending(e: Emitter, tensor: ir.Value, lazy: LazyBits) -> ir.Value:
+    """Whether torch conjugates or negates the elements of a tensor of its own."""
+    impl = e.load(e.index(tensor, I8, lazy.impl), PTR)
+    keys = e.load(e.index(impl, I8, lazy.keys), I64)
+    return e.icmp("ne", e.binary("and", keys, e.const_i64(lazy.mask)), e.const_i64(0))
 
 
 def _define_is_safe(e: Emitter) -> ir.Function:
