@@ -68,4 +68,4 @@ def tensor_spec(name: str, tensor: Any) -> params.Tensor:
     except (TypeError, ValueError, BufferError, RuntimeError) as error:
         raise CompileError(
             f"the tensor for the parameter {name!r} cannot be taken through DLPack: {error}"
-        ) from None
+        ) from error.__cause__

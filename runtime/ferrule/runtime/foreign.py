@@ -51,14 +51,17 @@ _CHANGES: Final = {"conj": "conjugates", "neg": "negates"}
 
 
 def number(value: object) -> bool | int | float | _Other:
-    """A number of Python, NumPy, ml_dtypes, Warp or a DSL, or of an IntEnum, as Python's own."""
+    """A number of Python, NumPy, ml_dtypes, Warp or a DSL, or of an IntEnum, as Python's own.
+
+    Of a subclass it is the number that it holds, whatever its `__int__` or `__float__` says.
+    """
     match value:
         case bool():
             return value
         case int():
-            return int(value)
+            return int.__pos__(value)
         case float():
-            return float(value)
+            return float.__pos__(value)
         case specs.Numeric():
             return value.value
         case np.generic():
@@ -127,6 +130,14 @@ def lazy_change(value: object) -> str | None:
         if getattr(value, f"is_{flag}")():
             return f"a tensor that torch {_CHANGES[flag]} lazily: call resolve_{flag}()"
     return None
+
+
+def hidden_mask(value: object) -> str | None:
+    """What an array of NumPy is that hides some of its elements; None for others."""
+    masked = sys.modules.get("numpy.ma")
+    if masked is None or not isinstance(value, masked.MaskedArray) or not masked.is_masked(value):
+        return None
+    return "a masked array, and a Tensor has no mask: call filled(), or give its data"
 
 
 def data_type(value: object) -> DataTypeValue | _Other:

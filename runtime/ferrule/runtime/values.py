@@ -21,6 +21,7 @@ from typing_extensions import assert_never
 
 from ferrule import specs
 from ferrule.runtime import foreign
+from ferrule.runtime.capsules import Exporter, is_unknown
 from ferrule.runtime.dlpack import DLPackTensor
 from ferrule.runtime.foreign import OTHER
 from ferrule.runtime.views import (
@@ -59,13 +60,19 @@ class Place(NamedTuple):
 
     def refuse(self, kind: type[Exception], what: str, expected: str, actual: str) -> NoReturn:
         """Say what is wrong, as the wrapper does."""
+        raise Refusal(kind(self._wrong(what, expected) + actual))
+
+    def _wrong(self, what: str, expected: str) -> str:
         where = f"{self.name} in argument" if self.path else "argument"
-        raise Refusal(
-            kind(
-                f"{what} on {where} #{self.argument} when calling: `{self.signature}`, "
-                f"expected {expected}, but got {actual}"
-            )
+        return (
+            f"{what} on {where} #{self.argument} when calling: `{self.signature}`, "
+            f"expected {expected}, but got "
         )
+
+    def mismatch(self, param: specs.Param) -> str:
+        """The text of `refuse_type`, for `format` with what came."""
+        said = self._wrong("Mismatched type", self._expected(param))
+        return said.replace("{", "{{").replace("}", "}}") + "{}"
 
     def refuse_type(self, param: specs.Param, actual: str) -> NoReturn:
         """Say that the value is of another kind."""
@@ -174,7 +181,9 @@ def _tensor(place: Place, param: specs.Tensor | specs.AnyValue, value: Any) -> A
         refuse_hidden(place, param, value)
         if (found := foreign.lazy_change(value)) is not None:
             place.refuse_type(param, found)
-        return OTHER
+        return Exporter(value, place.mismatch(param)) if is_unknown(value) else OTHER
+    if (found := foreign.hidden_mask(value)) is not None:
+        place.refuse_type(param, found)
     if has_own_dtype(value):
         return _typed_tensor(place, param, value)
     if not has_dlpack_dtype(value):

@@ -15,6 +15,7 @@ import tvm_ffi
 
 from ferrule import specs
 from ferrule.runtime import foreign
+from ferrule.runtime.capsules import Exporter, is_unknown
 from ferrule.specs.dtypes import BY_NAME
 
 _OBJECT_HEADER: Final = 24
@@ -128,6 +129,8 @@ def has_dlpack_dtype(array: np.ndarray[Any, Any]) -> bool:
 
 def view_of(tensor: Any) -> View:
     """What DLPack tells of a tensor. TypeError where it tells nothing, or of an unknown dtype."""
+    if (masked := foreign.hidden_mask(tensor)) is not None:
+        raise TypeError(f"expected a Tensor that DLPack gives out, but got {masked}")
     read_only = foreign.is_read_only(tensor)
     if has_own_dtype(tensor):
         held = typed_tensor(tensor)
@@ -167,7 +170,7 @@ def _taken(tensor: Any) -> Any:
     if unfit is not None:
         raise TypeError(f"expected a Tensor that DLPack gives out, but got {unfit}")
     try:
-        return tvm_ffi.from_dlpack(tensor)
+        return tvm_ffi.from_dlpack(Exporter(tensor) if is_unknown(tensor) else tensor)
     except Exception as error:
         kind = type(tensor).__qualname__
         raise TypeError(f"a {kind} that DLPack does not give out: {error}") from error

@@ -63,9 +63,9 @@ class ProgramState:
     `returns`: what the host function is annotated to return; `returned`: the classes of what it
     does return, by their words; `arrays`: what Arrays that it returns in values of any kind can be,
     "tuple" for what it wrote as one, "container" for all others.  `made`: the symbols of numbers
-    that are sizes of new tensors; `allocated` are those tensors.  `externs` are the functions of other objects that are called, by
-    name; `name` is that of the function itself.  `places`: the frame and node that each op comes
-    from, where somebody asks for them.
+    that are sizes of new tensors; `allocated` are those tensors.  `externs` are the functions of
+    other objects that are called, by name; `name` is that of the function itself.  `places`: the
+    frame and node that each op comes from, where somebody asks for them.
     """
 
     symbols: dict[Sym, str]
