@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,8 +14,10 @@ from ferrule.language.decorators import JitFunction, KernelFunction, check_undec
 from ferrule.language.dispatch import FreeExamples, free_examples, shown, told
 from ferrule.language.examples import Examples, bind_examples, check_binds
 from ferrule.language.ir.effects import written_params
+from ferrule.language.snapshots import Same, snapshot
 from ferrule.language.source import definition_of, is_hashable, place_of, refuse_kinds, too_deep
 from ferrule.language.stacks import on_enough_stack
+from ferrule.language.witness import Witness
 from ferrule.runtime.devices import cuda_devices
 from ferrule.specs import Signature, params
 from ferrule.specs.changing import changed, mapped
@@ -31,12 +33,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One compilation: the function, its signature for a target, its examples, and the options."""
+    """One compilation: the function, its signature for a target, its examples, and the options.
+
+    `witness` gains what the compilation read from around the function.
+    """
 
     function: Callable[..., Any]
     signature: Signature
     examples: Examples
     options: Options
+    witness: Witness = field(default_factory=Witness)
 
 
 def compile(
@@ -80,9 +86,9 @@ def _build_each(function: Callable[..., Any], free: FreeExamples, options: Optio
 
 def compile_for_call(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[object, tuple[list[Any], dict[str, Any]], Callable[[], Function]]:
+) -> tuple[object, tuple[list[Any], dict[str, Any]], Callable[[], tuple[Function, Witness]]]:
     """For a call of a `@jit` function: the key of its arguments, the arguments as the compiled one
-    takes them, and what compiles for them.
+    takes them, and what compiles for them and notes what that depends on besides.
 
     Raises TypeError, as Python does, for arguments that do not fit the parameters.
     """
@@ -96,15 +102,24 @@ def compile_for_call(
     if examples.variadic is not None:
         name, names = examples.variadic
         given.update(zip(names, given.pop(name, ()), strict=True))
-    key = (job.signature.params, _constants_key(examples.constants))
+    key = (function, job.signature.params, _constants_key(examples.constants))
     unnamed = (param.name for param in job.signature.arguments[: job.signature.unnamed])
     positional = [given.pop(name) for name in unnamed if name in given]
-    return key, (positional, given), lambda: _guarded(function, lambda: build(job))
+    return key, (positional, given), lambda: (_guarded(function, lambda: build(job)), job.witness)
 
 
 def _constants_key(constants: dict[str, Any]) -> tuple[object, ...]:
-    """What tells the values of Constexpr parameters apart: by value where they have a hash."""
-    return tuple((k, type(v), v if is_hashable(v) else id(v)) for k, v in constants.items())
+    """What tells the values of Constexpr parameters apart.
+
+    An object of a class of its own is told by value where it has a hash, else by which one it is.
+    """
+    return tuple((name, _told(value)) for name, value in constants.items())
+
+
+def _told(value: Any) -> object:
+    found = snapshot(value)
+    known_by_value = isinstance(found, Same) and is_hashable(value)
+    return (type(value), value) if known_by_value else found
 
 
 def _guarded(function: Callable[..., Any], compute: Callable[[], T]) -> T:
@@ -276,6 +291,7 @@ def _program(job: Job) -> tuple[Program, Signature, dict[Op, object] | None]:
         examples.variadic,
         options.target or "cpu",
         origins,
+        job.witness,
     )
     verify(program)
     signature = _with_read_only(job.signature, program)

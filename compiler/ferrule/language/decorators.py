@@ -6,9 +6,12 @@ import functools
 import inspect
 import threading
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from ferrule.compiler.errors import CompileError, Diagnostic
+
+_VERSIONS: Final = 8
+"""Of what is around a function, for which its code is kept."""
 
 
 class KernelFunction:
@@ -33,7 +36,8 @@ class KernelFunction:
 
 
 class JitFunction:
-    """A host function.  Calling it compiles it for its arguments' specs and keeps the result.
+    """A host function.  Calling it compiles it for its arguments' specs and keeps the result, as
+    long as what the function takes from around it stays the same.
 
     `function` is the Python function.  `ferrule.compile` compiles it for examples instead, which is
     how one compiled function serves many sizes.
@@ -41,7 +45,7 @@ class JitFunction:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        self._compiled: dict[object, Any] = {}
+        self._compiled: dict[object, list[tuple[Any, Any]]] = {}
         self._lock = threading.RLock()  # a finaliser may call it while it is compiled
         functools.update_wrapper(self, function)
 
@@ -50,11 +54,21 @@ class JitFunction:
 
         key, arguments, build = compile_for_call(self.function, args, kwargs)
         with self._lock:
-            compiled = self._compiled.get(key)
+            compiled = self._known(key)
             if compiled is None:
-                compiled = self._compiled.setdefault(key, build())
+                compiled, witness = build()
+                versions = self._compiled.setdefault(key, [])
+                versions.insert(0, (compiled, witness))
+                del versions[_VERSIONS:]
         positional, named = arguments
         return compiled(*positional, **named)
+
+    def _known(self, key: object) -> Any:
+        """What was compiled for this, from what the names around the function mean now."""
+        for compiled, witness in self._compiled.get(key, ()):
+            if witness.unchanged():
+                return compiled
+        return None
 
     def __repr__(self) -> str:
         return f"<ferrule jit {self.function.__qualname__}>"

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from ferrule.compiler.artefacts import Location
 from ferrule.compiler.errors import CompileError, Diagnostic, Span
+from ferrule.language.witness import Outer
 
 SPLIT: Final = (
     "split long expressions and chains of elif, and replace compile-time recursion by a loop"
@@ -93,7 +94,7 @@ def read_source(function: Callable[..., Any]) -> Source:
     return Source(
         function.__name__,
         node,
-        outer_names(function),
+        Outer(function),
         default_values(function),
         place.file,
         tuple(line.rstrip("\r\n") for line in lines),

@@ -146,7 +146,9 @@ def get(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
                 hint=operators.usage_hint(value),
             )
     if hasattr(value, attr):
-        return operators.at_compile_time(low, node, lambda: getattr(value, attr))
+        found = operators.at_compile_time(low, node, lambda: getattr(value, attr))
+        low.state.witness.add_attribute(value, attr, found)
+        return found
     low.fail(
         node,
         f"{_name(value)} has no attribute {attr!r}",

@@ -102,6 +102,7 @@ def _apply(
         case Handle():
             return outgoing.call_handle(low, callee, args, kwargs, node)
         case JitFunction():
+            low.state.witness.add_attribute(callee, "function", callee.function)
             return inline(low, source_of(low, callee.function, node), args, kwargs, node)
     if isinstance(callee, DType):
         return conversions.convert_to(low, callee, args, kwargs, node)
@@ -170,6 +171,7 @@ def _python(
             f"with {'a run-time value' if is_run_time(what) else 'a function defined here'}",
             hint=_python_hint(callee),
         )
+    low.state.witness.add_called(callee)
     try:
         return operators.at_compile_time(low, node, lambda: callee(*args, **kwargs))
     except OutsideKernel as error:
@@ -255,6 +257,7 @@ def source_of(low: Lowering, function: Any, node: ast.AST) -> Source:
     if function not in sources:
         try:
             sources[function] = read_source(function)
+            low.state.witness.add_function(function)
         except CompileError as error:
             found = error.diagnostic
             if found.span is not None:
@@ -337,6 +340,7 @@ def bind_kernel(
     """`kernel(a, b)`: its arguments by name, waiting for `.launch`."""
     if low.kind == "kernel":
         low.fail(node, "a kernel cannot launch a kernel", hint="call a plain helper function")
+    low.state.witness.add_attribute(kernel, "function", kernel.function)
     source = source_of(low, kernel.function, node)
     call = KernelCall(kernel, bind(low, source, args, kwargs, node))
     low.state.unlaunched[call] = low.error(

@@ -19,6 +19,7 @@ from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.types import TensorType
 from ferrule.language.source import Source
 from ferrule.language.values import Parts, Undefined
+from ferrule.language.witness import Witness
 from ferrule.specs import Dim, Int64, Sym, symbols_of
 
 MAX_INLINE_DEPTH = 50
@@ -65,7 +66,8 @@ class ProgramState:
     "tuple" for what it wrote as one, "container" for all others.  `made`: the symbols of numbers
     that are sizes of new tensors; `allocated` are those tensors.  `externs` are the functions of
     other objects that are called, by name; `name` is that of the function itself.  `places`: the
-    frame and node that each op comes from, where somebody asks for them.
+    frame and node that each op comes from, where somebody asks for them.  `witness`: notes of what
+    was read from around the program's functions.
     """
 
     symbols: dict[Sym, str]
@@ -86,6 +88,7 @@ class ProgramState:
     externs: dict[str, Any] = field(default_factory=dict)
     name: str = ""
     places: dict[ops.Op, object] | None = None
+    witness: Witness = field(default_factory=Witness)
 
     @contextmanager
     def undone_by(self, error: type[Exception]) -> Iterator[None]:

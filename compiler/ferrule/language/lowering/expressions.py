@@ -83,8 +83,12 @@ _NAMES: Final[dict[type[ast.expr], str]] = {
 }
 
 
-def _visible(low: Lowering) -> dict[str, Any]:
-    return {**low.frame.source.outer, **low.names}
+def _visible(low: Lowering, node: ast.AST) -> dict[str, Any]:
+    """What the names in an expression mean, as far as they are known."""
+    outer, names = low.frame.source.outer, low.names
+    used = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+    known = {name: outer[name] for name in sorted(used - names.keys()) if name in outer}
+    return known | {name: names[name] for name in used if name in names}
 
 
 def _items(low: Lowering, nodes: Iterable[ast.expr]) -> list[Any]:
@@ -113,7 +117,7 @@ def _dict(low: Lowering, keys: list[ast.expr | None], values: list[ast.expr]) ->
 
 def _as_python(low: Lowering, node: ast.expr) -> Any:
     """Any other expression is ordinary Python, if it uses no run-time value."""
-    visible = _visible(low)
+    visible = _visible(low, node)
     for inner in ast.walk(node):
         if isinstance(inner, ast.Name) and is_run_time(visible.get(inner.id)):
             low.fail(

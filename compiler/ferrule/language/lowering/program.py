@@ -16,6 +16,7 @@ from ferrule.language.lowering.parameters import Receiver
 from ferrule.language.lowering.return_annotations import annotation_of
 from ferrule.language.lowering.statements import execute
 from ferrule.language.source import read_source
+from ferrule.language.witness import Outer, Witness
 from ferrule.specs import Signature, Sym
 from ferrule.specs.binding import Path
 
@@ -28,18 +29,24 @@ def lower_program(
     variadic: tuple[str, tuple[str, ...]] | None = None,
     target: Target = "cpu",
     places: dict[ops.Op, object] | None = None,
+    witness: Witness | None = None,
 ) -> ops.Program:
     """Lowers a host function whose run-time parameters are those of `signature`.
 
     `constants` holds the parameters that are known at compile time, `classes` the named tuples and
     dataclasses that tuples stand for, `variadic` the name of `*args` and of its parameters.  Raises
-    CompileError.  `places` gains where each op comes from (see `places`).
+    CompileError.  `places` gains where each op comes from (see `places`), `witness` what was read
+    from around the functions.
     """
     source = read_source(function)
-    state = ProgramState(
-        dict(signature.symbols), target, returns=annotation_of(function), name=signature.name
-    )
+    returns = annotation_of(function)
+    state = ProgramState(dict(signature.symbols), target, returns=returns, name=signature.name)
     state.places = places
+    state.witness = witness or state.witness
+    state.sources[function] = source
+    state.witness.add_function(function)  # type: ignore[arg-type]
+    if getattr(source.node, "returns", None) and "return" not in source.annotations:
+        state.witness.add_value("returns", lambda: annotation_of(function), returns)
     low = Lowering("host", state, Frame(source, dict(constants)), evaluate, decide, execute)
     receiver = Receiver(low, classes or {}, [])
     with low.builder.region() as region:
@@ -52,6 +59,9 @@ def lower_program(
         result = results.finish(low, source.node, source.name)
     for error in state.unlaunched.values():
         raise error
+    for each in state.sources.values():
+        if isinstance(each.outer, Outer):
+            state.witness.add_names(each.outer)
     host = ops.Function(signature.name, "host", tuple(receiver.leaves), region.freeze())
     kernels = tuple(state.kernels.values())
     made = frozenset(_made(host, signature))

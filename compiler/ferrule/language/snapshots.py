@@ -1,0 +1,90 @@
+"""Compile-time values as they were when they were read, to be compared with what they are later.
+
+Numbers, texts, dtypes and containers of Python are compared by what they hold, with their types and
+the signs of zeros; functions, classes, modules and all other objects by which one they are.
+Of more than `MOST` items, or an array of more than as many bytes, what is inside is not looked at.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import types
+from typing import Any, Final
+
+import numpy as np
+
+from ferrule.specs import DType, Numeric
+
+MOST: Final = 4096
+
+_PLAIN: Final = (type(None), bool, int, str, bytes, complex, type(Ellipsis))
+_CONTAINERS: Final = (tuple, list, dict, set, frozenset)
+
+
+class Same:
+    """Equal to another one of the very same object, which it keeps alive."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def snapshot(value: Any, depth: int = 0) -> Any:
+    """Something with a hash that equals the snapshot of what compiles alike."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return kind, value
+    if kind is float:
+        return kind, value.hex()
+    if isinstance(value, (DType, type)):
+        return Same(value)
+    if isinstance(value, Numeric):
+        return kind, snapshot(value.value)
+    if isinstance(value, (np.generic, np.ndarray)):
+        return _array(value)
+    if isinstance(value, types.MethodType):
+        return kind, Same(value.__self__), Same(value.__func__)
+    if isinstance(value, functools.partial):
+        return kind, *(snapshot(x, depth + 1) for x in (value.func, value.args, value.keywords))
+    return _inside(value, depth)
+
+
+def _array(value: Any) -> Any:
+    if value.nbytes > MOST or value.dtype.hasobject:
+        return Same(value)
+    return type(value), value.dtype.str, value.shape, value.tobytes()
+
+
+def _inside(value: Any, depth: int) -> Any:
+    """What a container or a dataclass holds; of one that could hold itself no more than that."""
+    kind = type(value)
+    is_record = dataclasses.is_dataclass(kind)
+    if depth > 8 or not (is_record or isinstance(value, _CONTAINERS)):
+        return Same(value)
+    if is_record:
+        named = (getattr(value, each.name, None) for each in dataclasses.fields(value))
+        return kind, tuple(snapshot(each, depth + 1) for each in named)
+    if len(value) > MOST:
+        return Same(value), len(value)
+    if isinstance(value, dict):
+        return kind, tuple((snapshot(k, 9), snapshot(v, depth + 1)) for k, v in value.items())
+    if isinstance(value, (set, frozenset)):
+        return kind, frozenset(snapshot(each, depth + 1) for each in value)
+    return kind, tuple(snapshot(each, depth + 1) for each in value)
+
+
+def may_change(value: Any) -> bool:
+    """Whether what a value holds, and compiles to, can change while it stays the same object."""
+    if isinstance(value, (list, dict, set, np.ndarray, functools.partial)):
+        return True
+    if isinstance(value, (tuple, frozenset)):
+        return any(map(may_change, value))
+    return dataclasses.is_dataclass(type(value)) and not isinstance(value, (DType, Numeric))

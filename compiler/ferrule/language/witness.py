@@ -1,0 +1,212 @@
+"""What a compilation took from around the function: names, attributes, functions and their code.
+
+A direct call of a `@jit` function asks whether all of it is still so, and compiles anew if not.
+Each value is noted when it is first read, and is the same then for the whole compilation.
+"""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+import types
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Final
+
+from ferrule.language.snapshots import may_change, snapshot
+
+MISSING: Final = object()
+_LIBRARIES: Final = frozenset({"ferrule", "numpy", "torch", "tvm_ffi"})
+_STANDARD: Final = sysconfig.get_path("stdlib")
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    """A value that was read, and how it is read again; `held`: what it held, if that can change."""
+
+    read: Callable[[], Any]
+    value: Any
+    held: Any
+
+    def holds(self) -> bool:
+        """Whether reading it again gives what compiles alike."""
+        now = self.read()
+        if now is self.value and self.held is MISSING:
+            return True
+        if now is MISSING or self.value is MISSING:
+            return now is self.value
+        held = snapshot(self.value) if self.held is MISSING else self.held
+        return bool(snapshot(now) == held)
+
+
+class Outer(Mapping[str, Any]):
+    """The names that a function takes from around it, which notes those that are asked for."""
+
+    __slots__ = ("_cells", "_function", "_globals", "names", "noted")
+
+    def __init__(self, function: types.FunctionType) -> None:
+        self._function = function
+        self._globals = function.__globals__
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        self._cells = dict(cells)
+        self.names: dict[str, Any] = {}
+        self.noted: dict[str, _Note] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        found = self._note(name)
+        if found is MISSING:
+            raise KeyError(name)
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._note(name) is not MISSING
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._globals, **self._cells})
+
+    def __len__(self) -> int:
+        return len({**self._globals, **self._cells})
+
+    def _note(self, name: str) -> Any:
+        """The value, the same for the whole compilation."""
+        if name in self.names:
+            return self.names[name]
+        value = self._read(name)
+        self.names[name] = value
+        if name in self._cells or may_change(value):
+            self.noted[name] = _noted(lambda: self._read(name), value)
+        return value
+
+    def _read(self, name: str) -> Any:
+        if name not in self._cells:
+            return self._globals.get(name, MISSING)
+        try:
+            return self._cells[name].cell_contents
+        except ValueError:  # a variable that its function has not assigned yet
+            return MISSING
+
+    def is_library(self) -> bool:
+        """Whether nobody changes these names."""
+        return _is_library(self._function)
+
+    def plain(self) -> Iterator[tuple[dict[str, Any], str, Any]]:
+        """The globals whose values cannot change inside."""
+        return (
+            (self._globals, name, value)
+            for name, value in self.names.items()
+            if name not in self.noted
+        )
+
+
+def _noted(read: Callable[[], Any], value: Any) -> _Note:
+    return _Note(read, value, snapshot(value) if may_change(value) else MISSING)
+
+
+@dataclass(slots=True)
+class Witness:
+    """Notes of one compilation, from the first to the last."""
+
+    _globals: list[tuple[dict[str, Any], str, Any]] = field(default_factory=list)
+    _notes: dict[object, _Note] = field(default_factory=dict)
+    _kept: list[object] = field(default_factory=list)
+
+    def unchanged(self) -> bool:
+        """Whether everything is still what it was; an error of reading it again says no."""
+        try:
+            for namespace, name, value in self._globals:
+                now = namespace.get(name, MISSING)
+                if now is not value and not _alike(now, value):
+                    return False
+            return all(note.holds() for note in self._notes.values())
+        except Exception:
+            return False
+
+    def add_names(self, outer: Outer) -> None:
+        """All that was asked of the names around a function."""
+        if outer.is_library():
+            return
+        self._globals += outer.plain()
+        self._notes.update({(id(outer), name): note for name, note in outer.noted.items()})
+        self._kept.append(outer)
+
+    def add_function(self, function: types.FunctionType) -> None:
+        """The code and the defaults of a function."""
+        for name in ("__code__", "__defaults__", "__kwdefaults__"):
+            self.add_attribute(function, name, getattr(function, name))
+
+    def add_attribute(self, owner: Any, name: str, value: Any) -> None:
+        """An attribute; one that is another object each time, such as a property, says nothing."""
+        key = (id(owner), name)
+        if key in self._notes or _is_library(owner):
+            return
+        note = _noted(lambda: getattr(owner, name, MISSING), value)
+        if note.holds():
+            self._notes[key] = note
+            self._kept.append(owner)
+
+    def add_value(self, key: object, read: Callable[[], Any], value: Any) -> None:
+        """Anything else that is read in a way of its own."""
+        self._notes.setdefault(key, _noted(read, value))
+
+    def add_called(self, function: Any) -> None:
+        """What a function of Python and those that it calls, as far as names tell, can read."""
+        plain = getattr(function, "__func__", function)
+        todo = [plain] if isinstance(plain, types.FunctionType) else []
+        done: set[int] = set()
+        while todo:
+            each = todo.pop()
+            if id(each) in done or _is_library(each):
+                continue
+            done.add(id(each))
+            self.add_function(each)
+            todo += self._called_by(each)
+
+    def _called_by(self, function: types.FunctionType) -> list[types.FunctionType]:
+        outer, names = Outer(function), set(_names(function.__code__))
+        found = [outer[name] for name in sorted(names) if name in outer]
+        for module in found:
+            if isinstance(module, types.ModuleType) and not _is_library(module):
+                known = [name for name in sorted(names) if hasattr(module, name)]
+                for name in known:
+                    self.add_attribute(module, name, getattr(module, name))
+                found += [getattr(module, name) for name in known]
+        self.add_names(outer)
+        return [each for each in found if isinstance(each, types.FunctionType)]
+
+
+def _alike(now: Any, value: Any) -> bool:
+    if now is MISSING or value is MISSING:
+        return False
+    return bool(snapshot(now) == snapshot(value))
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    """The names of globals, variables around it and attributes in a function and those inside."""
+    yield from (*code.co_names, *code.co_freevars)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names(constant)
+
+
+def _is_library(owner: Any) -> bool:
+    """Whether this is of a library, in which nobody changes functions and constants."""
+    name = owner.__name__ if isinstance(owner, types.ModuleType) else _module_of(owner)
+    root = name.partition(".")[0]
+    return root in _LIBRARIES or (root in sys.stdlib_module_names and _is_standard(root))
+
+
+@cache
+def _is_standard(name: str) -> bool:
+    """Whether this is Python's own module, and not a file of the user's with such a name."""
+    spec = getattr(sys.modules.get(name), "__spec__", None)
+    origin = getattr(spec, "origin", None) or ""
+    return origin in ("built-in", "frozen") or origin.startswith(_STANDARD)
+
+
+def _module_of(owner: Any) -> str:
+    if not isinstance(owner, (types.FunctionType, type)):
+        owner = type(owner)
+        if owner.__module__ == "builtins":
+            return ""
+    return str(getattr(owner, "__module__", ""))
