@@ -147,6 +147,28 @@ def test_nothing_is_compiled_again_where_nothing_changed(
     assert [notebook.call(name) for name in names] == wanted
 
 
+def test_globals_with_the_names_of_locals_mean_nothing(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notebook.run(PROGRAM)
+    notebook.run(
+        "@fe.jit\n"
+        "def f(a: fe.Tensor):\n"
+        "    n = a.shape[0]\n"
+        "    for i in range(n):\n"
+        "        if a[i] > 0:\n"
+        "            v = a[i]\n"
+        "            a[i] = v + 1\n"
+    )
+    notebook.names.update({name: np.ones(3) for name in ("a", "i", "n", "v")})
+    assert notebook.call() == 2
+    assert notebook.call("launched") == 2
+    monkeypatch.setattr("ferrule.language.compilation.build", None)
+    notebook.names.update({name: np.zeros(3) for name in ("a", "i", "n", "v")})
+    assert notebook.call() == 2
+    assert notebook.call("launched") == 2
+
+
 def test_what_was_compiled_before_comes_back(
     notebook: Notebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:

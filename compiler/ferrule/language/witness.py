@@ -108,6 +108,7 @@ class Witness:
     """Notes of one compilation, from the first to the last."""
 
     _globals: list[tuple[dict[str, Any], str, Any]] = field(default_factory=list)
+    _functions: dict[int, tuple[types.FunctionType, object, object]] = field(default_factory=dict)
     _notes: dict[object, _Note] = field(default_factory=dict)
     _kept: list[object] = field(default_factory=list)
 
@@ -117,6 +118,9 @@ class Witness:
             for namespace, name, value in self._globals:
                 now = namespace.get(name, MISSING)
                 if now is not value and not _alike(now, value):
+                    return False
+            for function, code, defaults in self._functions.values():
+                if function.__code__ is not code or function.__defaults__ is not defaults:
                     return False
             return all(note.holds() for note in self._notes.values())
         except Exception:
@@ -132,8 +136,14 @@ class Witness:
 
     def add_function(self, function: types.FunctionType) -> None:
         """The code and the defaults of a function."""
-        for name in ("__code__", "__defaults__", "__kwdefaults__"):
-            self.add_attribute(function, name, getattr(function, name))
+        if id(function) in self._functions or _is_library(function):
+            return
+        code, defaults = function.__code__, function.__defaults__
+        self._functions[id(function)] = function, code, defaults
+        if may_change(defaults):
+            self.add_attribute(function, "__defaults__", defaults)
+        if function.__kwdefaults__:
+            self.add_attribute(function, "__kwdefaults__", function.__kwdefaults__)
 
     def add_attribute(self, owner: Any, name: str, value: Any) -> None:
         """An attribute; one that is another object each time, such as a property, says nothing."""

@@ -72,6 +72,8 @@ def _parse(text: str) -> Signature:
     params = tuple(reader.param(arg, default) for arg, default in pairs)
     result = None if head.returns is None else reader.kind("result", head.returns, {})
     named_alone = 0 if positional is None else len(params) - positional
+    if positional is not None and named_alone == 0:
+        raise ValueError(f"{text!r} cannot be read: nothing stands behind *")
     return Signature(head.name, params, result, unnamed, named_alone)
 
 
@@ -85,6 +87,8 @@ def _without_marks(text: str) -> tuple[str, int, int | None]:
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         depth += (token.string in "([{") - (token.string in ")]}") if token.type == _OP else 0
         if depth == 1 and token.string in ("/", "*") and previous in ("(", ","):
+            if token.string in found or (token.string, before) == ("/", 0) or "*" in found:
+                raise ValueError(f"{text!r} cannot be read at {token.string!r}")
             found[token.string] = before
             cut, end = cut + text[end : token.start[1]], text.find(",", token.end[1]) + 1
             end = end or token.end[1]

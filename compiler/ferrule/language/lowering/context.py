@@ -219,7 +219,8 @@ class Lowering:
 
     def peek(self, name: str) -> Any:
         """What a name of a function holds; None for an unknown one."""
-        return self.frame.names.get(name, self.frame.source.outer.get(name))
+        names = self.frame.names
+        return names[name] if name in names else self.frame.source.outer.get(name)
 
     def lookup(self, name: str, node: ast.AST) -> Any:
         """What a name holds.  A CompileError for an unknown or an undefined one."""
