@@ -41,15 +41,19 @@ class _Note:
 
 
 class Outer(Mapping[str, Any]):
-    """The names that a function takes from around it, which notes those that are asked for."""
+    """The names that a function takes from around it, which notes those that are asked for.
 
-    __slots__ = ("_cells", "_function", "_globals", "names", "noted")
+    A name that the function assigns is its own, before the assignment too, as in Python.
+    """
+
+    __slots__ = ("_cells", "_function", "_globals", "_own", "names", "noted")
 
     def __init__(self, function: types.FunctionType) -> None:
         self._function = function
         self._globals = function.__globals__
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         self._cells = dict(cells)
+        self._own = frozenset((*function.__code__.co_varnames, *function.__code__.co_cellvars))
         self.names: dict[str, Any] = {}
         self.noted: dict[str, _Note] = {}
 
@@ -70,6 +74,8 @@ class Outer(Mapping[str, Any]):
 
     def _note(self, name: str) -> Any:
         """The value, the same for the whole compilation."""
+        if name in self._own:
+            return MISSING
         if name in self.names:
             return self.names[name]
         value = self._read(name)
