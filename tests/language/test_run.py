@@ -405,7 +405,7 @@ def test_defaults_and_keywords() -> None:
 
     f = run(scale, vector(symbol="n"))
     assert str(f.signature) == "scale(a: Tensor([n], float32), alpha: float32 = 2.0, " + (
-        "offset: int32 = 1)"
+        "*, offset: int32 = 1)"
     )
     a = np.array([3], np.float32)
     f(a)

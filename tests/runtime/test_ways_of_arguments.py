@@ -160,9 +160,7 @@ def test_candidates_agree() -> None:
         return k
 
     with pytest.raises(fe.CompileError, match="differ in which parameters"):
-        fe.overload(
-            [fe.compile(named, 1, options=CPU), fe.compile(plain, fe.Float32, options=CPU)]
-        )
+        fe.overload([fe.compile(named, 1, options=CPU), fe.compile(plain, fe.Float32, options=CPU)])
 
 
 def test_free_dtypes_keep_it() -> None:

@@ -1,0 +1,232 @@
+"""Tensors whose elements are not what their memory holds, and objects that are none at all."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ferrule as fe
+from ferrule import specs
+
+CPU = "--target cpu"
+
+
+@fe.jit
+def add_one(a: fe.Tensor):
+    a[0] = a[0] + 1
+
+
+@fe.jit
+def takes(x, kind):
+    return 1
+
+
+def _vector(dtype: Any = fe.Float32) -> Any:
+    return fe.make_fake_compact_tensor(dtype, (fe.sym_int(),))
+
+
+def _ways() -> dict[str, Callable[[Any], Any]]:
+    """Ways of a value to ferrule."""
+    plain = fe.compile(add_one, _vector(), options=CPU)
+    anything = fe.compile(takes, specs.AnyValue("x"), specs.DataType("d"), options=CPU)
+    listed = fe.compile(takes, specs.List("x"), specs.DataType("d"), options=CPU)
+    dtype = np.dtype("int8")
+    return {
+        "entry": plain,
+        "bind": plain.bind,
+        "keyword": lambda x: plain(a=x),
+        "any": lambda x: anything(x, "int8"),
+        "generic": lambda x: anything(x, dtype),
+        "list": lambda x: listed([x], "int8"),
+        "tuple": lambda x: anything((1, x), "int8"),
+        "from_dlpack": fe.from_dlpack,
+        "held": lambda x: plain(fe.from_dlpack(x)),
+    }
+
+
+WAYS = sorted(_ways())
+
+
+# ---- torch: pending changes ----
+
+
+@pytest.mark.needs_torch
+@pytest.mark.parametrize("way", WAYS)
+def test_a_tensor_that_torch_negates_lazily_is_refused(way: str) -> None:
+    import torch
+
+    call, base = _ways()[way], torch.ones(3)
+    negated = torch._neg_view(base)
+    imaginary = torch.zeros(3, dtype=torch.complex64).conj().imag
+    for lazy in (negated, imaginary, torch.nn.Parameter(negated, requires_grad=False)):
+        if not lazy.is_neg():
+            continue
+        with pytest.raises(TypeError, match=r"negates lazily: call resolve_neg\(\)"):
+            call(lazy)
+        if way not in ("from_dlpack", "held") or lazy.is_contiguous():
+            call(lazy.resolve_neg())
+    assert negated[0] in (-1, *range(-9, 0))
+
+
+@pytest.mark.needs_torch
+def test_examples_are_refused_too() -> None:
+    import torch
+
+    for call in (add_one, lambda x: fe.compile(add_one, x, options=CPU)):
+        with pytest.raises(fe.CompileError, match="negates lazily"):
+            call(torch._neg_view(torch.ones(3)))
+
+
+@pytest.mark.needs_torch
+def test_the_bits_are_found_and_say_what_torch_says() -> None:
+    import torch
+
+    from ferrule.runtime.lazybits import lazy_bits
+
+    bits = lazy_bits()
+    assert bits is not None
+    for dtype in (torch.float64, torch.bfloat16, torch.int8, torch.complex64):
+        plain = torch.zeros((3, 2), dtype=dtype)
+        for each in (plain, plain.t(), plain[1:], torch._neg_view(plain), plain.conj()):
+            assert bits.pending(each) == (each.is_neg() or each.is_conj())
+
+
+@pytest.mark.needs_torch
+def test_without_the_bits_the_tensor_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    from ferrule.runtime.entry import entries, surroundings
+    from ferrule.runtime.function import HEAP
+
+    assert HEAP is not None
+    monkeypatch.setattr(surroundings, "lazy_bits", lambda: None)
+    found = surroundings.find_surroundings(HEAP.type, HEAP.handle_offset)
+    assert found.lazy is None
+    fresh = entries.Entries(HEAP, {False: 0, True: 0}, 0)
+    assert fresh is not None
+    text = entries.support_text(entries.host_triple(), found, entries.instance_layout(HEAP))
+    assert "torch_is_neg" in text
+    assert torch.Tensor.is_neg is not None
+
+
+# ---- NumPy: masks ----
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_mask_is_refused(way: str) -> None:
+    call, x = _ways()[way], np.ones(3, np.float32)
+    with pytest.raises(TypeError, match=r"masked array, and a Tensor has no mask: call filled"):
+        call(np.ma.masked_array(x, mask=[True, False, False]))
+    assert (x == 1).all()
+    call(np.ma.masked_array(x))
+    call(np.ma.masked_array(x, mask=[False] * 3))
+
+
+# ---- what is no capsule ----
+
+_new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(
+    ("PyCapsule_New", ctypes.pythonapi)
+)
+
+
+_OTHER = ctypes.create_string_buffer(b"other")  # a capsule does not copy its name
+
+
+class Exporting:
+    """An object with `__dlpack__`, which gives or raises this."""
+
+    def __init__(self, given: Any) -> None:
+        self.given = given
+
+    def __dlpack__(self, **options: Any) -> Any:
+        if isinstance(self.given, Exception):
+            raise self.given
+        return self.given() if callable(self.given) else self.given
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
+def _used() -> Any:
+    capsule = np.ones(3, np.float32).__dlpack__()
+    np.from_dlpack(Exporting(capsule))
+    return capsule
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (5, "__dlpack__ gives no capsule, but int"),
+        ("x", "__dlpack__ gives no capsule, but str"),
+        (_new(1, ctypes.addressof(_OTHER), None), "__dlpack__ gives a capsule named 'other'"),
+        (_used(), "__dlpack__ gives a capsule that was used before"),
+    ],
+)
+def test_what_is_no_capsule_is_named(way: str, given: Any, text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        _ways()[way](Exporting(given))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_error_of_the_object_comes_through(way: str) -> None:
+    class Mine(Exception):
+        pass
+
+    with pytest.raises((Mine, TypeError)) as raised:
+        _ways()[way](Exporting(Mine("mine")))
+    assert isinstance(raised.value, Mine) or isinstance(raised.value.__cause__, Mine)
+
+
+def test_an_object_with_a_capsule_is_taken() -> None:
+    x = np.ones(3, np.float32)
+    for call in _ways().values():
+        call(Exporting(lambda: x.__dlpack__()))
+    assert x[0] > 1
+
+
+def test_the_cause_of_a_refused_example_is_kept() -> None:
+    with pytest.raises(fe.CompileError) as raised:
+        fe.compile(add_one, Exporting(ValueError("mine")), options=CPU)
+    assert isinstance(raised.value.__cause__, ValueError)
+
+
+# ---- numbers ----
+
+
+class LyingInt(int):
+    def __int__(self) -> int:
+        return 98
+
+    def __index__(self) -> int:
+        return 97
+
+
+class LyingFloat(float):
+    def __float__(self) -> float:
+        return 98.0
+
+
+@pytest.mark.parametrize("dtype", [fe.Int32, fe.Float64])
+def test_a_subclass_is_taken_as_what_it_holds(dtype: Any) -> None:
+    @fe.jit
+    def same(x: dtype):  # type: ignore[valid-type]
+        return x
+
+    function = fe.compile(same, dtype, options=CPU)
+    assert function(LyingInt(3)) == 3
+    if dtype is fe.Float64:
+        assert function(LyingFloat(2.5)) == 2.5
+
+
+def test_a_subclass_as_any_value() -> None:
+    @fe.jit
+    def same(x):
+        return x
+
+    function = fe.compile(same, specs.AnyValue("x"), options=CPU)
+    assert [function(LyingInt(3)), function(LyingFloat(2.5))] == [3, 2.5]
