@@ -53,7 +53,7 @@ class Outer(Mapping[str, Any]):
         self._globals = function.__globals__
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         self._cells = dict(cells)
-        self._own = frozenset((*function.__code__.co_varnames, *function.__code__.co_cellvars))
+        self._own = _own_names(function.__code__)
         self.names: dict[str, Any] = {}
         self.noted: dict[str, _Note] = {}
 
@@ -103,6 +103,13 @@ class Outer(Mapping[str, Any]):
             for name, value in self.names.items()
             if name not in self.noted
         )
+
+
+def _own_names(code: types.CodeType) -> frozenset[str]:
+    """The names that a function assigns."""
+    own = frozenset((*code.co_varnames, *code.co_cellvars))
+    # Since CPython 3.12 those of comprehensions are among them, and can be globals elsewhere.
+    return own - frozenset(code.co_names) if sys.version_info >= (3, 12) else own
 
 
 def _noted(read: Callable[[], Any], value: Any) -> _Note:
