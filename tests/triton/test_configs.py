@@ -15,6 +15,7 @@ from triton_launcher import tensor
 from ferrule import specs
 from ferrule.compiler.errors import CompileError
 from ferrule.frontends import triton as frontend
+from ferrule.frontends.triton.installed import kernel_of
 from ferrule.frontends.triton.traced_tensors import TracedDescriptor, TracedTensor
 
 pytestmark = pytest.mark.needs_cc
@@ -51,6 +52,39 @@ def test_several_configs_must_be_chosen_from(kernels: ModuleType) -> None:
     with pytest.raises(CompileError, match="autotuned over 3 configs, and none is named") as error:
         compiled(kernels.tuned)
     assert "#1: BLOCK: 512, num_warps: 4" in str(error.value)
+
+
+def test_tuners_and_wrappers_of_libraries_are_looked_into(
+    gpu: FakeCuda, kernels: ModuleType
+) -> None:
+    """A library's own tuner is one of Triton's; what only launches has the kernel as `fn`."""
+    triton = pytest.importorskip("triton")
+
+    class OwnTuner(triton.runtime.Autotuner):  # type: ignore[misc, name-defined]
+        pass
+
+    class OwnHeuristics(triton.runtime.Heuristics):  # type: ignore[misc, name-defined]
+        pass
+
+    class Entry(triton.KernelInterface):  # type: ignore[misc, name-defined]
+        def __init__(self, fn: Any) -> None:
+            self.fn, self.arg_names = fn, fn.arg_names
+
+    def tuner(kernel: Any) -> Any:
+        configs = [triton.Config({"BLOCK": 128})]
+        return OwnTuner(kernel, kernel.arg_names, configs, ["n"], None, None)
+
+    function = compiled(Entry(tuner(Entry(kernels.tuned.fn))), config=0)
+    assert shape_of_launch(gpu, function, 256) == (2, 128)
+    heuristic = Entry(OwnHeuristics(kernels.chosen.fn, [], {"BLOCK": len}))
+    assert kernel_of(heuristic).heuristics == {"BLOCK": len}
+
+
+def test_the_layer_that_is_no_kernel_is_named(kernels: ModuleType) -> None:
+    triton = pytest.importorskip("triton")
+    wrong = triton.runtime.Heuristics(print, [], {})
+    with pytest.raises(CompileError, match="is no Triton kernel: inside of it is <built-in func"):
+        kernel_of(wrong)
 
 
 @pytest.mark.parametrize(("config", "found"), [(0, (4, 64)), (1, (2, 128)), (2, (1, 256))])

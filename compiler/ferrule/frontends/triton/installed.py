@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends import packages
+from ferrule.frontends.given import brief
 
 OLDEST: Final = (3, 6)
 """The oldest version whose launcher and metadata this frontend knows."""
@@ -107,20 +108,20 @@ def kernel_of(function: Any) -> Kernel:
     pruning = Pruning()
     found = function
     while not isinstance(found, package.runtime.JITFunction):
-        match type(found).__name__:
-            case "Autotuner":
-                configs = tuple(found.configs)
-                key = tuple(name for name in found.keys if name in found.arg_names)
-                early, top = found.early_config_prune, found.configs_top_k
-                pruning = Pruning(early, found.perf_model, top)
-            case "Heuristics":
-                heuristics = {**found.values, **heuristics}
-            case _:
-                raise CompileError(_no_kernel(function))
+        # A library's own tuner is one of Triton's by inheritance; any other wrapper only launches.
+        if isinstance(found, package.runtime.Autotuner):
+            configs = tuple(found.configs)
+            key = tuple(name for name in found.keys if name in found.arg_names)
+            early, top = found.early_config_prune, found.configs_top_k
+            pruning = Pruning(early, found.perf_model, top)
+        elif isinstance(found, package.runtime.Heuristics):
+            heuristics = {**found.values, **heuristics}
+        elif not isinstance(found, package.KernelInterface) or not hasattr(found, "fn"):
+            raise CompileError(_no_kernel(function, found))
         found = found.fn
     name = str(found.__name__)
     if not name.isidentifier():
-        raise CompileError(_no_kernel(function))
+        raise CompileError(_no_kernel(function, found))
     parameters = tuple(_parameter(each) for each in found.params)
     return Kernel(found, name, parameters, configs, key, heuristics, pruning=pruning)
 
@@ -131,12 +132,16 @@ _HINTS: Final = {
 }
 
 
-def _no_kernel(function: Any) -> Diagnostic:
+def _no_kernel(function: Any, layer: Any) -> Diagnostic:
+    """What an error says of `function`, in which `layer` is the innermost that was looked into."""
+    inside = "" if layer is function else f": inside of it is {brief(layer)}"
+    kinds = (type(each).__name__ for each in (function, layer))
+    hints = (_HINTS.get(each) for each in (getattr(function, "__name__", ""), *kinds))
     return Diagnostic(
-        f"{function!r} is no Triton kernel",
+        f"{function!r} is no Triton kernel{inside}",
         expected="a function decorated with triton.jit or gluon.jit, with or without "
-        "triton.autotune and triton.heuristics",
-        hint=_HINTS.get(getattr(function, "__name__", ""), _HINTS.get(type(function).__name__)),
+        "triton.autotune, triton.heuristics and other wrappers that have the kernel as `fn`",
+        hint=next(filter(None, hints), None),
     )
 
 
