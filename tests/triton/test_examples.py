@@ -28,7 +28,9 @@ def kernels() -> ModuleType:
 
 
 def compiled(kernel: Any, *examples: Any, **how: Any) -> fe.Function:
-    return frontend.compile(kernel, *examples, **{"grid": (1,), "target": "sm_90a", **how})
+    return frontend.compile(
+        kernel, *examples, **{"grid": frontend.fixed(1), "target": "sm_90a", **how}
+    )
 
 
 def launched(gpu: FakeCuda, function: Any, *arguments: Any) -> Launch:

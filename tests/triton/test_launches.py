@@ -61,7 +61,7 @@ def test_scalars_have_their_own_width(gpu: FakeCuda, kernels: ModuleType) -> Non
         kernels.every_type,
         signature={"x": "*fp32", **scalars},
         constexprs=BLOCKS,
-        grid=1,
+        grid=frontend.fixed(1),
         target="sm_90a",
     )
     x, at = tensor(128)
@@ -96,7 +96,9 @@ def test_a_number_has_the_type_that_the_kernel_says(gpu: FakeCuda, kernels: Modu
     """Not that of the example: 0.1 is no float32, and 2 may be a float or become large."""
     given = 0.1, 0.1, 2, 3, 5
     x, at = tensor(16)
-    function = frontend.compile(kernels.annotated, x, *given, grid=1, target="sm_90a")
+    function = frontend.compile(
+        kernels.annotated, x, *given, grid=frontend.fixed(1), target="sm_90a"
+    )
     dtypes = [param.dtype.name for param in function.signature.params[1:]]
     assert dtypes == ["float64", "bfloat16", "float32", "int64", "uint8"]
     ours = launched(gpu, function, x, *given)
@@ -112,7 +114,9 @@ def test_tuples_are_flattened_in_place(gpu: FakeCuda, kernels: ModuleType, step:
     (x, at), (y, to) = tensor(512), tensor(512)
     strided = kernels.Strided
     inputs, result = (strided(x, (step,)), strided(y, [16])), strided(y, (1,))
-    function = frontend.compile(kernels.added, inputs, result, **BLOCKS, grid=1, target="sm_90a")
+    function = frontend.compile(
+        kernels.added, inputs, result, **BLOCKS, grid=frontend.fixed(1), target="sm_90a"
+    )
     assert [param.name for param in function.signature.params] == [
         *("inputs_0_data", "inputs_0_strides_0", "inputs_1_data", "inputs_1_strides_0"),
         *("to_data", "to_strides_0"),
@@ -138,7 +142,7 @@ def test_elements_of_tuples_follow_from_sizes(gpu: FakeCuda, kernels: ModuleType
 def test_names_of_elements_that_are_taken_are_refused(kernels: ModuleType) -> None:
     examples = {"x": ("*fp32",), "x_0": "*fp32"}
     with pytest.raises(fe.CompileError, match="an element of a tuple is called 'x_0'"):
-        frontend.compile(kernels.clash, signature=examples, grid=1, target="sm_90a")
+        frontend.compile(kernels.clash, signature=examples, grid=frontend.fixed(1), target="sm_90a")
 
 
 def test_a_grid_that_compares_is_decided_by_the_call(gpu: FakeCuda, kernels: ModuleType) -> None:

@@ -24,7 +24,7 @@ def kernels() -> ModuleType:
 
 
 def compiled(kernel: Any, signature: Any = None, **how: Any) -> Any:
-    known = {"constexprs": BLOCK, "grid": 1, "target": "sm_90a", **how}
+    known = {"constexprs": BLOCK, "grid": frontend.fixed(1), "target": "sm_90a", **how}
     return frontend.compile(kernel, signature=signature, **known)
 
 
@@ -131,7 +131,7 @@ def test_wrong_examples(make: Any, kind: type[Exception], message: str) -> None:
 
 def test_too_many_examples(kernels: ModuleType) -> None:
     with pytest.raises(CompileError, match="has 0 parameters, but got 1 examples"):
-        frontend.compile(kernels.nothing, 1, grid=1, target="sm_90a")
+        frontend.compile(kernels.nothing, 1, grid=frontend.fixed(1), target="sm_90a")
 
 
 def test_an_error_of_triton_is_shown(kernels: ModuleType) -> None:
@@ -144,7 +144,7 @@ def test_an_error_of_triton_is_shown(kernels: ModuleType) -> None:
 def test_an_error_in_a_function_that_a_kernel_calls_is_shown(kernels: ModuleType) -> None:
     """Triton's own message has the lines of the call alone."""
     with pytest.raises(CompileError, match="incompatible dimensions at index 0: 64 and 32"):
-        frontend.compile(kernels.misfitting, "*fp32", grid=1, target="sm_90a")
+        frontend.compile(kernels.misfitting, "*fp32", grid=frontend.fixed(1), target="sm_90a")
 
 
 def test_an_annotation_is_kept_to(kernels: ModuleType) -> None:
@@ -189,6 +189,8 @@ def test_without_a_gpu_a_target_must_be_named(
 def test_a_real_tensor_on_the_cpu_is_an_example(kernels: ModuleType) -> None:
     """The function still takes tensors on a GPU."""
     x = np.zeros(100, np.float32)
-    function = frontend.compile(kernels.scale, x, x, 100, 1.0, **BLOCK, grid=1, target="sm_90a")
+    function = frontend.compile(
+        kernels.scale, x, x, 100, 1.0, **BLOCK, grid=frontend.fixed(1), target="sm_90a"
+    )
     with pytest.raises(ValueError, match="expected device_type=cuda"):
         function(x, x, 100, 1.0)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any, Literal
 
+from ferrule.frontends.launchsizes import Told
 from ferrule.frontends.triton.paths import Path
 from ferrule.frontends.triton.traced_tensors import TracedDescriptor, TracedTensor
 from ferrule.frontends.triton.tracing import Unseen, traced
@@ -138,8 +139,9 @@ class Arguments:
         )
         return replace(self, each=each)
 
-    def traced(self, path: Path | None = None) -> dict[str, Any]:
-        """The arguments as a grid's function sees them."""
+    def traced(self, path: Path | None = None, *, told: bool = False) -> dict[str, Any]:
+        """The arguments as a traced function sees them; `told`: integers that every call has are
+        marked as said on purpose, as a grid's check wants it."""
         seen: dict[str, Any] = {}
         for argument in self.each:
             match argument:
@@ -148,6 +150,8 @@ class Arguments:
                 case DescriptorArgument(viewed=viewed):
                     tensors = TracedTensor(argument.tensor, path), TracedTensor(viewed, path)
                     seen[argument.name] = argument.traced(*tensors)
+                case IntegerArgument(size=int() as size):
+                    seen[argument.name] = Told(size) if told else size
                 case IntegerArgument():
                     seen[argument.name] = traced(argument.size, path)
                 case ConstantArgument():

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from numbers import Integral
-from typing import Any
+from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.launchsizes import check_sizes, free_of
+from ferrule.frontends.surroundings import probed
+from ferrule.frontends.triton.arguments import Arguments
+from ferrule.frontends.triton.paths import Path
 from ferrule.frontends.triton.tracing import Quotient, Unseen, compute, trace, untraced
 from ferrule.specs import Dim
 from ferrule.specs.expr import is_dim
 
 Grid = tuple[Dim, Dim, Dim]
+_EXAMPLE: Final = 'such as lambda meta: (triton.cdiv(meta["n"], meta["BLOCK"]),)'
 
 
 def minimum(lhs: Any, rhs: Any) -> Any:
@@ -34,22 +39,60 @@ def trace_grid(grid: Any, arguments: Mapping[str, Any], where: str) -> Grid:
 
     Raises CompileError for a function that cannot be traced and for what is no grid.
     """
+    return _three(_sizes(grid, arguments, where), where)
+
+
+def checked_grid(grid: Any, arguments: Arguments, path: Path | None, where: str) -> Grid:
+    """The three sizes of a grid for these arguments.
+
+    Raises CompileError also for sizes that no call changes, where calls differ: see `fixed`.
+    """
+    before = 0 if path is None else path.asked
+    sizes = _sizes(grid, arguments.traced(path, told=True), where)
+    found = _three(sizes, where)
+    decided = path is not None and path.asked > before
+    marked: Any = ()
+    if callable(grid):
+        again = None if path is None else path.again()
+        marked = probed(grid, arguments.traced(again, told=True))
+    check_sizes(
+        where,
+        "grid",
+        sizes,
+        [untraced(each) for each in _listed(marked)],
+        free_of(arguments.signature.params),
+        decided=decided,
+        example=_EXAMPLE,
+    )
+    return found
+
+
+def _sizes(grid: Any, arguments: Mapping[str, Any], where: str) -> Sequence[Any]:
+    """What a grid gives for its sizes."""
     found = grid
     if callable(grid):
-        found = untraced(trace(lambda seen: _known(grid(seen)), arguments, f"{where}: the grid"))
-    sizes = (found,) if is_dim(found) else found
-    if (
-        isinstance(sizes, str | bytes)
-        or not isinstance(sizes, Sequence)
-        or not 1 <= len(sizes) <= 3
-    ):
+        found = trace(lambda seen: _known(grid(seen)), arguments, f"{where}: the grid")
+    sizes = _listed(found)
+    if not 1 <= len(sizes) <= 3:
         raise CompileError(
             Diagnostic(
                 f"{where}: the grid is {found!r}",
                 expected="from one to three sizes, or a function of the kernel's arguments that "
-                'gives them, such as lambda meta: (triton.cdiv(meta["n"], meta["BLOCK"]),)',
+                f"gives them, {_EXAMPLE}",
             )
         )
+    return [untraced(each) for each in sizes]
+
+
+def _listed(found: Any) -> Sequence[Any]:
+    """The sizes of a grid, which one alone is, too; none of what is no grid."""
+    if is_dim(untraced(found)):
+        return (found,)
+    is_list = isinstance(found, Sequence) and not isinstance(found, str | bytes)
+    return found if is_list else ()
+
+
+def _three(sizes: Sequence[Any], where: str) -> Grid:
     x, y, z = (*(_size(size, where) for size in sizes), 1, 1)[:3]
     return x, y, z
 
@@ -63,7 +106,7 @@ def _known(grid: Any) -> Any:
 
 
 def _size(size: Any, where: str) -> Dim:
-    dim = untraced(getattr(size, "value", size) if not is_dim(size) else size)
+    dim = getattr(size, "value", size) if not is_dim(size) else size
     dim = dim if isinstance(dim, bool) or not isinstance(dim, Integral) else int(dim)
     if not is_dim(dim):
         raise CompileError(

@@ -19,14 +19,17 @@ MOST: Final = 16
 class Path:
     """One way through traced functions: how each comparison turned out.
 
-    `forced` are the outcomes of the first ones; any later one is true.
+    `forced` are the outcomes of the first ones; any later one is true.  `asked` counts the
+    comparisons, those that were made before among them.
     """
 
     forced: tuple[bool, ...] = ()
     taken: list[tuple[Condition, bool]] = field(default_factory=list)
+    asked: int = 0
 
     def decide(self, condition: Condition) -> bool:
         """The outcome of a comparison."""
+        self.asked += 1
         for known, outcome in self.taken:
             if known == condition:
                 return outcome
@@ -34,6 +37,10 @@ class Path:
         outcome = self.forced[number] if number < len(self.forced) else True
         self.taken.append((condition, outcome))
         return outcome
+
+    def again(self) -> Path:
+        """The same way, for something that is traced once more."""
+        return Path(self.forced, list(self.taken))
 
     @property
     def condition(self) -> Condition | None:

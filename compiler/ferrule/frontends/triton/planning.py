@@ -10,7 +10,7 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.triton.arguments import Arguments, DescriptorArgument, PointerArgument
 from ferrule.frontends.triton.configs import Version
 from ferrule.frontends.triton.fills import Fill
-from ferrule.frontends.triton.grids import Grid, trace_grid
+from ferrule.frontends.triton.grids import Grid, checked_grid
 from ferrule.frontends.triton.installed import Kernel
 from ferrule.frontends.triton.jobs import Job, checked_options
 from ferrule.frontends.triton.paths import Path
@@ -55,8 +55,7 @@ class Planner:
             trace(version.hook, {**options, **seen}, f"{self.name}: the pre_hook of its config")
             filled, done = self._done(filled, seen)
             fills += done
-            seen = filled.traced(path)
-        return Plan(filled, options, trace_grid(self.grid, seen, self.name), fills)
+        return Plan(filled, options, checked_grid(self.grid, filled, path, self.name), fills)
 
     def _chosen(
         self, arguments: Arguments, options: Mapping[str, Any], path: Path

@@ -15,6 +15,7 @@ from typing import Any, NoReturn, TypeVar
 
 from ferrule import specs
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.launchsizes import Told
 from ferrule.frontends.triton.paths import Path
 from ferrule.specs import Dim
 from ferrule.specs.conditions import Comparison, ComparisonOp
@@ -100,6 +101,8 @@ class Traced:
 
     def _compared(self, op: ComparisonOp, other: Any) -> bool:
         side = untraced(other)
+        if isinstance(side, Told):
+            side.compared, side = True, int(side)
         if self.path is None or not is_dim(side):
             self._refuse()
         return self.path.decide(Comparison(op, self.dim, side))
@@ -212,7 +215,7 @@ def trace(
 
 def compute(op: ExprOp, lhs: Any, rhs: Any) -> Any:
     """An operation on sizes, of which one at least is traced."""
-    sides = untraced(lhs), untraced(rhs)
+    sides = _side(lhs), _side(rhs)
     for side in sides:
         if isinstance(side, Quotient | Unseen):
             side.refuse()
@@ -228,6 +231,12 @@ def compute(op: ExprOp, lhs: Any, rhs: Any) -> Any:
             raise TypeError(f"a size takes integers and sizes, but got {side!r}")
     paths = (side.path for side in (lhs, rhs) if isinstance(side, Traced))
     return traced(make(op, *sides), next((path for path in paths if path is not None), None))
+
+
+def _side(given: Any) -> Any:
+    """A side of an operation; of a number what it was made of, where that is to be found out."""
+    side = untraced(given)
+    return int(side) if isinstance(side, Told) and not side.sources else side
 
 
 def undecided(what: str) -> Diagnostic:

@@ -1,0 +1,125 @@
+"""A function of the user's with the numbers of its surroundings marked: which it takes shows in
+what it computes.
+
+Closures, globals, defaults, arguments of a partial and the object of a method are replaced; the
+function itself stays as it is.  What is computed so is only looked at, and used for nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from inspect import getattr_static
+from numbers import Integral
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, Final
+
+from ferrule.frontends.launchsizes import Told
+
+_AS_IT_IS: Final = (type(None), bool, str, bytes, float, ModuleType, Told)
+
+
+def watched(function: Any) -> Any:
+    """A function that computes the same, of ints that remember the variables they are from."""
+    match function:
+        case partial():
+            given = [_marked(f"#{i}", each) for i, each in enumerate(function.args)]
+            return partial(watched(function.func), *given, **_each(function.keywords))
+        case MethodType():
+            return MethodType(watched(function.__func__), _Watched("self", function.__self__))
+        case FunctionType():
+            return _rebuilt(function)
+    call = getattr_static(type(function), "__call__", None)
+    if isinstance(call, FunctionType):
+        return MethodType(_rebuilt(call), _Watched("self", function))
+    return function
+
+
+def _rebuilt(function: FunctionType) -> FunctionType:
+    code, known = function.__code__, function.__globals__
+    read = _each({name: known[name] for name in _names(code) if name in known})
+    pairs = zip(code.co_freevars, function.__closure__ or (), strict=True)
+    cells = tuple(_cell(name, each) for name, each in pairs)
+    made = FunctionType(code, {**known, **read}, function.__name__, None, cells)
+    if function.__defaults__:
+        names = code.co_varnames[: code.co_argcount][-len(function.__defaults__) :]
+        defaults = zip(names, function.__defaults__, strict=True)
+        made.__defaults__ = tuple(_marked(name, each) for name, each in defaults)
+    made.__kwdefaults__ = _each(function.__kwdefaults__ or {})
+    return made
+
+
+def _cell(name: str, cell: CellType) -> CellType:
+    try:
+        return CellType(_marked(name, cell.cell_contents))
+    except ValueError:
+        return cell
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """The names that a function and those inside of it read beside its own."""
+    yield from code.co_names
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from _names(each)
+
+
+def _each(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _marked(name, each) for name, each in given.items()}
+
+
+def _marked(name: str, value: Any) -> Any:
+    """A value of the surroundings; what is no data as it is."""
+    if isinstance(value, _AS_IT_IS) or callable(value) or _is_ours(value):
+        return value
+    if isinstance(value, Integral):
+        return Told(int(value), name)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(_marked(f"{name}.{f}", getattr(value, f)) for f in value._fields))
+    if isinstance(value, tuple | list):
+        items = [_marked(f"{name}[{i}]", each) for i, each in enumerate(value)]
+        return items if isinstance(value, list) else tuple(items)
+    if isinstance(value, dict):
+        return {key: _marked(f"{name}[{key!r}]", each) for key, each in value.items()}
+    return _Watched(name, value)
+
+
+def _is_ours(value: object) -> bool:
+    """Whether it is a size or a spec, which a call tells."""
+    return type(value).__module__.partition(".")[0] == "ferrule"
+
+
+class _Watched:
+    """An object whose numbers are marked: a tensor, an object with fields, what has methods."""
+
+    def __init__(self, name: str, value: Any) -> None:
+        self.__dict__["_told"] = name, value
+
+    @property
+    def __class__(self) -> Any:
+        return type(self.__dict__["_told"][1])
+
+    def __getattr__(self, key: str) -> Any:
+        name, value = self.__dict__["_told"]
+        found = getattr(value, key)
+        made = _Watched if callable(found) else _marked
+        return made(f"{name}.{key}", found)
+
+    def __getitem__(self, key: Any) -> Any:
+        name, value = self.__dict__["_told"]
+        return _marked(f"{name}[{key!r}]", value[key])
+
+    def __len__(self) -> int:
+        return len(self.__dict__["_told"][1])
+
+    def __call__(self, *given: Any, **more: Any) -> Any:
+        name, value = self.__dict__["_told"]
+        return _marked(f"{name}(…)", value(*given, **more))
+
+
+def probed(function: Callable[..., Any], *given: Any) -> Any:
+    """What a function gives with its surroundings marked; () where that cannot be told."""
+    try:
+        return watched(function)(*given)
+    except Exception:
+        return ()
