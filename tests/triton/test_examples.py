@@ -170,7 +170,7 @@ def test_tritons_own_descriptor_is_an_example(
     gpu.set_capability(0, arch)
     (source, at), (target, to) = (tensor(256, 256, dtype=np.float16) for _ in range(2))
     example = descriptor(Kind, source, padding=padding)
-    how = {"grid": (4, 4), "SIZE": 64, "target": f"sm_{arch}"}
+    how = {"grid": frontend.fixed((4, 4)), "SIZE": 64, "target": f"sm_{arch}"}
     function = compiled(kernels.copy_block, example, target, 256, **how)
     assert names(function) == ["source", "target", "n"]
     given = descriptor(Kind, at, padding=padding), to, 256

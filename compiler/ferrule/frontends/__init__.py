@@ -17,7 +17,7 @@ __all__ = ["fixed", *_NAMES]
 
 def __getattr__(name: str) -> Any:
     if name == "fixed":
-        return importlib.import_module("ferrule.frontends.launchsizes").fixed
+        return importlib.import_module("ferrule.frontends.told").fixed
     if name not in _NAMES:
         known = ", ".join(_NAMES)
         raise AttributeError(f"module 'ferrule.frontends' has no {name!r}; it has {known}")

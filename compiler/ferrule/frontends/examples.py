@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from math import prod
 from typing import Any, Final, get_args
 
 import numpy as np
@@ -17,6 +20,7 @@ from ferrule.specs import (
     Int64,
     Param,
     SupportsSpec,
+    Sym,
     as_dtype,
     compact_strides,
     sym_int32,
@@ -54,20 +58,100 @@ def parted(specs: Iterable[Param], results: Any) -> tuple[tuple[Param, ...], lis
     return tuple(each for each in listed if each.name not in returned), made
 
 
-def spec_of(name: str, example: Any, *, rename: bool = False, constant: int = 0) -> Param:
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a real tensor was: sizes and strides in elements, whether 16 divides its address."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: DType
+    aligned: bool
+
+
+@dataclass(slots=True)
+class SeenSizes:
+    """The sizes of real tensors that are examples of one function: those that a call may change.
+
+    A size of 1 stays 1, for it is broadcast or left out as a rule.  What is in tensors of several
+    shapes is one symbol, for the kernel was to go over these together; of one shape, however many
+    tensors have it, each axis has a symbol of its own, so a square matrix need not stay one.
+    `constant` are sizes and strides that stay as they are.
+    """
+
+    shapes: list[tuple[int, ...]] = field(default_factory=list)
+    constant: frozenset[int] = frozenset()
+    known: dict[object, Sym] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, examples: Iterable[Any], numbers: Iterable[int] = ()) -> SeenSizes:
+        """Those of all real tensors among examples, in tuples and lists, too.
+
+        `numbers` are what every call is told: a tensor of which one is a size, a stride or the
+        number of elements keeps its sizes, for they belong together.
+        """
+        all_seen, kept = list(_seen(examples)), {each for each in numbers if each > 1}
+        constant = set(kept)
+        for each in all_seen:
+            if kept & {*each.shape, *each.strides, prod(each.shape)}:
+                constant.update(each.shape)
+        return cls(list(dict.fromkeys(each.shape for each in all_seen)), frozenset(constant))
+
+    def dims(self, shape: tuple[int, ...]) -> list[Dim]:
+        """The dims of a tensor of this shape."""
+        return [self._dim(shape, axis) for axis in range(len(shape))]
+
+    def stride(self, step: int) -> Dim:
+        """A stride of a tensor with gaps."""
+        return step if step == 1 or step in self.constant else sym_int64()
+
+    def _dim(self, shape: tuple[int, ...], axis: int) -> Dim:
+        size = shape[axis]
+        if size == 1 or size in self.constant:
+            return size
+        shared = any(size in other for other in self.shapes if other != shape)
+        return self.known.setdefault(size if shared else (shape, axis), sym_int32())
+
+
+def _seen(examples: Iterable[Any]) -> Iterator[Seen]:
+    for example in examples:
+        if isinstance(example, tuple | list):
+            yield from _seen(example)
+        elif isinstance(example, Seen):
+            yield example
+        elif is_real(example):
+            # One that cannot be looked at is refused when its spec is asked for.
+            with suppress(CompileError):
+                yield seen("", example)
+
+
+def is_real(example: Any) -> bool:
+    """Whether an example is a tensor with data."""
+    plain = not isinstance(example, (*_KINDS, SupportsSpec))
+    return plain and hasattr(type(example), "__dlpack__")
+
+
+def spec_of(
+    name: str,
+    example: Any,
+    *,
+    rename: bool = False,
+    constant: int = 0,
+    sizes: SeenSizes | None = None,
+) -> Param:
     """The spec of the parameter of this name.
 
     `example` is a spec of that name, or with `rename` of any; what says its own spec, as fake
     tensors do; a real tensor, of which dtype and rank count, steps of 1 and alignment, and the last
     dims, as many as `constant`; or the dtype of a number, of ferrule, NumPy or Python, or its name.
-    Raises CompileError for anything else.
+    `sizes` are those of all real tensors of the function.  Raises CompileError for anything else.
     """
     if isinstance(example, _KINDS):
         return _named(name, example, rename)
     if isinstance(example, SupportsSpec):
         return example.__ferrule_spec__(name)
-    if hasattr(type(example), "__dlpack__"):
-        return _of_real_tensor(name, example, constant)
+    if isinstance(example, Seen) or hasattr(type(example), "__dlpack__"):
+        found = example if isinstance(example, Seen) else seen(name, example)
+        return tensor_like(name, found, constant, sizes)
     dtype = _dtype(example)
     try:
         if dtype is not None:
@@ -79,12 +163,8 @@ def spec_of(name: str, example: Any, *, rename: bool = False, constant: int = 0)
     raise CompileError(Diagnostic(said, expected=_EXPECTED))
 
 
-def _of_real_tensor(name: str, tensor: Any, constant: int = 0) -> Tensor:
-    """The spec of a real tensor: its dtype and rank, any sizes; aligned to 16 bytes if it is.
-
-    Sizes and strides of the last dims, as many as `constant`, are those that it has.
-    Raises CompileError for what DLPack cannot hand over.
-    """
+def seen(name: str, tensor: Any) -> Seen:
+    """What a real tensor is.  Raises CompileError for what DLPack cannot hand over."""
     from ferrule.runtime.views import view_of
 
     try:
@@ -95,32 +175,24 @@ def _of_real_tensor(name: str, tensor: Any, constant: int = 0) -> Tensor:
             + str(error).partition("\n")[0]
         ) from None
     is_aligned = view.address % 16 == 0
-    return tensor_like(name, view.shape, view.strides, view.dtype, is_aligned, constant)
+    return Seen(tuple(view.shape), tuple(view.strides), view.dtype, is_aligned)
 
 
-def tensor_like(
-    name: str,
-    sizes: Sequence[int],
-    steps: Sequence[int],
-    dtype: DType,
-    aligned: bool,
-    constant: int = 0,
-) -> Tensor:
-    """The spec of tensors like one of these sizes and strides, in elements: of the same rank, and
-    compact if it is, else with the strides of 1 that it has; `aligned` to 16 bytes.
+def tensor_like(name: str, like: Seen, constant: int = 0, sizes: SeenSizes | None = None) -> Tensor:
+    """The spec of tensors like one: of the same rank, and compact if it is, else with the strides
+    of 1 that it has; aligned to 16 bytes if it is.
 
-    The last dims, as many as `constant`, are as they are.
+    The last dims, as many as `constant`, are as they are; the others are those of `sizes`.
     """
-    free = max(0, len(sizes) - constant)
-    shape: list[Dim] = [*(sym_int32() for _ in sizes[:free]), *sizes[free:]]
+    free, known = max(0, len(like.shape) - constant), sizes or SeenSizes()
+    shape: list[Dim] = [*known.dims(like.shape[:free]), *like.shape[free:]]
     order = tuple(reversed(range(len(shape))))
-    if tuple(steps) == compact_strides(tuple(sizes), order):
+    if like.strides == compact_strides(like.shape, order):
         strides = compact_strides(shape, order)
     else:
-        outer = (1 if step == 1 else sym_int64() for step in steps[:free])
-        strides = (*outer, *steps[free:])
-    align = max(16, dtype.itemsize) if aligned else None
-    return Tensor(name, shape, dtype, strides=strides, align=align)
+        strides = (*map(known.stride, like.strides[:free]), *like.strides[free:])
+    align = max(16, like.dtype.itemsize) if like.aligned else None
+    return Tensor(name, shape, like.dtype, strides=strides, align=align)
 
 
 def is_compact(tensor: Tensor) -> bool:

@@ -10,96 +10,42 @@ call may bring other sizes or numbers, a grid that follows from none of them is 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
-from fractions import Fraction
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.specs import Param
+from ferrule.frontends.surroundings import probed
+from ferrule.frontends.told import Told, plain
+from ferrule.specs import Param, Signature
 from ferrule.specs.expr import Compound
 from ferrule.specs.params import Scalar, Tensor
 
-_KEPT: Final = "add radd sub rsub mul rmul floordiv rfloordiv mod rmod neg pos abs".split()
 _SCALES: Final = ("mul", "floordiv", "ceildiv", "mod")
-AXES: Final = "xyz"
+_AXES: Final = "xyz"
 
 
-class Told(int):
-    """An int that remembers through arithmetic where it is from.
+def checked_sizes(what: str, given: Any, signature: Signature) -> Any:
+    """The sizes of a launch, or what a function of the signature says for them.
 
-    `sources` names the variables that it was made of; none: it was said on purpose.  `compared`:
-    whether a size of the call was compared with it, so that the call decides whether it counts.
+    Raises CompileError for those that no call changes, where calls differ.
     """
-
-    sources: tuple[str, ...]
-    compared: bool
-
-    def __new__(cls, value: int, *sources: str) -> Told:
-        """An int of this value."""
-        made = super().__new__(cls, value)
-        made.sources, made.compared = sources, False
-        return made
-
-    def __truediv__(self, other: Any) -> Any:
-        return _Ratio(self, other) if isinstance(other, int) else NotImplemented
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return _Ratio(other, self) if isinstance(other, int) else NotImplemented
+    found = given(signature) if callable(given) else given
+    sizes = listed(found)
+    marked = listed(probed(given, signature)) if callable(given) else ()
+    example = f"such as {what}=lambda sig: sig[{_first(signature)!r}].shape[0]"
+    free = free_of(signature.params)
+    check_sizes(signature.name, what, sizes, marked, free, example=example)
+    return plain(found) if not isinstance(found, tuple | list) else [plain(each) for each in found]
 
 
-class _Ratio(float):
-    """A quotient of such ints, of which `math.ceil` and `math.floor` are such ints again."""
-
-    parts: tuple[int, int]
-
-    def __new__(cls, lhs: int, rhs: int) -> _Ratio:
-        made = super().__new__(cls, int(lhs) / int(rhs))
-        made.parts = lhs, rhs
-        return made
-
-    def __ceil__(self) -> int:
-        return _like(math.ceil(Fraction(*map(int, self.parts))), self.parts)
-
-    def __floor__(self) -> int:
-        return _like(math.floor(Fraction(*map(int, self.parts))), self.parts)
+def listed(found: Any) -> Sequence[Any]:
+    """Several sizes, or one alone."""
+    return found if isinstance(found, tuple | list) else (found,)
 
 
-def _keeping(name: str) -> Callable[..., Any]:
-    operation = getattr(int, f"__{name}__")
-
-    def kept(self: Told, *others: Any) -> Any:
-        found = operation(self, *others)
-        return found if found is NotImplemented else _like(found, (self, *others))
-
-    return kept
-
-
-for _name in _KEPT:
-    setattr(Told, f"__{_name}__", _keeping(_name))
-
-
-def _like(value: int, parts: Sequence[int]) -> Told:
-    """What was made of these: of variables where one of them was, else on purpose."""
-    sources = (name for each in parts if isinstance(each, Told) for name in each.sources)
-    return Told(value, *dict.fromkeys(sources))
-
-
-def fixed(sizes: Any) -> Any:
-    """Sizes of a grid, or of what is launched, that are the same in every call, on purpose.
-
-    An int or several; what is computed of such an int is one, too.  Raises TypeError for others.
-    """
-    if isinstance(sizes, tuple | list):
-        return tuple(fixed(each) for each in sizes)
-    if not isinstance(sizes, int) or isinstance(sizes, bool):
-        raise TypeError(f"fixed takes an int or a tuple of ints, but got {sizes!r}")
-    return Told(int(sizes))
-
-
-def plain(dim: Any) -> Any:
-    """A size without its origin; anything else as it is."""
-    return int(dim) if isinstance(dim, Told) else dim
+def _first(signature: Signature) -> str:
+    arrays = (param.name for param in signature.params if isinstance(param, Tensor))
+    return next(arrays, "x")
 
 
 def free_of(params: Sequence[Param]) -> list[str]:
@@ -139,10 +85,10 @@ def check_sizes(
     for axis, size in enumerate(watched):
         if sources := sources_of(size):
             made = f"{int(size)} in every call, of" if isinstance(size, int) else "a multiple of"
-            said = f"{what}'s {AXES[axis]} is" if what == "grid" else f"{what} is"
+            said = f"{what}'s {_AXES[axis]} is" if what == "grid" else f"{what} is"
             taken = f"{', '.join(sources)}, which the function takes from its surroundings"
             _refuse(f"{where}: the {said} {made} {taken}", what, free, example)
-    if decided or any(isinstance(size, Told) or not isinstance(size, int) for size in given):
+    if decided or not given or not all(type(size) is int for size in given):
         return
     shown = ", ".join(str(int(size)) for size in given)
     shown = f"({shown})" if len(given) > 1 else shown
@@ -157,8 +103,8 @@ def sources_of(size: Any) -> tuple[str, ...]:
     if not isinstance(size, Compound):
         return ()
     scaled = (size.lhs, size.rhs) if size.op == "mul" else (size.lhs,)
-    sides = [each for each in (size.lhs, size.rhs) if isinstance(each, Compound)]
-    sides += scaled if size.op in _SCALES else ()
+    inner = (each for each in (size.lhs, size.rhs) if isinstance(each, Compound))
+    sides = [*inner, *(scaled if size.op in _SCALES else ())]
     return next(filter(None, map(sources_of, sides)), ())
 
 

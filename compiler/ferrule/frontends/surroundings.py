@@ -14,7 +14,7 @@ from numbers import Integral
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
-from ferrule.frontends.launchsizes import Told
+from ferrule.frontends.told import Told
 
 _AS_IT_IS: Final = (type(None), bool, str, bytes, float, ModuleType, Told)
 
@@ -95,7 +95,7 @@ class _Watched:
     def __init__(self, name: str, value: Any) -> None:
         self.__dict__["_told"] = name, value
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> Any:
         return type(self.__dict__["_told"][1])
 

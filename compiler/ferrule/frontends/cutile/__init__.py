@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.frontends.examples import parted
+from ferrule.frontends.examples import SeenSizes, parted
 from ferrule.frontends.given import architectures, brief, location_of
+from ferrule.frontends.launchsizes import checked_sizes
 from ferrule.frontends.packages import load
 from ferrule.specs import Dim, Signature
 
@@ -48,7 +49,8 @@ def compile(
     tuple they are arguments that must equal them.  The arrays named by `results` are allocated and
     returned, those that `zero` names, or all for True, filled with zeros before the call.
 
-    `grid` is one to three sizes, or a function that gets the signature and says them; `target` is
+    `grid` is one to three sizes, or a function that gets the signature and says them; where a call
+    may bring other sizes it follows from them, or is `fixed`.  `target` is
     an architecture such as "sm_100", or several.  `options` are those of `compiler.build`.
 
     Raises ImportError without cuTile, TypeError for what is no kernel of it, CompileError with
@@ -68,7 +70,7 @@ def compile(
     found = _parameters(cutile, function, parameters)
     given, made = parted((each.spec for each in found if each.spec is not None), results)
     signature = Signature(function.__name__ if name is None else name, given)
-    sizes = grid(signature) if callable(grid) else grid
+    sizes = checked_sizes("grid", grid, signature)
     archs = architectures("target", target)
     convention = launch(cutile, kernel, function.__name__, found, sizes, archs)
     from ferrule.compiler.building import build
@@ -98,4 +100,5 @@ def _parameters(cutile: Any, function: Callable[..., Any], given: Any) -> list[P
                 expected=f"one for each of {', '.join(listed)}",
             )
         )
-    return [parameter(cutile, name, row) for name, row in zip(listed, rows, strict=True)]
+    sizes = SeenSizes.of(rows)
+    return [parameter(cutile, name, row, sizes) for name, row in zip(listed, rows, strict=True)]

@@ -15,7 +15,7 @@ import numpy as np
 
 from ferrule.compiler.conventions.arguments import Argument, cast
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.frontends.examples import spec_of
+from ferrule.frontends.examples import SeenSizes, spec_of
 from ferrule.specs import Dim, DType, Param, as_dtype, divisibility_of, sym_int
 from ferrule.specs.params import Constant, Scalar, Tensor, Tuple
 
@@ -36,10 +36,11 @@ class Array:
     constraint: Any
 
 
-def parameter(cutile: Any, name: str, given: Any) -> Parameter:
+def parameter(cutile: Any, name: str, given: Any, sizes: SeenSizes) -> Parameter:
     """What a constraint of cuTile means, or an example, the value of a constant, a tuple of these.
 
-    Raises CompileError for what cuTile has no constraint for, or the call no argument.
+    `sizes` are those of all real tensors among the parameters.  Raises CompileError for what cuTile
+    has no constraint for, or the call no argument.
     """
     c = cutile.compilation
     known = (c.ScalarConstraint, c.ArrayConstraint, c.ListConstraint, c.TupleConstraint)
@@ -50,10 +51,10 @@ def parameter(cutile: Any, name: str, given: Any) -> Parameter:
     if isinstance(given, (bool, int, float)):
         return Parameter(c.ConstantConstraint(given), None)
     if isinstance(given, (tuple, list)):
-        items = [parameter(cutile, str(i), each) for i, each in enumerate(given)]
+        items = [parameter(cutile, str(i), each, sizes) for i, each in enumerate(given)]
         constraint = c.TupleConstraint(tuple(each.constraint for each in items))
         return Parameter(constraint, _tuple(name, items))
-    spec = spec_of(name, given)
+    spec = spec_of(name, given, sizes=sizes)
     return Parameter(_constraint(cutile, spec), spec)
 
 

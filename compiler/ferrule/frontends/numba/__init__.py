@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.frontends.examples import parted, spec_of
+from ferrule.frontends.examples import SeenSizes, parted, spec_of
 from ferrule.frontends.given import (
     architectures,
     brief,
@@ -19,6 +19,7 @@ from ferrule.frontends.given import (
     check_signature,
     location_of,
 )
+from ferrule.frontends.launchsizes import checked_sizes
 from ferrule.frontends.packages import load
 from ferrule.specs import Dim, Param, Signature
 from ferrule.specs.params import Tensor
@@ -65,7 +66,8 @@ def compile(
 
     `target` is "cpu", or an architecture such as "sm_90", or several: then the function is a
     kernel, `grid` and `block` are one to three sizes, `smem` its dynamic shared memory in bytes,
-    or functions that get the signature and say these.  On the CPU a number that it returns is what
+    or functions that get the signature and say these.  Where a call may bring other sizes, the grid
+    follows from them, or is `fixed`.  On the CPU a number that it returns is what
     the call returns, and an exception that it raises is the error of the call.  `options` are those
     of `compiler.build`.
 
@@ -82,6 +84,7 @@ def compile(
         from ferrule.frontends.numba.device import device_call
 
         archs = architectures("target", target, "'cpu', or ")
+        grid = None if grid is None else checked_sizes("grid", grid, signature)
         sizes: list[Any] = [
             each(signature) if callable(each) else each for each in (grid, block, smem)
         ]
@@ -149,7 +152,9 @@ def _params(function: Callable[..., Any], examples: Sequence[Any]) -> list[Param
                 else None,
             )
         )
-    return [spec_of(name, example) for name, example in zip(listed, examples, strict=True)]
+    sizes = SeenSizes.of(examples)
+    pairs = zip(listed, examples, strict=True)
+    return [spec_of(name, example, sizes=sizes) for name, example in pairs]
 
 
 def _name(function: Callable[..., Any]) -> str:

@@ -9,7 +9,7 @@ Triton 3.6 and newer; it is imported when a kernel is compiled.
 
 from __future__ import annotations
 
-from ferrule.frontends.launchsizes import fixed
+from ferrule.frontends.told import fixed
 from ferrule.frontends.triton.compiling import compile
 from ferrule.frontends.triton.grids import ceil_div, maximum, minimum
 from ferrule.frontends.triton.makers import descriptor, empty, like, zeros

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any, Literal
 
-from ferrule.frontends.launchsizes import Told
+from ferrule.frontends.told import Told
 from ferrule.frontends.triton.paths import Path
 from ferrule.frontends.triton.traced_tensors import TracedDescriptor, TracedTensor
 from ferrule.frontends.triton.tracing import Unseen, traced

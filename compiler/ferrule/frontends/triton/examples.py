@@ -52,6 +52,8 @@ class _Reader:
     def read(self, given: Mapping[str, Any]) -> Arguments:
         self.tensors.know_symbols(given)
         examples = {each.name: self._example(each, given) for each in self.kernel.parameters}
+        constexprs = self.kernel.constexprs
+        self.tensors.know_sizes(each for name, each in examples.items() if name not in constexprs)
         for parameter in self.kernel.parameters:
             example = examples[parameter.name]
             if not parameter.is_constexpr:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ferrule import specs
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.frontends.examples import tensor_like
+from ferrule.frontends.examples import Seen
 from ferrule.frontends.triton.arguments import Descriptor, Fixed, Reinterpreted
 from ferrule.frontends.triton.tuples import nest
 from ferrule.frontends.triton.types import DTYPES, pointer_type
@@ -95,7 +95,7 @@ def _descriptor(given: Any, name: str) -> Descriptor:
         ) from None
     layout = getattr(given, "layout", None)
     return Descriptor(
-        tensor_like(name, _plain(given.shape), _plain(given.strides), view.dtype, aligned=True),
+        Seen(_plain(given.shape), _plain(given.strides), view.dtype, aligned=True),
         _plain(given.block_shape),
         given.padding,
         "" if layout is None else repr(layout),

@@ -15,12 +15,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ferrule.compiler.errors import CompileError
-from ferrule.frontends.examples import tensor_like
+from ferrule.frontends.examples import seen, tensor_like
 from ferrule.frontends.triton.arguments import Fixed
 from ferrule.frontends.triton.compiling import compile
 from ferrule.frontends.triton.installed import kernel_of
 from ferrule.frontends.triton.tuples import nest
-from ferrule.runtime.views import view_of
 
 if TYPE_CHECKING:
     from ferrule.runtime import Function
@@ -86,8 +85,5 @@ def _frozen(name: str, value: Any) -> Any:
         return nest(value, lambda each: _frozen(name, each))
     if not hasattr(type(value), "__dlpack__"):
         return value
-    view = view_of(value)
-    is_aligned = view.address % 16 == 0
-    return tensor_like(
-        name, view.shape, view.strides, view.dtype, is_aligned, constant=len(view.shape)
-    )
+    found = seen(name, value)
+    return tensor_like(name, found, constant=len(found.shape))

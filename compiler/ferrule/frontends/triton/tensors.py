@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ferrule import specs
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.frontends.examples import spec_of
-from ferrule.frontends.triton.arguments import Output, inner
+from ferrule.frontends.examples import Seen, SeenSizes, is_real, spec_of
+from ferrule.frontends.triton.arguments import Fixed, Output, inner
 from ferrule.frontends.triton.types import TypeText, read_type
 from ferrule.specs import Dim, Param, SupportsSpec, Sym, Tensor
 from ferrule.specs.expr import is_dim, symbols_of
@@ -26,12 +26,21 @@ REFERENCE: Final = re.compile(
 class Tensors:
     """The tensors of a kernel as its examples say.
 
-    `symbols` are the named symbols of texts; `specs` the specs of tensors by parameter.
+    `symbols` are the named symbols of texts; `specs` the specs of tensors by parameter, `sizes`
+    those of real tensors.
     """
 
     kernel: str
     symbols: dict[str, Sym] = field(default_factory=dict)
     specs: dict[str, Tensor] = field(default_factory=dict)
+    sizes: SeenSizes = field(default_factory=SeenSizes)
+
+    def know_sizes(self, examples: Iterable[Any]) -> None:
+        """The sizes of the real tensors among all examples."""
+        given = list(examples)
+        told = [each.value for each in given if isinstance(each, Fixed)]
+        integers = (each for each in told if isinstance(each, int) and not isinstance(each, bool))
+        self.sizes = SeenSizes.of(map(inner, given), integers)
 
     def know_symbols(self, given: Mapping[str, Any]) -> None:
         """The named symbols of all examples; one in a text is new unless an example has it."""
@@ -70,8 +79,8 @@ class Tensors:
         tensor = inner(example)
         if isinstance(tensor, str) and "*" in tensor:
             self.specs[name] = self._tensor_of_text(name, read_type(tensor, self.what(name)))
-        elif isinstance(tensor, Tensor | SupportsSpec) or hasattr(type(tensor), "__dlpack__"):
-            spec = spec_of(name, tensor, rename=True)
+        elif isinstance(tensor, Tensor | SupportsSpec | Seen) or is_real(tensor):
+            spec = spec_of(name, tensor, rename=True, sizes=self.sizes)
             if isinstance(spec, Tensor):
                 self.specs[name] = spec
         if tensor is not example and name not in self.specs and not isinstance(tensor, Output):

@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeVar
 
 from ferrule import specs
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.frontends.launchsizes import Told
+from ferrule.frontends.told import Told
 from ferrule.frontends.triton.paths import Path
 from ferrule.specs import Dim
 from ferrule.specs.conditions import Comparison, ComparisonOp

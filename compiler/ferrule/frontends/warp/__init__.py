@@ -124,10 +124,11 @@ def _check_kernel(warp: Any, kernel: Any) -> None:
 
 def _params(types: Types, kernel: Any, given: dict[str, Any]) -> list[Param]:
     found = []
+    sizes = types.sizes({each.label: each.type for each in kernel.adj.args}, given)
     for argument in kernel.adj.args:
         label, kind = argument.label, argument.type
         if label in given:
-            found.append(types.narrowed(label, kind, given.pop(label)))
+            found.append(types.narrowed(label, kind, given.pop(label), sizes))
         else:
             found.append(types.spec(label, kind))
     if given:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from ferrule.compiler.conventions.arguments import NULL, Argument, cast
 from ferrule.compiler.conventions.structs import Struct
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.frontends.examples import spec_of
+from ferrule.frontends.examples import SeenSizes, is_real, seen, spec_of
 from ferrule.specs import (
     DType,
     Param,
@@ -68,15 +68,24 @@ class Types:
             )
         )
 
-    def narrowed(self, name: str, kind: Any, example: Any) -> Param:
+    def sizes(self, kinds: Mapping[str, Any], examples: Mapping[str, Any]) -> SeenSizes:
+        """The sizes of the real tensors among examples, by name as `kinds` are, without the dims of
+        their elements."""
+        found = []
+        for name, example in examples.items():
+            if is_real(example) and name in kinds:
+                shape = seen(name, example).shape
+                found.append(shape[: len(shape) - len(self._elements(kinds[name]))])
+        return SeenSizes(list(dict.fromkeys(found)))
+
+    def narrowed(self, name: str, kind: Any, example: Any, sizes: SeenSizes) -> Param:
         """The spec of a parameter of this type as an example or spec narrows it.
 
         Raises CompileError where it is no example, and where it does not fit the type.
         """
         wanted = self.spec(name, kind)
         # Of a real tensor the dims of the elements are constant.
-        elements = self.shape(getattr(kind, "dtype", None)) or ()
-        given = spec_of(name, example, constant=len(elements))
+        given = spec_of(name, example, constant=len(self._elements(kind)), sizes=sizes)
         if not self._fits(given, wanted, kind):
             raise CompileError(
                 Diagnostic(
@@ -97,6 +106,10 @@ class Types:
             case Tuple():
                 return _flat(spec)
         return spec
+
+    def _elements(self, kind: Any) -> tuple[int, ...]:
+        """The dims of an array's elements."""
+        return self.shape(getattr(kind, "dtype", None)) or ()
 
     def shape(self, kind: Any) -> tuple[int, ...] | None:
         """The shape of a vector, matrix, quaternion or transform; None for what is none."""
