@@ -60,7 +60,7 @@ def rows(wp: Any, effort: Effort) -> list[Row]:
 
 def row(wp: Any, name: str, kernel: Any, count: int, more: Sequence[Any], effort: Effort) -> Row:
     """One kernel, launched by all sides over the same memory."""
-    function = fe.frontends.warp.compile(kernel, dim=SIZE)
+    function = fe.frontends.warp.compile(kernel, dim=fe.frontends.fixed(SIZE))
     vectors = [np.ones(SIZE, np.float32) for _ in range(count)]
     arrays = [wp.array(each, dtype=wp.float32, device="cpu", copy=False) for each in vectors]
     given = [*arrays, *more]

@@ -15,6 +15,7 @@ from pages import run_page
 
 import ferrule as fe
 from ferrule import specs
+from ferrule.compiler import BuildWarning
 from ferrule.compiler.errors import CompileError
 from ferrule.frontends import numba as frontend
 from ferrule.frontends.numba import host, linking
@@ -402,3 +403,59 @@ def test_what_is_no_function_is_a_type_error() -> None:
         frontend.compile(numba.vectorize(lambda x: x), fe.Int64)
     with pytest.raises(TypeError, match="expected a function with @numba.cfunc"):
         frontend.cfunc(weigh, SIGNATURE)
+
+
+def summed(x, y):
+    for i in range(x.size):
+        y[i] += x[i]
+
+
+def weighted(a, b, k=2.0, n=3):
+    return a * b * k * n
+
+
+def test_real_arrays_that_were_of_one_size_stay_so() -> None:
+    fn = frontend.compile(summed, np.zeros(4), np.zeros(4))
+    y = np.ones(3)
+    fn(np.arange(3.0), y)
+    assert y.tolist() == [1, 2, 3]
+    with pytest.raises(ValueError, match=r"Mismatched y.shape\[0\] on argument #1"):
+        fn(np.zeros(10), np.zeros(2))
+
+
+def test_numbers_are_examples_and_defaults_stay() -> None:
+    fn = frontend.compile(weighted, 2, 2.0)
+    assert str(fn.signature) == (
+        "weighted(a: int64, b: float64, k: float64 = 2.0, n: int64 = 3) -> float64"
+    )
+    assert (fn(1, 1.0), fn(1, 1.0, 1.0), fn(1, 1.0, n=1)) == (6.0, 3.0, 2.0)
+    fn = frontend.compile(weighted, np.int8(2), True, np.float32(1), "int16")
+    assert str(fn.signature).startswith(
+        "weighted(a: int8, b: bool, k: float32 = 2.0, n: int16 = 3)"
+    )
+    with pytest.raises(CompileError, match="expected 2 to 4, but got 1"):
+        frontend.compile(weighted, 2)
+
+
+def test_a_default_in_front_of_an_array_that_has_none_is_dropped() -> None:
+    def scaled(x, k=2.0, out=None):
+        out[0] = x * k
+
+    fn = frontend.compile(scaled, 1.0, 3.0, np.zeros(2))
+    assert str(fn.signature) == "scaled(x: float64, k: float64, out: Tensor([n0], float64))"
+
+
+def test_a_result_that_is_added_to_is_remarked() -> None:
+    x, y = (Tensor(name, (specs.sym_int32(symbol="m"),), "float64") for name in "xy")
+    with pytest.warns(BuildWarning, match=r"y is a result that the function adds to.*zero=\['y'\]"):
+        fn = frontend.compile(summed, x, y, results=["y"])
+    assert len(fn.notes["remarks"]) == 1
+    assert "remarks" not in frontend.compile(summed, x, y, results=["y"], zero=True).notes
+
+
+@pytest.mark.parametrize(
+    ("needed", "said"),
+    [("numba_xxdot", "BLAS"), ("numba_gamma", "tgamma"), ("PyList_New", "lists")],
+)
+def test_what_is_needed_of_the_runtime_says_what_to_do(needed: str, said: str) -> None:
+    assert said in linking._hint(needed)

@@ -14,6 +14,7 @@ from cuda_device import FakeCuda, forged
 from pages import run_page
 
 import ferrule as fe
+from ferrule.compiler import BuildWarning
 from ferrule.compiler.errors import CompileError
 from ferrule.frontends import warp as frontend
 
@@ -313,3 +314,44 @@ def test_nothing_is_launched_for_empty_arrays(fake_cuda: FakeCuda) -> None:
     fn = frontend.compile(saxpy, dim="x", target="sm_90")
     fn(*(forged(np.zeros(0, np.float32)) for _ in range(2)), 1.0)
     assert fake_cuda.launches() == []
+
+
+def test_arrays_are_as_large_as_what_is_launched() -> None:
+    fn = frontend.compile(saxpy, dim="x")
+    with pytest.raises(ValueError, match=r"Mismatched y.shape\[0\], expected at least 8, .* got 7"):
+        fn(pair(8)[0], pair(7)[1], 1.0)
+    assert fn.notes["assumes"] == ["y.shape[0] is at least size 0 of the launch"]
+    fn(pair(8)[0], pair(9)[1], 1.0)
+
+
+def test_arrays_that_may_be_smaller_are_named_or_indexed_with_numbers() -> None:
+    fn = frontend.compile(saxpy, dim=lambda sig: sig["x"].shape[0] + 2, smaller=["x", "y"])
+    assert "assumes" not in fn.notes
+    assert "assumes" not in frontend.compile(total, dim="x").notes
+    with pytest.raises(CompileError, match="smaller names 'alpha'"):
+        frontend.compile(saxpy, dim="x", smaller="alpha")
+
+
+def test_a_launch_of_numbers_is_fixed_on_purpose() -> None:
+    with pytest.raises(CompileError, match=r"the dim is 8 in every call, but x.shape\[0\]"):
+        frontend.compile(saxpy, dim=8)
+    fn = frontend.compile(saxpy, dim=fe.frontends.fixed(8))
+    x, y = pair(10)
+    fn(x, y, 0.0)
+    with pytest.raises(ValueError, match=r"Mismatched x.shape\[0\], expected at least 8"):
+        fn(*pair(7), 0.0)
+
+
+def test_real_arrays_that_were_of_one_size_stay_so() -> None:
+    given = {name: np.zeros(8, np.float32) for name in ("x", "y")}
+    fn = frontend.compile(saxpy, dim="x", specs=given)
+    with pytest.raises(ValueError, match=r"Mismatched y.shape\[0\] on argument #1"):
+        fn(pair(8)[0], pair(9)[1], 1.0)
+
+
+def test_a_result_that_is_added_to_is_remarked() -> None:
+    given = {"out": fe.make_fake_tensor(fe.Float32, (1,), (1,))}
+    with pytest.warns(BuildWarning, match="out is a result that the function adds to"):
+        frontend.compile(total, dim="x", specs=given, results=["out"])
+    fn = frontend.compile(total, dim="x", specs=given, results=["out"], zero=["out"])
+    assert np.from_dlpack(fn(np.ones(4, np.float32))).tolist() == [4]

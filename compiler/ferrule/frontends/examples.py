@@ -34,15 +34,15 @@ _OF_PYTHON: Final = {bool: Boolean, int: Int64, float: Float64}
 _EXPECTED: Final = "a fake tensor, a spec such as specs.Tensor(...), a real tensor, or a dtype"
 
 
-def tensor_named(specs: Iterable[Param], name: str) -> Tensor:
-    """The tensor of this name, which a call makes and returns; CompileError where there is none."""
+def tensor_named(specs: Iterable[Param], name: str, what: str = "results") -> Tensor:
+    """The tensor of this name, which `what` gave; CompileError where there is none."""
     tensors = [spec for spec in specs if isinstance(spec, Tensor)]
     for tensor in tensors:
         if tensor.name == name:
             return tensor
     raise CompileError(
         Diagnostic(
-            f"results names {name!r}",
+            f"{what} names {name!r}",
             expected=f"an array: {', '.join(each.name for each in tensors) or 'there is none'}",
         )
     )

@@ -55,8 +55,8 @@ def texts(what: str, given: Any) -> tuple[str, ...]:
     raise TypeError(f"{what} must be a list of texts{hint}, but got {given!r}")
 
 
-def names(given: Any) -> tuple[str, ...]:
-    """The arrays that `results` names: one name or several.  Raises TypeError for others."""
+def names(given: Any, what: str = "results") -> tuple[str, ...]:
+    """The arrays that `what` names: one name or several.  Raises TypeError for others."""
     if isinstance(given, str):
         return (given,)
     listed = _listed(given)
@@ -64,7 +64,7 @@ def names(given: Any) -> tuple[str, ...]:
         return tuple(listed)
     wrong = next(each for each in listed if not isinstance(each, str))
     shown = f"{type(wrong).__name__} {wrong.name!r}" if isinstance(wrong, Tensor) else repr(wrong)
-    raise TypeError(f"results must be names of parameters, such as ['out'], but got {shown}")
+    raise TypeError(f"{what} must be names of parameters, such as ['out'], but got {shown}")
 
 
 def _listed(given: Any) -> list[Any]:

@@ -10,6 +10,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import numpy as np
+
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.examples import SeenSizes, parted, spec_of
 from ferrule.frontends.given import (
@@ -21,8 +23,10 @@ from ferrule.frontends.given import (
 )
 from ferrule.frontends.launchsizes import checked_sizes
 from ferrule.frontends.packages import load
+from ferrule.frontends.reading import FILL, remarks_on, unfilled
 from ferrule.specs import Dim, Param, Signature
-from ferrule.specs.params import Tensor
+from ferrule.specs.params import Scalar, Tensor
+from ferrule.specs.params.base import REQUIRED
 
 if TYPE_CHECKING:
     from ferrule.compiler.conventions import CallingConvention
@@ -58,11 +62,12 @@ def compile(
     """The function that calls a function of Numba.
 
     `function` is a Python function, or one with `@numba.njit` or `@numba.cuda.jit`, whose options
-    hold.  `examples` are, for each of its parameters, a fake tensor, a spec, or the dtype of a
-    number; Numba compiles it for arrays of their ranks and layouts.  The arrays named by `results`
-    are allocated and returned; their sizes must be known from the others.  What Numba's function
-    does not write to is whatever was in the memory before: `zero` names those that are filled with
-    zeros before the call, True for all.
+    hold.  `examples` are, for each of its parameters, a fake tensor, a spec, a real array, or a
+    number or its dtype, of which the type counts; for the last ones their defaults will do, and
+    defaults stay.  Numba compiles it for arrays of their ranks and layouts.  The arrays named by
+    `results` are allocated and returned; their sizes must be known from the others.  What Numba's
+    function does not write to is whatever was in the memory before: `zero` names those that are
+    filled with zeros before the call, True for all.
 
     `target` is "cpu", or an architecture such as "sm_90", or several: then the function is a
     kernel, `grid` and `block` are one to three sizes, `smem` its dynamic shared memory in bytes,
@@ -98,8 +103,16 @@ def compile(
 
     said = plain.__doc__ if doc is None else doc
     at = location_of(plain)
+    notes = remarks_on(signature.name, plain, unfilled(made, zero), FILL)
     return build(
-        signature, convention, results=made, zero=zero, doc=said, location=at, options=options
+        signature,
+        convention,
+        results=made,
+        zero=zero,
+        doc=said,
+        location=at,
+        options=options,
+        notes=notes,
     )
 
 
@@ -131,7 +144,7 @@ def _plain(function: Any) -> Callable[..., Any]:
 
 
 def _params(function: Callable[..., Any], examples: Sequence[Any]) -> list[Param]:
-    params = inspect.signature(function).parameters.values()
+    params = list(inspect.signature(function).parameters.values())
     for param in params:
         if param.kind in (param.VAR_POSITIONAL, param.VAR_KEYWORD):
             raise CompileError(
@@ -140,21 +153,57 @@ def _params(function: Callable[..., Any], examples: Sequence[Any]) -> list[Param
                     hint="write parameters one by one",
                 )
             )
-    listed = [param.name for param in params]
-    if len(listed) != len(examples):
-        raise CompileError(
-            Diagnostic(
-                f"{function.__name__}: the examples do not fit: expected {len(listed)}, but got "
-                f"{len(examples)}",
-                expected=f"one for each of {', '.join(listed) or 'no parameters'}",
-                hint="examples are arguments of their own, without a list around them"
-                if len(examples) == 1 and isinstance(examples[0], (list, tuple))
-                else None,
-            )
+    given = _with_defaults(function, examples)
+    sizes = SeenSizes.of(given)
+    found = [
+        _param(param.name, example, sizes) for param, example in zip(params, given, strict=True)
+    ]
+    # Behind one without a default, as an array is, no other can have one.
+    for number in reversed(range(len(found))):
+        spec = _defaulted(found[number], params[number].default)
+        if spec is None:
+            break
+        found[number] = spec
+    return found
+
+
+def _with_defaults(function: Callable[..., Any], examples: Sequence[Any]) -> list[Any]:
+    """An example for each parameter: for the last ones their defaults will do, as in a call."""
+    params = inspect.signature(function).parameters
+    needed = sum(param.default is param.empty for param in params.values())
+    if needed <= len(examples) <= len(params):
+        rest = list(params.values())[len(examples) :]
+        return [*examples, *(param.default for param in rest)]
+    count = str(needed) if needed == len(params) else f"{needed} to {len(params)}"
+    raise CompileError(
+        Diagnostic(
+            f"{function.__name__}: the examples do not fit: expected {count}, but got "
+            f"{len(examples)}",
+            expected=f"one for each of {', '.join(params) or 'no parameters'}",
+            hint="examples are arguments of their own, without a list around them"
+            if len(examples) == 1 and isinstance(examples[0], (list, tuple))
+            else None,
         )
-    sizes = SeenSizes.of(examples)
-    pairs = zip(listed, examples, strict=True)
-    return [spec_of(name, example, sizes=sizes) for name, example in pairs]
+    )
+
+
+def _param(name: str, example: Any, sizes: SeenSizes) -> Param:
+    """The spec of a parameter; a number stands for its type."""
+    if isinstance(example, np.generic):
+        example = example.dtype
+    elif isinstance(example, bool | int | float):
+        example = type(example)
+    return spec_of(name, example, sizes=sizes)
+
+
+def _defaulted(spec: Param, default: Any) -> Param | None:
+    """A number with the default of the function's own parameter; None where it can have none."""
+    if not isinstance(spec, Scalar) or not isinstance(default, bool | int | float):
+        return None
+    try:
+        return Scalar(spec.name, spec.dtype, default) if spec.default is REQUIRED else spec
+    except (TypeError, ValueError):
+        return None
 
 
 def _name(function: Callable[..., Any]) -> str:

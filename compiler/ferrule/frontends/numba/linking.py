@@ -32,6 +32,13 @@ _ELSEWHERE: Final = (
 _HINT: Final = (
     "use arrays and numbers alone: no lists, dicts, texts, random numbers, print and parallel loops"
 )
+_HINTS: Final = {
+    r"numba_(xx|ez|cg|raw_)": "these are products and solvers of matrices, `a @ b`, np.dot, "
+    "np.linalg, which Numba takes from SciPy's BLAS and LAPACK: write them as loops",
+    r"numba_l?gamma": "math.gamma and math.lgamma are Numba's own: name those of C, "
+    'numba.types.ExternalFunction("tgamma", numba.float64(numba.float64)) or "lgamma"',
+}
+"""What to do without functions of the runtime whose names begin so."""
 
 
 def alone(text: str, symbol: str, name: str) -> tuple[str, list[str]]:
@@ -68,10 +75,15 @@ def alone(text: str, symbol: str, name: str) -> tuple[str, list[str]]:
         raise CompileError(
             Diagnostic(
                 f"{name} needs {', '.join(foreign)} of Numba's runtime, which is a part of Python",
-                hint=_HINT,
+                hint="; ".join(dict.fromkeys(map(_hint, foreign))),
             )
         )
     return lines, kinds
+
+
+def _hint(needed: str) -> str:
+    found = (hint for begin, hint in _HINTS.items() if re.match(begin, needed))
+    return next(found, _HINT)
 
 
 def _resolved(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ferrule import compiler
 from ferrule.compiler import conventions
@@ -13,7 +13,13 @@ from ferrule.compiler.cuda.archs import NO_GPU, choose
 from ferrule.compiler.errors import Diagnostic
 from ferrule.compiler.options import Options, default_environment
 from ferrule.frontends.given import location_of
-from ferrule.frontends.triton.arguments import Arguments, Fixed
+from ferrule.frontends.reading import remarks_on
+from ferrule.frontends.triton.arguments import (
+    Arguments,
+    DescriptorArgument,
+    Fixed,
+    PointerArgument,
+)
 from ferrule.frontends.triton.configs import Version, condition_of, versions_of
 from ferrule.frontends.triton.examples import arguments_of
 from ferrule.frontends.triton.fills import filling
@@ -26,6 +32,8 @@ from ferrule.frontends.triton.planning import Plan, Planner
 from ferrule.frontends.triton.specialise import Specialisation, Specialise, specialisations
 from ferrule.frontends.triton.tuples import flattened
 from ferrule.runtime.devices import cuda_devices
+
+_FILL: Final = "frontend.zeros(…) as its example fills it"
 
 if TYPE_CHECKING:
     from ferrule.compiler.conventions.protocol import CallingConvention
@@ -139,7 +147,7 @@ class _Compilation:
             doc=self._documented(doc),
             options=options,
             location=location_of(self.kernel.function.fn),
-            notes=self._notes(),
+            notes={**self._notes(), **self._remarks(arguments)},
         )
 
     def arguments(self) -> Arguments:
@@ -198,6 +206,14 @@ class _Compilation:
         known = {"configs": self._configs(), "fixed": self._fixed()}
         found = {key: each for key, each in known.items() if each}
         return {"triton": found} if found else {}
+
+    def _remarks(self, arguments: Arguments) -> dict[str, list[str]]:
+        """What should be known of tensors that the function makes and does not fill."""
+        kinds = PointerArgument | DescriptorArgument
+        made = [a.name for a in arguments.each if isinstance(a, kinds) and a.made]
+        empty = [a.name for a in arguments.each if isinstance(a, kinds) and a.fill is None]
+        open_ones = [name for name in made if name in empty]
+        return remarks_on(self.name, self.kernel.function.fn, open_ones, _FILL)
 
     def _configs(self) -> list[dict[str, Any]]:
         return [

@@ -87,6 +87,7 @@ class Assuming:
             if assumption.shown is not None:
                 values.append(call.size(assumption.shown, assumption.text))
                 message += ", but got {}"
+            call.assume(specs.format_condition(assumption.condition, call.signature.symbols))
             holds = call.condition(assumption.condition)
             call.refuse(call.emitter.not_(holds), Fault("ValueError", message), values)
         for step in self.steps:

@@ -5,18 +5,23 @@ Warp compiles the kernel, for the CPU or for GPUs; what comes out launches it wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.frontends.examples import parted
-from ferrule.frontends.given import architectures, brief, check_on_cpu, location_of
+from ferrule.frontends.examples import parted, tensor_named
+from ferrule.frontends.given import architectures, brief, check_on_cpu, location_of, names
+from ferrule.frontends.launchsizes import checked_sizes
 from ferrule.frontends.packages import load
+from ferrule.frontends.reading import FILL, indexed_by_numbers, remarks_on, unfilled
+from ferrule.frontends.told import plain
 from ferrule.specs import Dim, Param, Signature
 from ferrule.specs.params import Tensor
 
 if TYPE_CHECKING:
+    from ferrule.compiler.conventions import CallingConvention
     from ferrule.compiler.options import Options
+    from ferrule.frontends.warp.covering import Covering
     from ferrule.frontends.warp.types import Types
     from ferrule.runtime import Function
 
@@ -36,6 +41,7 @@ def compile(
     block_dim: int = 256,
     max_blocks: int | None = None,
     cpu_flags: str | None = "",
+    smaller: Sequence[str] = (),
     results: Sequence[str] = (),
     zero: bool | str | Sequence[str] = (),
     name: str | None = None,
@@ -52,16 +58,21 @@ def compile(
     call, True for all: in the others is whatever was in the memory before.
 
     `dim` is what is launched: sizes, the name of an array, which stands for all of its, or a
-    function that gets the signature and says this.  `target` is "cpu", or an architecture such as
-    "sm_90", or several.  `block_dim` and `max_blocks` are those of a launch on a GPU.  `cpu_flags`
-    are Warp's `cpu_compiler_flags`: none by default, so that the code runs on any CPU of the kind;
-    None takes Warp's own, for this very CPU.  `options` are those of `compiler.build`.
+    function that gets the signature and says this; where a call may bring other sizes it follows
+    from them, or is `fixed`.  An array with as many dims as the kernel has indices that `specs`
+    does not name must be at least as large as `dim`, else the call is a ValueError, but for those
+    that `smaller` names and those that the kernel indexes with numbers alone.  `target` is "cpu",
+    or an architecture such as "sm_90", or several.  `block_dim` and `max_blocks` are those of a
+    launch on a GPU.  `cpu_flags` are Warp's `cpu_compiler_flags`: none by default, so that the code
+    runs on any CPU of the kind; None takes Warp's own, for this very CPU.  `options` are those of
+    `compiler.build`.
 
     Raises ImportError without Warp, TypeError for what is no kernel of Warp, CompileError for
     kernels that cannot be called so and for what does not fit them.
     """
     warp = load("warp", "warp")
     _check_kernel(warp, kernel)
+    from ferrule.compiler.conventions import Sequence as Sequential
     from ferrule.frontends.warp.calling import cpu_call, cuda_call
     from ferrule.frontends.warp.types import Types
 
@@ -77,17 +88,50 @@ def compile(
     packed = [types.packed(spec, kind) for spec, (_, kind) in zip(params, rows, strict=True)]
     if target == "cpu":
         check_on_cpu(params, signature.name)
-        convention = cpu_call(warp, kernel, dims, packed, cpu_flags)
+        convention: CallingConvention = cpu_call(warp, kernel, dims, packed, cpu_flags)
     else:
         archs = architectures("target", target, "'cpu', or ")
         convention = cuda_call(warp, kernel, dims, packed, archs, block_dim, max_blocks)
+    # What is no size at all has had its own error before.
+    checked_sizes("dim", dim, signature)
+    covered = _covered(kernel, params, dims, {*(specs or {}), *_smaller(params, smaller)})
+    convention = Sequential([covered, convention]) if covered.arrays else convention
     from ferrule.compiler.building import build
 
     said = kernel.func.__doc__ if doc is None else doc
     at = location_of(kernel.func)
+    notes = remarks_on(signature.name, kernel.func, unfilled(made, zero), FILL)
     return build(
-        signature, convention, results=made, zero=zero, doc=said, location=at, options=options
+        signature,
+        convention,
+        results=made,
+        zero=zero,
+        doc=said,
+        location=at,
+        options=options,
+        notes=notes,
     )
+
+
+def _smaller(params: Sequence[Param], given: Sequence[str]) -> tuple[str, ...]:
+    """The arrays that may be smaller than what is launched."""
+    return tuple(tensor_named(params, each, "smaller").name for each in names(given, "smaller"))
+
+
+def _covered(
+    kernel: Any, params: Sequence[Param], dims: Sequence[Dim], said: Collection[str]
+) -> Covering:
+    """The check of the arrays that have as many dims as a kernel has indices, but for `said`."""
+    from ferrule.frontends.warp.covering import Covering
+
+    rank, tree = kernel.adj.kernel_dim, kernel.adj.tree
+    arrays = [
+        param
+        for param, argument in zip(params, kernel.adj.args, strict=True)
+        if isinstance(param, Tensor) and argument.type.ndim == rank and param.name not in said
+    ]
+    checked = (each for each in arrays if not indexed_by_numbers(tree, each.name))
+    return Covering(tuple(checked), tuple(dims[:rank]))
 
 
 def _check_launch(block_dim: Any, max_blocks: Any, cpu_flags: Any) -> None:
@@ -150,7 +194,7 @@ def _dims(types: Types, kernel: Any, params: Sequence[Param], dim: Extents) -> t
     found: list[Dim] = []
     for extent in extents:
         if not isinstance(extent, str):
-            found.append(extent)
+            found.append(plain(extent))
         elif extent in arrays:
             found += arrays[extent].shape[: kinds[extent].ndim]
         else:

@@ -1,0 +1,93 @@
+"""What the text of a kernel says of its arrays: which of them are added to, and which are indexed
+with numbers alone.  What cannot be told counts as the unsafe of the two."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from ferrule.compiler.assumptions import REMARKS, warn
+from ferrule.specs import Tensor
+
+_ATOMIC: Final = "atomic_"
+FILL: Final = "zero=[{0!r}] fills it"
+
+
+def tree_of(function: Any) -> ast.AST | None:
+    """The syntax tree of a function; None where its text is not to be had."""
+    try:
+        return ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError):
+        return None
+
+
+def added_to(tree: ast.AST | None, names: tuple[str, ...]) -> list[str]:
+    """The arrays among `names` that the text adds to, and so reads before it has written: `h[i] +=
+    1`, and what is handed to an atomic function, as `cuda.atomic.add` and `wp.atomic_add`."""
+    if tree is None:
+        return []
+    found = {name for node in ast.walk(tree) for name in _added(node)}
+    return [name for name in names if name in found]
+
+
+def remarks_on(
+    name: str, function: Any, results: Sequence[str], advice: str
+) -> dict[str, list[str]]:
+    """Notes on results, of those that are not filled, which a function adds to: each is also a
+    `BuildWarning`.  `advice` says how one is filled."""
+    remarks = [
+        f"{each} is a result that the function adds to, and begins with what was in the memory "
+        f"before: {advice.format(each)}"
+        for each in (added_to(tree_of(function), tuple(results)) if results else ())
+    ]
+    warn(name, remarks)
+    return {REMARKS: remarks} if remarks else {}
+
+
+def unfilled(results: Sequence[Tensor], zero: Any) -> list[str]:
+    """The names of the results that are not filled with zeros, as `zero` of `compile` says."""
+    filled = (zero,) if isinstance(zero, str) else zero
+    names = [each.name for each in results]
+    return [] if zero is True else [each for each in names if each not in (filled or ())]
+
+
+def _added(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.AugAssign(target=ast.Subscript(value=ast.Name(id=name))):
+            yield name
+        case ast.Call(func=function, args=[first, *_]) if _is_atomic(function):
+            for each in ast.walk(first):
+                if isinstance(each, ast.Name):
+                    yield each.id
+
+
+def _is_atomic(function: ast.expr) -> bool:
+    text = ast.unparse(function)
+    return ".atomic." in text or text.rpartition(".")[2].startswith(_ATOMIC)
+
+
+def indexed_by_numbers(tree: ast.AST | None, name: str) -> bool:
+    """Whether an array is used, and only so: `x[0]`, `x[0, 1]`, `wp.atomic_add(x, 0, …)`."""
+    if tree is None:
+        return False
+    uses = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id == name]
+    plain = [each for node in ast.walk(tree) for each in _numbered(node)]
+    return bool(uses) and all(any(use is each for each in plain) for use in uses)
+
+
+def _numbered(node: ast.AST) -> Iterator[ast.Name]:
+    match node:
+        case ast.Subscript(value=ast.Name() as array, slice=index) if _is_number(index):
+            yield array
+        case ast.Call(func=function, args=[ast.Name() as array, *indices, _]) if (
+            _is_atomic(function) and indices and all(map(_is_number, indices))
+        ):
+            yield array
+
+
+def _is_number(index: ast.expr) -> bool:
+    items = index.elts if isinstance(index, ast.Tuple) else [index]
+    return all(isinstance(each, ast.Constant) and type(each.value) is int for each in items)

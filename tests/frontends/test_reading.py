@@ -1,0 +1,47 @@
+"""What the text of a kernel says of its arrays."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from ferrule.frontends.reading import added_to, indexed_by_numbers, tree_of
+
+ADDED = """
+h[int(x[i])] += 1
+y[i] = y[i] + x[i]
+wp.atomic_add(out, 0, x[i])
+cuda.atomic.add(total, 0, 1)
+tl.atomic_max(best + at, x)
+z += x[i]
+"""
+
+
+def test_arrays_that_are_added_to() -> None:
+    names = ("x", "y", "z", "h", "out", "total", "best")
+    assert added_to(ast.parse(ADDED), names) == ["h", "out", "total", "best"]
+    assert added_to(None, names) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("wp.atomic_add(a, 0, x)", True),
+        ("wp.atomic_add(a, 0, 1, x)", True),
+        ("a[0] = a[1, 2]", True),
+        ("a[i] = 1", False),
+        ("wp.atomic_add(a, i, x)", False),
+        ("f(a)", False),
+        ("a[0] = 1\nb = a", False),
+        ("a[0, i] = 1", False),
+        ("a[-1]", False),
+        ("x = 1", False),
+    ],
+)
+def test_arrays_that_are_indexed_with_numbers_alone(text: str, wanted: bool) -> None:
+    assert indexed_by_numbers(ast.parse(text), "a") is wanted
+
+
+def test_a_function_without_a_text_says_nothing() -> None:
+    assert tree_of(eval("lambda x: x")) is None and not indexed_by_numbers(None, "a")
