@@ -53,7 +53,11 @@ class Case:
         constants = dict(zip(names[len(kinds) :], self.constants, strict=True))
         signature = dict(zip(names, kinds, strict=False))
         return frontend.compile(
-            self.kernel, signature=signature, constexprs=constants, grid=GRID, target="sm_90a"
+            self.kernel,
+            signature=signature,
+            constexprs=constants,
+            grid=frontend.fixed(GRID),
+            target="sm_90a",
         )
 
 

@@ -17,6 +17,7 @@ import ferrule as fe
 from ferrule import specs
 from ferrule.compiler.errors import CompileError
 from ferrule.frontends import cutile as frontend
+from ferrule.frontends.told import fixed
 from ferrule.specs import Tensor, Tuple
 
 if importlib.util.find_spec("cuda") is None or importlib.util.find_spec("cuda.tile") is None:
@@ -116,7 +117,9 @@ def test_a_matrix_product_of_aligned_rows_is_launched(fake_cuda: FakeCuda) -> No
     n, m = fe.sym_int(), fe.sym_int()
     halves = fe.make_fake_tensor(fe.Float16, (n, m), (fe.sym_int64(8), 1), assumed_align=16)
     floats = fe.make_fake_tensor(fe.Float32, (n, m), (fe.sym_int64(), 1))
-    fn = frontend.compile(multiplied, [halves, halves, floats, 2], grid=(2, 2), target="sm_90")
+    fn = frontend.compile(
+        multiplied, [halves, halves, floats, 2], grid=fixed((2, 2)), target="sm_90"
+    )
     a, b = (vector(64 * 64, "float16").reshape(64, 64) for _ in range(2))
     fn(forged(a), forged(b), forged(vector(64 * 64).reshape(64, 64)))
     (launch,) = fake_cuda.launches()
@@ -129,7 +132,7 @@ def test_a_tuple_of_examples_and_constants_is_a_tuple() -> None:
         ct.store(arrays[1], index=(0,), tile=ct.load(arrays[0], index=(0,), shape=(size,)))
 
     given = fe.make_fake_tensor(fe.Float32, (fe.sym_int(symbol="n"),), (1,))
-    fn = frontend.compile(copied, [(given, given), np.int32(16)], grid=1, target="sm_90")
+    fn = frontend.compile(copied, [(given, given), np.int32(16)], grid=fixed(1), target="sm_90")
     assert str(fn.signature) == (
         "copied(arrays: Tuple[Tensor([n], float32), Tensor([n], float32)])"
     )
@@ -177,7 +180,7 @@ def test_elements_of_a_transposed_matrix_have_their_own_places(fake_cuda: FakeCu
     n, m = fe.sym_int(), fe.sym_int()
     x = Tensor("x", (n, m), "float16", strides=step, align=16)
     outs = Tuple("outs", (Tensor("0", (n, m), "float16"),))
-    fn = frontend.compile(shifted, [x, outs, fe.Int8, 16], grid=1, target="sm_90")
+    fn = frontend.compile(shifted, [x, outs, fe.Int8, 16], grid=fixed(1), target="sm_90")
     given, out = vector(1024, "float16").reshape(32, 32), vector(1024, "float16").reshape(32, 32)
     fn(forged(given.T), (forged(out),), 0)
     assert len(fake_cuda.launches()) == 1
@@ -211,16 +214,16 @@ def test_a_cubin_for_each_architecture(fake_cuda: FakeCuda) -> None:
 )
 def test_what_does_not_fit_is_refused(parameters: Any, said: str) -> None:
     with pytest.raises(CompileError, match=said):
-        frontend.compile(axpy, parameters, grid=1, target="sm_90")
+        frontend.compile(axpy, parameters, grid=fixed(1), target="sm_90")
 
 
 def test_what_is_no_kernel_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="parameters must be a list, with an example"):
-        frontend.compile(axpy, {"x": array()}, grid=1, target="sm_90")
+        frontend.compile(axpy, {"x": array()}, grid=fixed(1), target="sm_90")
     with pytest.raises(CompileError, match="cuTile has no architecture sm_90a"):
-        frontend.compile(axpy, [array(), array(), fe.Float32, 4], grid=1, target="sm_90a")
+        frontend.compile(axpy, [array(), array(), fe.Float32, 4], grid=fixed(1), target="sm_90a")
     with pytest.raises(TypeError, match="expected a kernel, a function with @cuda.tile.kernel"):
-        frontend.compile(len, [], grid=1, target="sm_90")
+        frontend.compile(len, [], grid=fixed(1), target="sm_90")
 
 
 @pytest.mark.needs_cc

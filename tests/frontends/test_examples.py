@@ -106,3 +106,9 @@ def test_where_no_call_differs_numbers_are_right() -> None:
     assert checked_sizes("grid", lambda sig: SIZE, whole) == 97
     with pytest.raises(CompileError, match="but count differs between calls"):
         checked_sizes("grid", 97, Signature("f", [specs.Scalar("count", "int32")]))
+
+
+def test_what_tuples_have_differs_between_calls_too() -> None:
+    inner = specs.Tuple("pair", (Tensor("0", (N,), "float32"), specs.Scalar("1", "int32")))
+    with pytest.raises(CompileError, match=r"but pair.0.shape\[0\], pair.1 differ"):
+        checked_sizes("grid", 97, Signature("f", [inner]))

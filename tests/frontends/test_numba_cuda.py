@@ -79,7 +79,7 @@ def test_options_of_the_decorator_and_sizes_that_the_signature_tells(fake_cuda: 
     (launch,) = fake_cuda.launches()
     assert (launch.grid, launch.block, launch.smem) == ((4, 1, 1), (64, 1, 1), 1024)
     with pytest.raises(CompileError, match="blocks of 64 threads at most"):
-        compiled(fill, *examples, grid=1, block=128)
+        compiled(fill, *examples, grid=fe.frontends.fixed(1), block=128)
 
 
 @needs_numba_cuda
@@ -113,7 +113,7 @@ def test_device_functions_need_no_gpu_and_blocks_that_wait_are_launched_together
         cuda.cg.this_grid().sync()
         x[i] += x[0]
 
-    fn = compiled(total, Tensor("x", (N,), "float32"), grid=2)
+    fn = compiled(total, Tensor("x", (N,), "float32"), grid=fe.frontends.fixed(2))
     fn(forged(np.zeros(512, np.float32)))
     (launch,) = fake_cuda.launches()
     assert launch.attributes[COOPERATIVE][:4] == struct.pack("<i", 1)

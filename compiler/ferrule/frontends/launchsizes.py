@@ -18,7 +18,7 @@ from ferrule.frontends.surroundings import probed
 from ferrule.frontends.told import Told, plain
 from ferrule.specs import Param, Signature
 from ferrule.specs.expr import Compound
-from ferrule.specs.params import Scalar, Tensor
+from ferrule.specs.params import Scalar, Tensor, Tuple
 
 _SCALES: Final = ("mul", "floordiv", "ceildiv", "mod")
 _AXES: Final = "xyz"
@@ -61,6 +61,8 @@ def _free(param: Param) -> Iterator[str]:
                     yield f"{name}.shape[{axis}]"
         case Scalar(name=name, dtype=dtype) if dtype.kind in ("int", "uint"):
             yield name
+        case Tuple(name=name, items=items):
+            yield from (f"{name}.{each}" for each in free_of(items))
 
 
 def check_sizes(
