@@ -29,7 +29,12 @@ if TYPE_CHECKING:
         StageError,
     )
     from ferrule.runtime.export import export_library
-    from ferrule.runtime.function import Function, load_function, make_function
+    from ferrule.runtime.function import (
+        Function,
+        load_function,
+        make_function,
+        why_generic_calls,
+    )
     from ferrule.runtime.linker import find_runtime_libraries
     from ferrule.runtime.loading import load_module
     from ferrule.runtime.metadata import Metadata
@@ -80,6 +85,7 @@ __all__ = [
     "tensor_spec",
     "type_info",
     "use_allocator",
+    "why_generic_calls",
 ]
 
 _HOMES = MappingProxyType(
@@ -117,6 +123,7 @@ _HOMES = MappingProxyType(
         "tensor_spec": "ferrule.runtime.dlpack",
         "type_info": "ferrule.runtime.typeinfo",
         "use_allocator": "ferrule.runtime.allocator",
+        "why_generic_calls": "ferrule.runtime.function",
     }
 )
 

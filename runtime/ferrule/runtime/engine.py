@@ -20,6 +20,7 @@ from ferrule.runtime import openmp
 from ferrule.runtime.artefacts import ObjectCode
 from ferrule.runtime.finalizers import finalizers, run
 from ferrule.runtime.objectfile import Machine, ObjectFile, ObjectFileError, read_object
+from ferrule.runtime.relaxing import without_relaxing
 
 _MACHINES: Final[Mapping[str, Machine]] = MappingProxyType(
     {
@@ -77,7 +78,8 @@ class Engine:
         imports = {name: _address_of(name, symbols) for name in _imported(header)}
         if "dlsym" in imports:
             openmp.offer()
-        engine = cls(code, *_link(code.data, imports, header.defined), header.defined)
+        data = without_relaxing(code.data, header.machine, imports.values())
+        engine = cls(code, *_link(data, imports, header.defined), header.defined)
         engine._owners = owners
         return engine
 

@@ -42,6 +42,7 @@ from ferrule.runtime.export import (
 )
 from ferrule.runtime.headers import Described
 from ferrule.runtime.heaptype import HeapType, make_heap_type
+from ferrule.runtime.interpreter import Unfit
 from ferrule.runtime.plan import CallPlan, make_plan
 from ferrule.runtime.results import unpack
 
@@ -272,9 +273,19 @@ if TYPE_CHECKING:
         def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
     HEAP: HeapType | None
+    _GENERIC: str | None
 else:
-    # Without LLVM there is nothing to put into the slot.
-    HEAP = make_heap_type("ferrule.Function", _DOC) if find_spec("llvmlite") else None
+
+    def _heap_type() -> tuple[HeapType | None, str | None]:
+        """The type, or None and why there is none."""
+        if find_spec("llvmlite") is None:
+            return None, "llvmlite, which makes the code, is not installed"
+        try:
+            return make_heap_type("ferrule.Function", _DOC), None
+        except Unfit as unfit:
+            return None, str(unfit)
+
+    HEAP, _GENERIC = _heap_type()
 
     def _call(self: Any, *args: Any, **kwargs: Any) -> Any:
         values = prepare_call(self, (*args, *kwargs.values()), tuple(kwargs))
@@ -298,6 +309,15 @@ else:
         return made
 
     Function = _make_type()
+
+
+def why_generic_calls() -> str | None:
+    """Why calls go through tvm-ffi's generic call here, which is some times slower.
+
+    None where they go through code made for the parameters, as nearly everywhere. Results, checks
+    and errors are the same.
+    """
+    return _GENERIC
 
 
 def make_function(

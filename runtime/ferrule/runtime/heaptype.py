@@ -7,18 +7,20 @@ pointer, the pointer to the call plan, the function object that keeps the plan, 
 weak references.
 
 What is assumed of the interpreter and of the base is read or tried here, never hard-coded; where
-an assumption fails, `make_heap_type` returns None and the caller makes an ordinary subclass.
+an assumption fails, `make_heap_type` raises `Unfit` and the caller makes an ordinary subclass.
 """
 
 from __future__ import annotations
 
 import ctypes
-import sys
-import sysconfig
 from dataclasses import dataclass
 from typing import Any, Final
 
 import tvm_ffi
+
+from ferrule.runtime import interpreter
+from ferrule.runtime.interpreter import WORD as _WORD
+from ferrule.runtime.interpreter import Unfit
 
 _TP_CALL: Final = 50
 _TP_DOC: Final = 56
@@ -31,7 +33,6 @@ _FLAG_HAVE_VERSION_TAG: Final = 1 << 18
 _T_PYSSIZET: Final = 19
 _READONLY: Final = 1
 
-_WORD: Final = 8
 _OWN_WORDS: Final = 4
 
 
@@ -102,13 +103,10 @@ class HeapType:
         ctypes.c_uint64.from_address(id(instance) + self.vectorcall_offset).value = entry
 
 
-def make_heap_type(name: str, doc: str) -> HeapType | None:
-    """The type, or None on an interpreter where it cannot be made safely."""
-    handle_offset, flag_offset = _handle_offset(), _release_gil_offset()
-    if not _interpreter_fits() or handle_offset is None or flag_offset is None:
-        return None
-    if flag_offset < handle_offset + _WORD:
-        return None
+def make_heap_type(name: str, doc: str) -> HeapType:
+    """The type; `Unfit` on an interpreter where it cannot be made safely."""
+    _require_fit()
+    handle_offset, flag_offset = _base_offsets()
     size = -(-tvm_ffi.Function.__basicsize__ // _WORD) * _WORD
     members = (_Member * 3)(
         _Member(b"__vectorcalloffset__", _T_PYSSIZET, size, _READONLY, None),
@@ -125,8 +123,11 @@ def make_heap_type(name: str, doc: str) -> HeapType | None:
     )
     flags = _FLAG_BASETYPE | _FLAG_HAVE_VECTORCALL | _FLAG_HAVE_VERSION_TAG
     spec = _Spec(name.encode(), size + _OWN_WORDS * _WORD, 0, flags, slots)
-    kept = (members, doc_buffer, slots, spec)
-    return HeapType(_from_spec(spec), size, handle_offset, flag_offset, kept)
+    made = HeapType(
+        _from_spec(spec), size, handle_offset, flag_offset, (members, doc_buffer, slots, spec)
+    )
+    interpreter.check_type(made.type, made.size, made.vectorcall_offset, size + 3 * _WORD)
+    return made
 
 
 def _from_spec(spec: _Spec) -> type[Any]:
@@ -137,14 +138,19 @@ def _from_spec(spec: _Spec) -> type[Any]:
     return made
 
 
-def _interpreter_fits() -> bool:
-    return (
-        sys.implementation.name == "cpython"
-        and not sysconfig.get_config_var("Py_GIL_DISABLED")
-        and ctypes.sizeof(ctypes.c_void_p) == _WORD
-        and object.__basicsize__ == 2 * _WORD
-        and not tvm_ffi.Function.__weakrefoffset__
-    )
+def _require_fit() -> None:
+    if (why := interpreter.unfit()) is not None:
+        raise Unfit(why)
+    if tvm_ffi.Function.__weakrefoffset__:
+        raise Unfit("functions of this tvm-ffi have weak references of their own")
+
+
+def _base_offsets() -> tuple[int, int]:
+    """Where an instance of the base has its handle and, behind that, its attribute release_gil."""
+    handle, flag = _handle_offset(), _release_gil_offset()
+    if handle is None or flag is None or flag < handle + _WORD:
+        raise Unfit("functions of this tvm-ffi are laid out in another way")
+    return handle, flag
 
 
 def _handle_offset() -> int | None:

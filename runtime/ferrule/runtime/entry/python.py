@@ -11,6 +11,7 @@ from typing import Any, Final
 import tvm_ffi
 from llvmlite import ir
 
+from ferrule.runtime.interpreter import counts_inline
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I32, I64, PTR, PY_OBJECT, VOID
 
@@ -87,21 +88,21 @@ def near(e: Emitter, name: str, kind: ir.FunctionType) -> ir.Function:
 
 def incref(e: Emitter, value: ir.Value) -> None:
     """Own a reference: as this version of CPython does it, by its own function if unknown."""
-    if sys.version_info < (3, 12):
+    if not counts_inline():
+        python(e, "Py_IncRef", value)
+    elif sys.version_info < (3, 12):
         count = e.load_field(value, PY_OBJECT, "ob_refcnt")
         e.store_field(value, PY_OBJECT, "ob_refcnt", e.builder.add(count, e.const_i64(1)))
-    elif sys.version_info < (3, 14):
+    else:
         # The lower half counts; all ones is an immortal object, whose count stays.
         count = e.builder.add(e.load(value, I32), e.const_i32(1))
         with e.if_then(e.builder.icmp_unsigned("!=", count, e.const_i32(0))):
             e.store(count, value)
-    else:
-        python(e, "Py_IncRef", value)
 
 
 def decref(e: Emitter, value: ir.Value) -> None:
     """Give a reference up, likewise."""
-    if sys.version_info >= (3, 14):
+    if not counts_inline():
         python(e, "Py_DecRef", value)
         return
     left = e.builder.sub(e.load_field(value, PY_OBJECT, "ob_refcnt"), e.const_i64(1))
