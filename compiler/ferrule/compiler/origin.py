@@ -7,7 +7,6 @@ generated again, because its symbol and its messages carry the name.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from threading import RLock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +25,7 @@ from ferrule.runtime.artefacts import ExportForm, KernelInfo, ObjectCode, Stage
 from ferrule.runtime.digest import sealed_object
 from ferrule.runtime.entry.key import ANY_FUNCTION, CallTraits
 from ferrule.runtime.errors import StageError
+from ferrule.runtime.forks import ForkLock
 from ferrule.runtime.metadata import DeviceImage, Metadata
 from ferrule.specs import Signature
 from ferrule.specs.overloads import Overloads
@@ -98,7 +98,7 @@ class CompiledOrigin:
         self._traits: Final = traits
         self._files: Final[dict[tuple[str, ExportForm, str | None], bytes]] = {}
         self._objects: Final[dict[tuple[str, str, str], ObjectCode]] = {}
-        self._lock: Final = RLock()  # a finaliser may ask while its own thread makes an object
+        self._lock: Final = ForkLock()  # a finaliser may ask while its own thread makes an object
 
     @property
     def module(self) -> HostModule:

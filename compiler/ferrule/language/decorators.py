@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-import threading
 from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.runtime.forks import ForkLock
 
 _VERSIONS: Final = 8
 """Of what is around a function, for which its code is kept."""
@@ -46,7 +46,7 @@ class JitFunction:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         self._compiled: dict[object, list[tuple[Any, Any]]] = {}
-        self._lock = threading.RLock()  # a finaliser may call it while it is compiled
+        self._lock = ForkLock()  # a finaliser may call it while it is compiled
         functools.update_wrapper(self, function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -40,6 +39,7 @@ from ferrule.runtime.export import (
     export_stub,
     write_library,
 )
+from ferrule.runtime.forks import ForkLock
 from ferrule.runtime.headers import Described
 from ferrule.runtime.heaptype import HeapType, make_heap_type
 from ferrule.runtime.interpreter import Unfit
@@ -381,7 +381,7 @@ def _python_signature(signature: specs.Signature) -> inspect.Signature:
     return inspect.Signature(parameters, return_annotation=returns)
 
 
-_GATE_LOCK = threading.RLock()  # a finaliser may make a function meanwhile
+_GATE_LOCK = ForkLock()  # a finaliser may make a function meanwhile
 
 
 @cache

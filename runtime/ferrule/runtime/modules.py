@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from threading import RLock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -30,6 +29,7 @@ from ferrule.runtime.export import (
     write_library,
 )
 from ferrule.runtime.finder import Finder
+from ferrule.runtime.forks import ForkLock
 from ferrule.runtime.function import Function, described, origin_of
 from ferrule.runtime.headers import Described
 from ferrule.runtime.importing import with_imports
@@ -133,7 +133,7 @@ class Module:
         self._given: dict[str, Function] = {}
         self._makers = dict(makers)
         self._made: dict[str, Any] = {}
-        self._lock = RLock()
+        self._lock = ForkLock()
         if not isinstance(imports, Iterable):
             raise TypeError(f"imports must be a list of modules, but got {imports!r}")
         self._imports = tuple(map(_checked, imports))

@@ -15,7 +15,6 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from threading import RLock
 from typing import Any, Final
 
 import tvm_ffi
@@ -29,6 +28,7 @@ from ferrule.runtime.elf import ObjectFileError
 from ferrule.runtime.engine import Engine
 from ferrule.runtime.export import read_file
 from ferrule.runtime.finder import Finder
+from ferrule.runtime.forks import ForkLock
 from ferrule.runtime.importtree import LIBRARY, Node
 from ferrule.runtime.libraryfile import read_import_bytes
 from ferrule.runtime.metadata import NOTE_OWNER, NOTE_TYPE, read_metadata
@@ -48,7 +48,7 @@ class _Registered:
 
 # What was registered cannot be taken back: tvm-ffi calls it until the process ends.
 _REGISTERED: Final[dict[str, _Registered]] = {}
-_LOCK: Final = RLock()
+_LOCK: Final = ForkLock()
 
 
 def register(prefix: str, objects: Sequence[bytes]) -> tvm_ffi.Module:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Lock, get_ident
+from threading import get_ident
 from types import SimpleNamespace
 from typing import Any, Final
 
 from ferrule.frontends.packages import load
+from ferrule.runtime.forks import ForkLock
 
-_ASKED: Final = Lock()
+_ASKED: Final = ForkLock()
 _FUNCTION: Final = "get_current_device"
 
 

@@ -6,7 +6,6 @@ import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from threading import RLock
 from typing import Any, Final
 
 import tvm_ffi
@@ -40,6 +39,7 @@ from ferrule.runtime.entry.support import (
 from ferrule.runtime.entry.surroundings import Surroundings, find_surroundings, torch_is_there
 from ferrule.runtime.entry.tensors import READ_TENSOR
 from ferrule.runtime.entry.values import FFI_ARRAY
+from ferrule.runtime.forks import ForkLock
 from ferrule.runtime.heaptype import HeapType
 from ferrule.runtime.llvm.layouts import Layout
 from ferrule.runtime.llvm.native import compile_native
@@ -96,7 +96,7 @@ class Entries:
         self._unpack: Final = unpack
         # A finaliser or a handler of signals may ask while its own thread makes an entry: what is
         # there first stays.
-        self._lock: Final = RLock()
+        self._lock: Final = ForkLock()
         self._supports: Final[dict[bool, tuple[Surroundings, Support]]] = {}
         self._binders: Final[dict[tuple[bool, bool], Binder]] = {}
         self._engines: Final[dict[tuple[bool, EntryKey], Engine]] = {}

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.errors import CudaError
+from ferrule.runtime.forks import ForkLock
 from ferrule.runtime.ptx.arguments import Packed
 
 _LIBRARY: Final = "libcuda.so.1"
@@ -49,7 +50,7 @@ class Image:
     def __init__(self, image: bytes, kernels: Sequence[str]) -> None:
         self._image: Final = image + b"\0"
         self.states: Final = {name: KernelState() for name in kernels}
-        self._lock: Final = Lock()
+        self._lock: Final = ForkLock()
         self._driver: ctypes.CDLL | None = None
         self._contexts: Final[dict[int, ctypes.c_void_p]] = {}
 
