@@ -123,7 +123,7 @@ def _define_look_up(emitter: Emitter) -> None:
         e.ret()
 
 
-def _look_up(
+def look_up(
     emitter: Emitter, library: ir.Value, state: ir.Value, functions: Mapping[str, ir.FunctionType]
 ) -> None:
     """Fill in the places that the state has for these functions."""
@@ -307,7 +307,7 @@ def _define_prepare(emitter: Emitter) -> None:
         ready = e.icmp("eq", b.load_atomic(phase, "acquire", 4, typ=I32), e.const_i32(_READY))
         with e.if_then(ready, likely=True):
             e.ret(e.const_i32(DONE))
-        _look_up(e, e.null(), state, LIBC)
+        look_up(e, e.null(), state, LIBC)
         with e.if_then(e.not_(e.is_null(e.load_field(state, STATE, "dlopen"))), likely=True):
             text = call_found(e, state, "getenv", [e.cstring(SETTING)])
             with e.if_then(e.not_(e.is_null(text))):
@@ -321,7 +321,7 @@ def _define_prepare(emitter: Emitter) -> None:
             with e.if_then(e.icmp("ne", library, e.const_i64(ABSENT))):
                 everywhere = e.icmp("eq", library, e.const_i64(EVERYWHERE))
                 handle = e.select(everywhere, e.null(), b.inttoptr(library, PTR))
-                _look_up(e, handle, state, CALLS)
+                look_up(e, handle, state, CALLS)
         b.atomic_rmw("xchg", phase, e.const_i32(_READY), "release")
         e.ret(e.const_i32(DONE))
 

@@ -31,7 +31,6 @@ NO_FAULT: Final = (1 << 63) - 1
 CALLS: Final = MappingProxyType(
     {
         "omp_get_max_threads": ir.FunctionType(I32, []),
-        "omp_get_thread_num": ir.FunctionType(I32, []),
         "omp_in_parallel": ir.FunctionType(I32, []),
         "GOMP_parallel": ir.FunctionType(VOID, [PTR, PTR, I32, I32]),
     }
@@ -43,16 +42,22 @@ LIBC: Final = MappingProxyType(
     {
         "getenv": ir.FunctionType(PTR, [PTR]),
         "getpid": ir.FunctionType(I32, []),
+        "pthread_self": ir.FunctionType(I64, []),
         "dlopen": ir.FunctionType(PTR, [PTR, I32]),
         "close": ir.FunctionType(I32, [I32]),
         "read": ir.FunctionType(I64, [I32, PTR, I64]),
         "open": ir.FunctionType(I32, [PTR, I32], var_arg=True),
         "dl_iterate_phdr": ir.FunctionType(I32, [PTR, PTR]),
+        "pthread_create": ir.FunctionType(I32, [PTR, PTR, PTR, PTR]),
+        "pthread_join": ir.FunctionType(I32, [I64, PTR]),
         "gettid": ir.FunctionType(I32, []),
     }
 )
 """Of the C library.  Like the others they are looked up in this order, up to the first that is not
 there: so whoever finds one has those before it.  A reference to each would make objects larger."""
+
+TRIED: Final = 64
+"""Calling threads of which an object knows that their teams can be made."""
 
 STATE: Final = Layout(
     "ThreadsState",
@@ -63,12 +68,15 @@ STATE: Final = Layout(
         Field("__padding", I32),
         Field("library", I64),
         Field("checked", I64),
+        Field("asked", I64),
         *(Field(name, PTR) for name in (*CALLS, *LIBC)),
+        Field("tried", ir.ArrayType(I64, TRIED)),
     ],
 )
 """`library`: a handle of dlopen's, or `ABSENT` or `EVERYWHERE`.  `wanted`: FERRULE_NUM_THREADS, 0
 without.  `pid`: of the process that found the runtime, and whose threads it has.  `checked`: when
-the main thread last asked for signals, in nanoseconds.  Functions that are not there are null; the
+the main thread last asked for signals, in nanoseconds, `asked`: when a launch last began by that.
+`tried`: teams whose threads could be made, each the calling thread and the number in one word.  Functions that are not there are null; the
 last of `CALLS` is there only with the others.
 """
 
@@ -85,18 +93,19 @@ JOB: Final = Layout(
         Field("values", PTR),
         Field("base", I64),
         Field("count", I64),
+        Field("caller", I64),
         Field("piece", I64),
+        Field("grain", I64),
         Field("next", I64),
         Field("failed", I64),
-        Field("team", I32),
-        Field("checks", I32),
         Field("lock", I32),
         Field("status", I32),
     ],
 )
-"""One launch: the blocks from `base` to below `count`, in pieces of `piece` blocks.  `next` is the
-number of the piece that is taken next, `failed` that of the first one that failed.  `checks`: the
-caller is the main thread of the process and asks for signals."""
+"""One launch: the blocks from `base` to below `count`, in pieces of at most `piece` blocks, multiples
+of `grain` but where that takes long.  `next` is the first block, counted from `base`, of the piece
+that is taken next, `failed` that of the first one that failed.  `caller`: the thread that made the
+launch, which asks for signals."""
 
 CODE: Final = ir.FunctionType(I32, [PTR, PTR, I64, I64])
 """`i32 (ptr frame, ptr values, i64 first, i64 last)`: runs the blocks first <= i < last one after

@@ -250,6 +250,7 @@ ERROR_CELL = Layout(
         Field("kind", BYTE_ARRAY),
         Field("message", BYTE_ARRAY),
         Field("backtrace", BYTE_ARRAY),
+        Field("update_backtrace", PTR),
     ],
 )
 

@@ -114,7 +114,8 @@ def emit_work(
         return e.call(function, [frame, values, ZERO, work.count], "status")
 
     def shared() -> ir.Value:
-        piece = _multiple(b, few, work.grain)
+        # Of blocks that may take seconds only the first one is run before a look at the clock.
+        piece = _multiple(b, few, work.grain) if work.bounded else ONE
         arguments = [threads_state(e), function, frame, values, work.count, piece, work.grain]
         status = e.call(e.symbol(RUN, RUN_TYPE), arguments, "status")
         is_setting = b.icmp_signed("==", status, ir.Constant(I32, BAD_SETTING))
