@@ -30,6 +30,7 @@ from ferrule.runtime.llvm.layouts import (
     ANY,
     BYTE_ARRAY,
     DLTENSOR,
+    ERROR_CELL,
     I1,
     I8,
     I32,
@@ -37,9 +38,16 @@ from ferrule.runtime.llvm.layouts import (
     MANAGED_TENSOR,
     OBJECT,
     PTR,
+    VOID,
     Field,
     Layout,
 )
+
+LONGEST_BACKTRACE: Final = 1 << 12
+"""Bytes of the backtrace of a callee's error, some dozens of frames; the innermost come first."""
+
+_UPDATE: Final = ir.FunctionType(VOID, [PTR, PTR, I32])
+_REPLACE: Final = 0  # kTVMFFIBacktraceUpdateModeReplace
 
 FIND: Final = "ferrule_find"
 FIND_IMPORTED: Final = "ferrule_find_imported"
@@ -293,9 +301,28 @@ def _end_with_error(emitter: Emitter, status: ir.Value) -> None:
         with emitter.if_then(pythons):
             _raise(emitter, "EnvErrorAlreadySet", emitter.cstring("an error of Python"))
         _raise(emitter, "RuntimeError", emitter.cstring(_NO_ERROR))
+    _shorten(emitter, error)
     emitter.call("TVMFFIErrorSetRaised", [error])
     emitter.call("TVMFFIObjectDecRef", [error])
     emitter.ret(_status(Status.RAISED))
+
+
+def _shorten(emitter: Emitter, error: ir.Value) -> None:
+    """Cut an error's backtrace to `LONGEST_BACKTRACE`.
+
+    tvm-ffi makes a frame of Python of each line, and lines of the frames, on every way between C
+    and Python: with calls and callbacks a thousand deep those were millions.
+    """
+    e, cell = emitter, emitter.index(error, I8, OBJECT.size)
+    most = e.const_i64(LONGEST_BACKTRACE)
+    is_long = e.icmp("ugt", e.load_field(cell, ERROR_CELL, "backtrace.size"), most)
+    with e.if_then(is_long, likely=False):
+        kept = e.alloca(BYTE_ARRAY, name="kept")
+        data = e.load_field(cell, ERROR_CELL, "backtrace.data")
+        e.store_field(kept, BYTE_ARRAY, "data", data)
+        e.store_field(kept, BYTE_ARRAY, "size", most)
+        update = e.load_field(cell, ERROR_CELL, "update_backtrace")
+        e.call_pointer(update, _UPDATE, [error, kept, e.const_i32(_REPLACE)])
 
 
 def _define_take(emitter: Emitter) -> None:

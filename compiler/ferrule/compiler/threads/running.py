@@ -2,14 +2,15 @@
 
 * `i32 ferrule_run_blocks(ptr state, ptr code, ptr frame, ptr values, i64 count, i64 piece,
   i64 grain)`: the blocks 0 <= i < count of `code` (see `CODE`), at first `piece` of them at once;
-  later numbers are multiples of `grain`, but where so many blocks take very long.  A status of `CODE`,
-`BAD_SETTING` or `INTERRUPTED`.
+  later numbers are multiples of `grain`, but where so many blocks take very long.  A status of
+  `CODE`, `BAD_SETTING` or `INTERRUPTED`.
 
 How long a block takes is measured: the caller runs pieces that double in size until all is done, or
 until what is left would take longer than waking other threads does.  Then the team takes pieces
-from a counter, each thread as many blocks as it did in the time of a piece before.  Of the pieces that fail the first one counts: all before it run to their end, so
-the error does not depend on the number of threads.  The caller, if it is the main thread of the
-process, now and then asks for signals, between two pieces of its own.
+from a counter, each thread as many blocks as it did in the time of a piece before.  Of the pieces
+that fail the first one counts: all before it run to their end, so the error does not depend on the
+number of threads.  The caller, if it is the main thread of the process, now and then asks for
+signals, when the launch begins and between two pieces of its own.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ LONGEST_GRAIN: Final = 50_000_000
 """Nanoseconds of a piece from which on it may be shorter than a grain: a signal waits for it."""
 
 LANES_SHARE: Final = 16
-"""What part of a grain is done in whole vectors still: takes about as long as one of its threads."""
+"""What part of a grain is done in whole vectors still, in about the time of one of its threads."""
 
 PIECES_EACH: Final = 8
 """Of short work each thread gets that many pieces, so that all end at about the same time."""

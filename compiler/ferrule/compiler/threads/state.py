@@ -73,11 +73,12 @@ STATE: Final = Layout(
         Field("tried", ir.ArrayType(I64, TRIED)),
     ],
 )
-"""`library`: a handle of dlopen's, or `ABSENT` or `EVERYWHERE`.  `wanted`: FERRULE_NUM_THREADS, 0
-without.  `pid`: of the process that found the runtime, and whose threads it has.  `checked`: when
-the main thread last asked for signals, in nanoseconds, `asked`: when a launch last began by that.
-`tried`: teams whose threads could be made, each the calling thread and the number in one word.  Functions that are not there are null; the
-last of `CALLS` is there only with the others.
+"""`library`: a handle of dlopen's, or `ABSENT` or `EVERYWHERE`.  `wanted`: FERRULE_NUM_THREADS, or
+as many as could be made; 0 without.  `pid`: of the process that found the runtime, and whose threads
+it has.  `checked`: when the main thread last asked for signals, in nanoseconds, `asked`: when any
+launch last thought of it.  `tried`: teams whose threads could be made, each the calling thread and
+the number in one word.  Functions that are not there are null; the last of `CALLS` is there only
+with the others.
 """
 
 ABSENT: Final = -1
@@ -102,10 +103,10 @@ JOB: Final = Layout(
         Field("status", I32),
     ],
 )
-"""One launch: the blocks from `base` to below `count`, in pieces of at most `piece` blocks, multiples
-of `grain` but where that takes long.  `next` is the first block, counted from `base`, of the piece
-that is taken next, `failed` that of the first one that failed.  `caller`: the thread that made the
-launch, which asks for signals."""
+"""One launch: the blocks from `base` to below `count`, in pieces of at most `piece` blocks,
+multiples of `grain` but where that takes long.  `next` is the first block, counted from `base`, of
+the piece that is taken next, `failed` that of the first one that failed.  `caller`: the thread that
+made the launch, which asks for signals."""
 
 CODE: Final = ir.FunctionType(I32, [PTR, PTR, I64, I64])
 """`i32 (ptr frame, ptr values, i64 first, i64 last)`: runs the blocks first <= i < last one after
