@@ -2,8 +2,8 @@
 
 * `i32 ferrule_run_blocks(ptr state, ptr code, ptr frame, ptr values, i64 count, i64 piece,
   i64 grain)`: the blocks 0 <= i < count of `code` (see `CODE`), at first `piece` of them at once;
-  later numbers are multiples of `grain`, but where so many blocks take very long.  A status of
-  `CODE`, `BAD_SETTING` or `INTERRUPTED`.
+  where it is negative one, and then so many.  Later numbers are multiples of `grain`, but where so
+  many blocks take very long.  A status of `CODE`, `BAD_SETTING` or `INTERRUPTED`.
 
 How long a block takes is measured: the caller runs pieces that double in size until all is done, or
 until what is left would take longer than waking other threads does.  Then the team takes pieces
@@ -408,13 +408,15 @@ def _define_run(emitter: Emitter) -> None:
             ended = _own(e, "signals", SIGNALS_TYPE, state)
             with e.if_then(e.icmp("ne", ended, e.const_i32(DONE)), likely=False):
                 e.ret(ended)
-        before = b.block
+        unknown = e.icmp("slt", piece, e.const_i64(0))
+        first_size = e.select(unknown, e.const_i64(1), piece)
+        least, before = e.select(unknown, b.neg(piece), piece), b.block
         loop, on, measure, again, share = map(e.block, ("loop", "on", "measure", "again", "share"))
         e.branch(loop)
         e.at(loop)
         first, size = b.phi(I64, name="first"), b.phi(I64, name="size")
         first.add_incoming(e.const_i64(0), before)
-        size.add_incoming(piece, before)
+        size.add_incoming(first_size, before)
         end = e.select(e.icmp("slt", size, b.sub(count, first)), b.add(first, size), count)
         status = e.call_pointer(code, CODE, [frame, values, first, end])
         failed = e.icmp("ne", status, e.const_i32(DONE))
@@ -432,7 +434,7 @@ def _define_run(emitter: Emitter) -> None:
         e.cond_branch(worth, share, again)
         e.at(again)
         first.add_incoming(end, b.block)
-        size.add_incoming(_most(e, end, grain), b.block)
+        size.add_incoming(_most(e, end, least), b.block)
         e.branch(loop)
         e.at(share)
         arguments = [state, code, frame, values, end, count, grain, each]

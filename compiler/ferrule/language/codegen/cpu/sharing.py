@@ -115,7 +115,8 @@ def emit_work(
 
     def shared() -> ir.Value:
         # Of blocks that may take seconds only the first one is run before a look at the clock.
-        piece = _multiple(b, few, work.grain) if work.bounded else ONE
+        piece = _multiple(b, few, work.grain)
+        piece = piece if work.bounded else b.neg(piece)
         arguments = [threads_state(e), function, frame, values, work.count, piece, work.grain]
         status = e.call(e.symbol(RUN, RUN_TYPE), arguments, "status")
         is_setting = b.icmp_signed("==", status, ir.Constant(I32, BAD_SETTING))
