@@ -76,9 +76,9 @@ STATE: Final = Layout(
 """`library`: a handle of dlopen's, or `ABSENT` or `EVERYWHERE`.  `wanted`: FERRULE_NUM_THREADS, or
 as many as could be made; 0 without.  `pid`: of the process that found the runtime, and whose
 threads it has.  `checked`: when the main thread last asked for signals, in nanoseconds, `asked`:
-when any launch last thought of it.  `tried`: teams whose threads could be made, each the calling thread and
-the number in one word.  Functions that are not there are null; the last of `CALLS` is there only
-with the others.
+when any launch last thought of it.  `tried`: teams whose threads could be made, each the calling
+thread and the number in one word.  Functions that are not there are null; the last of `CALLS` is
+there only with the others.
 """
 
 ABSENT: Final = -1
