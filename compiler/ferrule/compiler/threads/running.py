@@ -402,12 +402,16 @@ def _define_run(emitter: Emitter) -> None:
     with e.define(RUN, I32, RUN_TYPE.args, names=names, attributes=_SMALL) as function:
         state, code, frame, values, count, piece, grain = function.args
         b = e.builder
-        start = _own(e, "now", _NOW)
-        asked = b.sub(start, e.load_field(state, STATE, "asked"))
+        begin = e.alloca(I64, name="begin")
+        e.store(_own(e, "now", _NOW), begin)
+        asked = b.sub(e.load(begin, I64), e.load_field(state, STATE, "asked"))
         with e.if_then(e.icmp("sge", asked, e.const_i64(CHECK_EVERY)), likely=False):
             ended = _own(e, "signals", SIGNALS_TYPE, state)
             with e.if_then(e.icmp("ne", ended, e.const_i32(DONE)), likely=False):
                 e.ret(ended)
+            # Not what asking took: it would look like work.
+            e.store(_own(e, "now", _NOW), begin)
+        start = e.load(begin, I64)
         unknown = e.icmp("slt", piece, e.const_i64(0))
         first_size = e.select(unknown, e.const_i64(1), piece)
         least, before = e.select(unknown, b.neg(piece), piece), b.block
