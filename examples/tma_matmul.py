@@ -187,11 +187,11 @@ def device_matmul(
     of_c,
     down: fe.Int32,
     across: fe.Int32,
-    depth: fe.Int32,
+    slices: fe.Int32,
     dtype: fe.Constexpr,
     tiles: fe.Constexpr,
 ):
-    t, threads, slices = arch.thread_idx()[0], tiles.warps * 32, fe.ceil_div(depth, WIDTH)
+    t, threads = arch.thread_idx()[0], tiles.warps * 32
     y, x = tile_of_block(down, across, tiles.group)
     row, column = y * tiles.m, x * tiles.n
     memory = arch.get_dyn_smem(dtype, alignment=1024)
@@ -227,11 +227,12 @@ def device_matmul(
 @fe.jit
 def matmul(a: fe.Tensor, b: fe.Tensor, c: fe.Tensor, tiles: fe.Constexpr):
     """c = a @ b."""
-    (m, n), depth = c.shape, a.shape[1]
+    m, n = c.shape
     boxes = (a, tiles.m), (b, WIDTH), (c, tiles.m)
     maps = [arch.make_tensor_map(x, (rows, WIDTH), swizzle="128B") for x, rows in boxes]
     down, across = fe.ceil_div(m, tiles.m), fe.ceil_div(n, tiles.n)
-    device_matmul(*maps, down, across, depth, a.element_type, tiles).launch(
+    slices = fe.ceil_div(a.shape[1], WIDTH)
+    device_matmul(*maps, down, across, slices, a.element_type, tiles).launch(
         grid=down * across,
         block=tiles.threads,
         smem=tiles.stages * tiles.stage * 2,
