@@ -298,9 +298,9 @@ def _callable(rows: list[_Row], kept: object) -> Callable[[], bool]:
     """A function of C whose `self` is the table, and whose module keeps the objects."""
     words = [word for row in rows for word in (row.address, row.mask, row.wanted, row.skip)]
     table = b"".join((word & _ALL).to_bytes(8, sys.byteorder) for word in words)
-    make = ctypes.PYFUNCTYPE(
-        ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object
-    )(("PyCFunction_NewEx", ctypes.pythonapi))
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)(
+        ("PyCFunction_NewEx", ctypes.pythonapi)
+    )
     method, _ = _method()
     found: Callable[[], bool] = make(ctypes.addressof(method), table, kept)
     return found
