@@ -112,7 +112,7 @@ def test_keys_at_an_old_place_are_no_answer() -> None:
 )
 def test_a_guard_that_says_yes_is_right(steps: list[tuple[str, str]]) -> None:
     values = [object() for _ in range(3)]
-    namespace: dict[str, Any] = {name: values[0] for name in "abcd"}
+    namespace: dict[str, Any] = dict.fromkeys("abcd", values[0])
     before = {name: namespace.get(name, guards.ABSENT) for name in "abg"}
     made = guard_of(namespace, *before)
     for i, (name, step) in enumerate(steps):
@@ -289,3 +289,17 @@ def test_modules_and_classes(monkeypatch: pytest.MonkeyPatch) -> None:
     other = type("Other", (), {"tile": 9})
     assert changed_by(lambda: setattr(Config, "__bases__", (other, Base)))
     assert not changed_by(lambda: setattr(module, "n", module.n))
+
+
+def test_annotations_of_results() -> None:
+    def function() -> None:
+        pass
+
+    guard = guards.new_guard()
+    assert guard is not None
+    assert guard.add_annotation(function, "return")
+    made = guard.made()
+    assert made is not None
+    assert made()
+    function.__annotations__["return"] = int
+    assert not made()

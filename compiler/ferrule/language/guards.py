@@ -123,6 +123,7 @@ class _Places:
     code: int
     defaults: int
     keyword_defaults: int
+    annotations: int
     bases: int
     items: int
     keys: int
@@ -161,6 +162,12 @@ class Guard:
         """A function has this dict of the defaults of keyword-only parameters."""
         found = ABSENT if values is None else values
         self._pointer(function, self._places.keyword_defaults, found)
+
+    def add_annotation(self, function: types.FunctionType, name: str) -> bool:
+        """A function has the annotation that it has now, or has none."""
+        found = function.__annotations__
+        self._pointer(function, self._places.annotations, found)
+        return self.add_name(found, name, found.get(name, ABSENT))
 
     def add_list(self, value: list[Any], items: tuple[Any, ...]) -> bool:
         """A list holds these very items."""
@@ -337,6 +344,7 @@ def _found() -> _Places:
         code=_pointer(probe, probe.__code__),
         defaults=_pointer(probe, probe.__defaults__),
         keyword_defaults=_pointer(probe, probe.__kwdefaults__),
+        annotations=_pointer(probe, probe.__annotations__),
         bases=_pointer(Probe, Probe.__mro__),
         items=_list_items(),
         keys=keys,

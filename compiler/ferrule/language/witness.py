@@ -286,9 +286,15 @@ class Witness:
             self._notes[key] = note
             self._kept.append(owner)
 
-    def add_value(self, key: object, read: Callable[[], Any], value: Any) -> None:
-        """Anything else that is read in a way of its own."""
-        self._notes.setdefault(key, _noted(read, value))
+    def add_returns(self, function: Any, read: Callable[[], Any], value: Any) -> None:
+        """The annotation of a function's result, which may be text to be evaluated."""
+
+        def watch(guard: Guard, _: Any) -> bool:
+            text = function.__annotations__.get("return")
+            plain = not isinstance(text, str) or text == "None"  # other text means other names
+            return plain and guard.add_annotation(function, "return")
+
+        self._notes.setdefault("returns", _noted(read, value, watch))
 
     def add_called(self, function: Any) -> None:
         """What a function of Python and those that it calls, as far as names tell, can read."""
