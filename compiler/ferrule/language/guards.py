@@ -389,7 +389,7 @@ def _count(keys: int) -> int:
                 continue
             found = {each for each in found if _word(at + each) == before[each] + 1}
             after = {each: _word(at + each) for each in found}
-            value[f"more {i}"] = found
+            value[f"more {i}"] = -1
             if i % 3 == 0:
                 del value[f"more {i}"]
             found = {each for each in found if _word(at + each) == after[each]}
