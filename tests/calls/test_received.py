@@ -199,7 +199,7 @@ def test_dtypes_devices_shapes_and_objects_come_back(giver: Giver) -> None:
         (bytes, "x" * 20, TypeError, "-> bytes`, expected bytes, but got str"),
         ((fe.Int8, str), (300, ""), ValueError, "result[0] in the result when calling"),
         ((fe.Int8, str), (1,), ValueError, "expected tuple size=2, but got tuple size=1"),
-        (vector("m"), None, TypeError, "-> Tensor([m], float32)`, expected Tensor, but got None"),
+        (vector("m"), None, TypeError, "that can be kept, not a DLTensor* (view), but got None"),
         (vector("m"), np.zeros((1, 1), np.float32), ValueError, "expected ndim=1, but got ndim=2"),
         (vector("m"), np.zeros(1, np.int8), ValueError, "dtype=float32, but got dtype=int8"),
     ],

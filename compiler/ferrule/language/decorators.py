@@ -66,7 +66,7 @@ class JitFunction:
     def _known(self, key: object) -> Any:
         """What was compiled for this, from what the names around the function mean now."""
         for compiled, witness in self._compiled.get(key, ()):
-            if witness.unchanged():
+            if witness.same() or witness.unchanged():
                 return compiled
         return None
 

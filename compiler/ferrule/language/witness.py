@@ -6,28 +6,42 @@ Each value is noted when it is first read, and is the same then for the whole co
 
 from __future__ import annotations
 
+import gc
 import sys
 import sysconfig
 import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
-from ferrule.language.snapshots import may_change, snapshot
+from ferrule.language.guards import ABSENT, Guard, new_guard
+from ferrule.language.snapshots import MOST, may_change, snapshot
 
 MISSING: Final = object()
+_RENEWED: Final = 16
+"""After so many comparisons that a guard did not spare, a new one is worth its making."""
 _LIBRARIES: Final = frozenset({"ferrule", "numpy", "torch", "tvm_ffi"})
+_HEAP_TYPE: Final = 1 << 9  # of a class that a class statement made
 _STANDARD: Final = sysconfig.get_path("stdlib")
+
+
+def _untold(guard: Guard, value: Any) -> bool:
+    """For what words of memory cannot tell."""
+    return False
 
 
 @dataclass(frozen=True, slots=True)
 class _Note:
-    """A value that was read, and how it is read again; `held`: what it held, if that can change."""
+    """A value that was read, and how it is read again; `held`: what it held, if that can change.
+
+    `watch` has a guard tell that reading it gives a value, if it can.
+    """
 
     read: Callable[[], Any]
     value: Any
     held: Any
+    watch: Callable[[Guard, Any], bool] = _untold
 
     def holds(self) -> bool:
         """Whether reading it again gives what compiles alike."""
@@ -38,6 +52,61 @@ class _Note:
             return now is self.value
         held = snapshot(self.value) if self.held is MISSING else self.held
         return bool(snapshot(now) == held)
+
+    def guarded(self, guard: Guard) -> bool:
+        """Whether the guard can tell that this stays as it is now."""
+        now = self.read()
+        return self.watch(guard, now) and _watch_inside(guard, now)
+
+
+def _watch_inside(guard: Guard, value: Any, depth: int = 0) -> bool:
+    """Has a guard tell that a value holds what it holds, if that can change."""
+    if not may_change(value):
+        return True
+    if depth > 8 or type(value) not in (tuple, list, dict) or len(value) > MOST:
+        return False
+    if type(value) is dict:
+        pairs = tuple(value.items())
+        told = guard.add_dict(value, pairs)
+        items = tuple(item for pair in pairs for item in pair)
+    else:
+        items = tuple(value)
+        told = type(value) is tuple or guard.add_list(value, items)
+    return told and all(_watch_inside(guard, each, depth + 1) for each in items)
+
+
+def _watch_attribute(owner: Any, name: str, guard: Guard, value: Any) -> bool:
+    """Has a guard tell that an attribute has this value, if it can."""
+    if type(owner) is types.FunctionType and name in ("__defaults__", "__kwdefaults__"):
+        if name == "__kwdefaults__":
+            guard.add_keyword_defaults(owner, value)
+        return True  # the guard has the code and the defaults of all functions
+    if type(owner) not in (types.ModuleType, type) or hasattr(type(owner), name):
+        return False
+    guard.add_class(owner)
+    if type(owner) is types.ModuleType:
+        found = vars(owner).get(name, MISSING)
+        return found is value and found is not MISSING and guard.add_name(vars(owner), name, found)
+    return _watch_class(guard, owner, name, value)
+
+
+def _watch_class(guard: Guard, owner: type, name: str, value: Any) -> bool:
+    for base in owner.__mro__:
+        (namespace,) = gc.get_referents(vars(base))  # what the view of it that there is shows
+        found = namespace.get(name, ABSENT)
+        if not guard.add_name(namespace, name, found):
+            return False
+        if found is not ABSENT:
+            plain = found.__func__ if type(found) is staticmethod else found
+            return plain is value and _is_plain(plain)
+    return False
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a class gives this as its attribute as it is, and always will."""
+    kind = type(value)
+    of_python = not kind.__flags__ & _HEAP_TYPE
+    return kind is types.FunctionType or (of_python and not hasattr(kind, "__get__"))
 
 
 class Outer(Mapping[str, Any]):
@@ -81,8 +150,16 @@ class Outer(Mapping[str, Any]):
         value = self._read(name)
         self.names[name] = value
         if name in self._cells or may_change(value):
-            self.noted[name] = _noted(lambda: self._read(name), value)
+            self.noted[name] = _noted(lambda: self._read(name), value, partial(self._watch, name))
         return value
+
+    def _watch(self, name: str, guard: Guard, value: Any) -> bool:
+        """Has a guard tell that a name has this value, if it can."""
+        found = ABSENT if value is MISSING else value
+        if name not in self._cells:
+            return guard.add_name(self._globals, name, found)
+        guard.add_cell(self._cells[name], found)
+        return True
 
     def _read(self, name: str) -> Any:
         if name not in self._cells:
@@ -112,21 +189,60 @@ def _own_names(code: types.CodeType) -> frozenset[str]:
     return own - frozenset(code.co_names) if sys.version_info >= (3, 12) else own
 
 
-def _noted(read: Callable[[], Any], value: Any) -> _Note:
-    return _Note(read, value, snapshot(value) if may_change(value) else MISSING)
+def _noted(
+    read: Callable[[], Any], value: Any, watch: Callable[[Guard, Any], bool] = _untold
+) -> _Note:
+    return _Note(read, value, snapshot(value) if may_change(value) else MISSING, watch)
 
 
 @dataclass(slots=True)
 class Witness:
-    """Notes of one compilation, from the first to the last."""
+    """Notes of one compilation, from the first to the last.
+
+    `same` is a faster `unchanged`, which says False also where it does not know.
+    """
 
     _globals: list[tuple[dict[str, Any], str, Any]] = field(default_factory=list)
     _functions: dict[int, tuple[types.FunctionType, object, object]] = field(default_factory=dict)
     _notes: dict[object, _Note] = field(default_factory=dict)
     _kept: list[object] = field(default_factory=list)
+    same: Callable[[], bool] = bool
+    _told: Callable[[], bool] = bool
+    _untold: tuple[_Note, ...] = ()
+    _looked: int = 0
 
     def unchanged(self) -> bool:
         """Whether everything is still what it was; an error of reading it again says no."""
+        if self._told():
+            try:
+                return all(note.holds() for note in self._untold)
+            except Exception:
+                return False
+        if not self._compared():
+            return False
+        self._looked += 1
+        if self._looked & (self._looked - 1) == 0 or self._looked % _RENEWED == 0:
+            self._make_guard()
+        return True
+
+    def _make_guard(self) -> None:
+        """Has words of memory tell from now on what they can."""
+        guard = new_guard()
+        if guard is None:
+            return
+        for namespace, name, _ in self._globals:
+            if not guard.add_name(namespace, name, namespace.get(name, ABSENT)):
+                return
+        for function, code, defaults in self._functions.values():
+            guard.add_function(function, code, defaults)
+        untold = tuple(note for note in self._notes.values() if not note.guarded(guard))
+        told = guard.made()
+        # What was compared is what the guard knows: nothing has changed meanwhile.
+        if told is not None and told() and self._compared() and told():
+            self._told, self._untold = told, untold
+            self.same = bool if untold else told
+
+    def _compared(self) -> bool:
         try:
             for namespace, name, value in self._globals:
                 now = namespace.get(name, MISSING)
@@ -163,14 +279,22 @@ class Witness:
         key = (id(owner), name)
         if key in self._notes or _is_library(owner):
             return
-        note = _noted(lambda: getattr(owner, name, MISSING), value)
+        note = _noted(
+            lambda: getattr(owner, name, MISSING), value, partial(_watch_attribute, owner, name)
+        )
         if note.holds():
             self._notes[key] = note
             self._kept.append(owner)
 
-    def add_value(self, key: object, read: Callable[[], Any], value: Any) -> None:
-        """Anything else that is read in a way of its own."""
-        self._notes.setdefault(key, _noted(read, value))
+    def add_returns(self, function: Any, read: Callable[[], Any], value: Any) -> None:
+        """The annotation of a function's result, which may be text to be evaluated."""
+
+        def watch(guard: Guard, _: Any) -> bool:
+            text = function.__annotations__.get("return")
+            plain = not isinstance(text, str) or text == "None"  # other text means other names
+            return plain and guard.add_annotation(function, "return")
+
+        self._notes.setdefault("returns", _noted(read, value, watch))
 
     def add_called(self, function: Any) -> None:
         """What a function of Python and those that it calls, as far as names tell, can read."""

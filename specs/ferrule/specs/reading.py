@@ -90,6 +90,8 @@ def _without_marks(text: str) -> tuple[str, int, int | None]:
             if token.string in found or (token.string, before) == ("/", 0) or "*" in found:
                 raise ValueError(f"{text!r} cannot be read at {token.string!r}")
             found[token.string] = before
+            if text[token.end[1] :].lstrip()[:1] not in (",", ")"):
+                raise ValueError(f"{text!r} cannot be read at {token.string!r}")
             cut, end = cut + text[end : token.start[1]], text.find(",", token.end[1]) + 1
             end = end or token.end[1]
         elif depth == 1 and token.string == "," and previous not in ("/", "*"):

@@ -46,7 +46,7 @@ def lower_program(
     state.sources[function] = source
     state.witness.add_function(function)  # type: ignore[arg-type]
     if getattr(source.node, "returns", None) and "return" not in source.annotations:
-        state.witness.add_value("returns", lambda: annotation_of(function), returns)
+        state.witness.add_returns(function, lambda: annotation_of(function), returns)
     low = Lowering("host", state, Frame(source, dict(constants)), evaluate, decide, execute)
     receiver = Receiver(low, classes or {}, [])
     with low.builder.region() as region:
