@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ferrule.compiler.errors import CompileError, Diagnostic
@@ -25,7 +26,7 @@ from ferrule.specs.changing import changed, mapped
 if TYPE_CHECKING:
     from ferrule.compiler.artefacts import Body
     from ferrule.compiler.origin import CompiledOrigin
-    from ferrule.language.ir.ops import Op, Program
+    from ferrule.language.ir.ops import Op, Program, Value
     from ferrule.runtime import Function
 
 T = TypeVar("T")
@@ -211,15 +212,39 @@ def _placed(param: params.Param, target: str) -> params.Param:
 
 
 def _with_read_only(signature: Signature, program: Program) -> Signature:
-    """Marks the tensors that nothing writes to, so that calls may give read-only arrays."""
-    written = {value.hint for value in written_params(program)}
+    """Marks the tensors that nothing writes to, so that calls may give read-only arrays.
+
+    One that is written to is none, whatever its example was.
+    """
+    written, values = written_params(program), iter(program.host.params)
     marked = tuple(
-        changed(param, read_only=True)
-        if isinstance(param, params.Tensor) and param.name not in written
-        else param
+        changed(each, read_only=True)
+        if isinstance(param, params.Tensor) and not any(value in written for value in taken)
+        else each
         for param in signature.params
+        for taken, each in [_writable(param, values, written)]
     )
     return signature.altered(params=marked, result=program.result)
+
+
+def _writable(
+    param: params.Param, values: Iterator[Value], written: set[Value]
+) -> tuple[list[Value], params.Param]:
+    """The values of a parameter, and its spec, in which what is written to is not read-only."""
+    from ferrule.compiler.wrapper.leaves import leaves_of
+
+    if isinstance(param, params.Tuple):
+        found = [_writable(item, values, written) for item in param.items]
+        every = [value for taken, _ in found for value in taken]
+        return every, changed(param, items=tuple(item for _, item in found))
+    taken = list(islice(values, len(leaves_of(param))))
+    if any(value in written for value in taken):
+        param = mapped(param, _not_read_only)
+    return taken, param
+
+
+def _not_read_only(param: params.Param) -> params.Param:
+    return changed(param, read_only=False) if isinstance(param, params.Tensor) else param
 
 
 def _lowered(program: Program, options: Options, origins: dict[Op, object] | None) -> Body:

@@ -181,7 +181,9 @@ def _tensor(place: Place, param: specs.Tensor | specs.AnyValue, value: Any) -> A
         refuse_hidden(place, param, value)
         if (found := foreign.lazy_change(value)) is not None:
             place.refuse_type(param, found)
-        return Exporter(value, place.mismatch(param)) if is_unknown(value) else OTHER
+        if isinstance(value, specs.FakeTensor) or not is_unknown(value):
+            return OTHER
+        return Exporter(value, place.mismatch(param))
     if (found := foreign.hidden_mask(value)) is not None:
         place.refuse_type(param, found)
     if has_own_dtype(value):

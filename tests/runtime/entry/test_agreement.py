@@ -31,8 +31,8 @@ def test_every_value_for_every_kind(name: str) -> None:
 def test_mixed_signatures(data: st.DataObject) -> None:
     names = data.draw(st.sampled_from(GROUPS))
     pool = st.sampled_from(range(len(VALUES)))
-    good = [st.sampled_from(good(name)) for name in names]
-    picks = [data.draw(st.one_of(each, each, each, pool)) for each in good]
+    fitting = [st.sampled_from(good(name)) for name in names]
+    picks = [data.draw(st.one_of(each, each, each, pool)) for each in fitting]
     entry, other = both(names, [VALUES[i] for i in picks])
     assert entry == other
 
