@@ -251,3 +251,11 @@ def test_kernels_for_a_gpu_have_the_folded_bits() -> None:
     decimal = [str(word) for word in (*words.view(np.int32), *wide[:1].view(np.int64))]
     for in_hex, in_decimal in zip(shown, decimal, strict=True):
         assert in_hex in ptx.upper() or in_decimal in ptx
+
+
+def test_powers_of_typed_constants_have_their_type() -> None:
+    @fe.jit
+    def powers(n: fe.Uint8):
+        return fe.Uint8(7) ** fe.Uint8(3), n ** fe.Uint8(3), fe.Int8(100) ** fe.Int8(2)
+
+    assert powers(7) == (87, 87, 16)

@@ -329,7 +329,10 @@ class _Writer:
         value = self.expression(depth)
         if value.dtype is fe.Boolean:
             value = self._converted(value, fe.Int32)
-        return Expression(f"({value.text} ** {self.chance.randint(0, 5)})", value.dtype)
+        exponent = str(self.chance.randint(0, 5))
+        if value.dtype.is_integer and self.chance.random() < 0.4:
+            exponent = f"fe.{self.chance.choice(INTEGERS).__name__}({exponent})"
+        return Expression(f"({value.text} ** {exponent})", value.dtype)
 
     def _extremum(self, depth: int) -> Expression:
         left, right, dtype = self.pair(depth)

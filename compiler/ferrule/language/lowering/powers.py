@@ -24,7 +24,7 @@ def power(low: Lowering, base: Any, exponent: Any, node: ast.AST) -> Any:
     known = operators.plain(exponent)
     if isinstance(exponent, Numeric) and _is_integer(base):
         known = exponent.value
-        if not isinstance(base, (Number, Vector, Whole)):
+        if not isinstance(base, (Number, Vector, Whole, Numeric)):
             base = weak(operators.plain(base), type(exponent))(base)
     if type(known) is int and (1 <= known <= _MAX_PRODUCTS or known >= 0 and _is_integer(base)):
         return _products(low, base, known, node)
