@@ -43,13 +43,13 @@ LIBC: Final = MappingProxyType(
         "getenv": ir.FunctionType(PTR, [PTR]),
         "getpid": ir.FunctionType(I32, []),
         "pthread_self": ir.FunctionType(I64, []),
-        "dlopen": ir.FunctionType(PTR, [PTR, I32]),
+        "pthread_create": ir.FunctionType(I32, [PTR, PTR, PTR, PTR]),
+        "pthread_join": ir.FunctionType(I32, [I64, PTR]),
         "close": ir.FunctionType(I32, [I32]),
         "read": ir.FunctionType(I64, [I32, PTR, I64]),
         "open": ir.FunctionType(I32, [PTR, I32], var_arg=True),
+        "dlopen": ir.FunctionType(PTR, [PTR, I32]),
         "dl_iterate_phdr": ir.FunctionType(I32, [PTR, PTR]),
-        "pthread_create": ir.FunctionType(I32, [PTR, PTR, PTR, PTR]),
-        "pthread_join": ir.FunctionType(I32, [I64, PTR]),
         "gettid": ir.FunctionType(I32, []),
     }
 )
@@ -69,7 +69,7 @@ STATE: Final = Layout(
         Field("library", I64),
         Field("checked", I64),
         Field("asked", I64),
-        *(Field(name, PTR) for name in (*CALLS, *LIBC)),
+        *(Field(name, PTR) for name in (*LIBC, *CALLS)),
         Field("tried", ir.ArrayType(I64, TRIED)),
     ],
 )
