@@ -19,7 +19,6 @@ from ferrule.compiler.threads.state import (
     ABSENT,
     BAD_SETTING,
     CALLS,
-    DONE,
     EVERYWHERE,
     LIBC,
     MAX_THREADS,
@@ -48,18 +47,12 @@ _FORKED: Final = 0x40
 
 _LIBRARY_INFO: Final = Layout("dl_phdr_info", [Field("address", I64), Field("name", PTR)])
 
-_PREPARE: Final = ir.FunctionType(I32, [PTR, PTR])
 _LOOK_UP: Final = ir.FunctionType(VOID, [PTR, PTR, PTR, I64])
 _OPEN: Final = ir.FunctionType(PTR, [PTR, PTR, I32])
 _FIND: Final = ir.FunctionType(I64, [PTR])
 _LIBC: Final = ir.FunctionType(VOID, [PTR])
 _NUMBER: Final = ir.FunctionType(I32, [PTR])
 _SEE: Final = ir.FunctionType(I32, [PTR, I64, PTR])
-
-
-def prepare(emitter: Emitter, state: ir.Value, values: ir.Value) -> ir.Value:
-    """Fill in the state, if it is not; `DONE` or `BAD_SETTING` with the values of its fault."""
-    return _own(emitter, "prepare", _PREPARE, state, values)
 
 
 def define_finding(emitter: Emitter) -> None:
@@ -70,7 +63,6 @@ def define_finding(emitter: Emitter) -> None:
     _define_see(emitter)
     _define_open(emitter)
     _define_find(emitter)
-    _define_prepare(emitter)
 
 
 def _own(emitter: Emitter, name: str, kind: ir.FunctionType, *arguments: ir.Value) -> ir.Value:
@@ -320,33 +312,34 @@ def _see_loaded(emitter: Emitter, state: ir.Value, loaded: ir.Value) -> None:
             e.store(e.builder.ptrtoint(handle, I64), loaded)
 
 
-def _define_prepare(emitter: Emitter) -> None:
-    e, names = emitter, ("state", "values")
-    with e.define(
-        "ferrule_threads_prepare", I32, [PTR, PTR], names=names, attributes=COLD
-    ) as function:
-        (state, values), b = function.args, e.builder
-        phase = e.field_ptr(state, STATE, "phase")
-        ready = e.icmp("eq", b.load_atomic(phase, "acquire", 4, typ=I32), e.const_i32(_READY))
-        with e.if_then(ready, likely=True):
-            e.ret(e.const_i32(DONE))
+def prepare(emitter: Emitter, state: ir.Value, values: ir.Value) -> None:
+    """Fill in the state, if it is not; the function ends with `BAD_SETTING` and the values of its
+    fault where the setting is wrong."""
+    e, b = emitter, emitter.builder
+    phase = e.field_ptr(state, STATE, "phase")
+    ready = e.icmp("eq", b.load_atomic(phase, "acquire", 4, typ=I32), e.const_i32(_READY))
+    with e.if_then(e.not_(ready), likely=False):
         look_up_libc(e, state)
         with e.if_then(e.not_(e.is_null(e.load_field(state, STATE, "dlopen"))), likely=True):
-            text = call_found(e, state, "getenv", [e.cstring(SETTING)])
-            with e.if_then(e.not_(e.is_null(text))):
-                number = _own(e, "number", _NUMBER, text)
-                with e.if_then(e.icmp("slt", number, e.const_i32(0)), likely=False):
-                    e.store(b.ptrtoint(text, I64), values)
-                    e.ret(e.const_i32(BAD_SETTING))
-                e.store_field(state, STATE, "wanted", number)
-            e.store_field(state, STATE, "pid", call_found(e, state, "getpid", []))
-            library = _agreed(e, state)
-            with e.if_then(e.icmp("ne", library, e.const_i64(ABSENT))):
-                everywhere = e.icmp("eq", library, e.const_i64(EVERYWHERE))
-                handle = e.select(everywhere, e.null(), b.inttoptr(library, PTR))
-                _look_up(e, handle, state, CALLS)
+            _prepare_with_libc(e, state, values)
         b.atomic_rmw("xchg", phase, e.const_i32(_READY), "release")
-        e.ret(e.const_i32(DONE))
+
+
+def _prepare_with_libc(emitter: Emitter, state: ir.Value, values: ir.Value) -> None:
+    e, b = emitter, emitter.builder
+    text = call_found(e, state, "getenv", [e.cstring(SETTING)])
+    with e.if_then(e.not_(e.is_null(text))):
+        number = _own(e, "number", _NUMBER, text)
+        with e.if_then(e.icmp("slt", number, e.const_i32(0)), likely=False):
+            e.store(b.ptrtoint(text, I64), values)
+            e.ret(e.const_i32(BAD_SETTING))
+        e.store_field(state, STATE, "wanted", number)
+    e.store_field(state, STATE, "pid", call_found(e, state, "getpid", []))
+    library = _agreed(e, state)
+    with e.if_then(e.icmp("ne", library, e.const_i64(ABSENT))):
+        everywhere = e.icmp("eq", library, e.const_i64(EVERYWHERE))
+        handle = e.select(everywhere, e.null(), b.inttoptr(library, PTR))
+        _look_up(e, handle, state, CALLS)
 
 
 def _agreed(emitter: Emitter, state: ir.Value) -> ir.Value:

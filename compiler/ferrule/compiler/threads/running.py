@@ -29,7 +29,6 @@ from ferrule.compiler.threads.state import (
     DONE,
     INTERRUPTED,
     JOB,
-    NO_FAULT,
     RUN,
     RUN_TYPE,
     SIGNALS,
@@ -76,14 +75,11 @@ _FLOAT: Final = ir.DoubleType()
 _PIECE: Final = ir.FunctionType(I64, [I64, I64, I64, I64])
 _SHARE: Final = ir.FunctionType(I32, [PTR, I64, I64])
 _TRY: Final = ir.FunctionType(PTR, [PTR])
-_TRIAL: Final = Layout(
-    "ThreadsTrial", [Field("state", PTR), Field("left", I32), Field("made", I32)]
-)
 
 _SMALL: Final = ("minsize", "optsize")
 """Attributes of functions that run once or twice a launch."""
 
-_ENDED: Final = encoded(Message("", "EnvErrorAlreadySet", (Text("a signal ended the call"),), ""))
+_ENDED: Final = encoded(Message("", "EnvErrorAlreadySet", (Text("interrupted"),), ""))
 """The error by whose kind tvm-ffi knows that the one to raise is Python's own.
 
 It has a backtrace, an empty one: without, tvm-ffi makes one, which can take seconds.
@@ -150,46 +146,45 @@ def _team(emitter: Emitter, state: ir.Value, alone: ir.Block) -> ir.Value:
 
 
 def _define_try(emitter: Emitter) -> None:
-    """`ptr ferrule_threads_try(ptr trial)`: makes a thread that does the same, and waits for it.
+    """`ptr ferrule_threads_try(ptr job)`: makes a thread that does the same, and waits for it.
 
     So all that are asked for are there at once, unless one cannot be made.
     """
     e = emitter
     with e.define(
-        "ferrule_threads_try", PTR, [PTR], names=("trial",), linkage="internal", attributes=COLD
+        "ferrule_threads_try", PTR, [PTR], names=("job",), linkage="internal", attributes=COLD
     ) as function:
-        (trial,), b, one = function.args, e.builder, e.const_i32(1)
-        state, left = (e.load_field(trial, _TRIAL, name) for name in ("state", "left"))
+        (job,), b, one = function.args, e.builder, e.const_i32(1)
+        state, left = (e.load_field(job, JOB, name) for name in ("state", "left"))
         with e.if_then(e.icmp("sgt", left, one)):
-            e.store_field(trial, _TRIAL, "left", b.sub(left, one))
+            e.store_field(job, JOB, "left", b.sub(left, one))
             thread = e.alloca(I64, name="thread")
             work = ir.FormattedConstant(PTR, e.symbol("ferrule_threads_try", _TRY).get_reference())
-            status = call_found(e, state, "pthread_create", [thread, e.null(), work, trial])
+            status = call_found(e, state, "pthread_create", [thread, e.null(), work, job])
             with e.if_then(e.icmp("eq", status, e.const_i32(0)), likely=True):
                 call_found(e, state, "pthread_join", [e.load(thread, I64), e.null()])
-                made = e.load_field(trial, _TRIAL, "made")
-                e.store_field(trial, _TRIAL, "made", b.add(made, one))
+                made = e.load_field(job, JOB, "made")
+                e.store_field(job, JOB, "made", b.add(made, one))
         e.ret(e.null())
 
 
-def _possible(emitter: Emitter, state: ir.Value, caller: ir.Value, team: ir.Value) -> None:
+def _possible(emitter: Emitter, job: ir.Value, caller: ir.Value, team: ir.Value) -> None:
     """Lower the number in the place `team` to that of the threads which can be made.
 
     OpenMP runtimes end the process where a thread cannot be made.  Each calling thread has a team
     of its own; it is tried before the first one, and again when the number changes.
     """
     e, b, wanted = emitter, emitter.builder, emitter.load(team, I32)
+    state = e.load_field(job, JOB, "state")
     # An address, of which threads have some that are pages apart.
     word = b.add(caller, b.zext(wanted, I64))
     slot = b.and_(b.lshr(caller, e.const_i64(12)), e.const_i64(TRIED - 1))
     place = e.index(e.field_ptr(state, STATE, "tried"), I64, slot)
     with e.if_then(e.icmp("ne", b.load_atomic(place, "monotonic", 8, typ=I64), word)):
-        trial = e.alloca(_TRIAL, name="trial")
-        e.store_field(trial, _TRIAL, "state", state)
-        e.store_field(trial, _TRIAL, "left", wanted)
-        e.store_field(trial, _TRIAL, "made", e.const_i32(1))
-        _own(e, "try", _TRY, trial)
-        made = e.load_field(trial, _TRIAL, "made")
+        e.store_field(job, JOB, "left", wanted)
+        e.store_field(job, JOB, "made", e.const_i32(1))
+        _own(e, "try", _TRY, job)
+        made = e.load_field(job, JOB, "made")
         e.store(made, team)
         with b.if_else(e.icmp("eq", made, wanted), likely=True) as (all_made, fewer):
             with all_made:
@@ -202,19 +197,20 @@ def _define_signals(emitter: Emitter) -> None:
     """`i32 ferrule_threads_signals(ptr state)`: the status `INTERRUPTED` where one is an error."""
     e, done = emitter, emitter.const_i32(DONE)
     with e.define(SIGNALS, I32, SIGNALS_TYPE.args, names=("state",), attributes=_SMALL) as function:
-        state = function.args[0]
+        state, b = function.args[0], e.builder
         now = _now(e)
         e.store_field(state, STATE, "asked", now)
-        since = e.builder.sub(now, e.load_field(state, STATE, "checked"))
+        since = b.sub(now, e.load_field(state, STATE, "checked"))
         with e.if_then(e.icmp("slt", since, e.const_i64(CHECK_EVERY)), likely=True):
             e.ret(done)
-        with e.if_then(e.is_null(e.load_field(state, STATE, "gettid")), likely=False):
-            look_up_libc(e, state)
         # Where the C library cannot tell the threads apart, signals may come to this one.
-        with e.if_then(e.not_(e.is_null(e.load_field(state, STATE, "gettid"))), likely=True):
-            thread, process = (call_found(e, state, name, []) for name in ("gettid", "getpid"))
-            with e.if_then(e.icmp("ne", thread, process)):
-                e.ret(done)
+        with b.if_else(e.is_null(e.load_field(state, STATE, "gettid"))) as (unknown, known):
+            with unknown:
+                look_up_libc(e, state)
+            with known:
+                thread, process = (call_found(e, state, name, []) for name in ("gettid", "getpid"))
+                with e.if_then(e.icmp("ne", thread, process)):
+                    e.ret(done)
         e.store_field(state, STATE, "checked", now)
         failed = e.icmp("ne", e.call("TVMFFIEnvCheckSignals", []), e.const_i32(0))
         with e.if_then(failed, likely=False):
@@ -265,8 +261,7 @@ def _define_work(emitter: Emitter) -> None:
         first = b.add(e.load_field(job, JOB, "base"), piece)
         count = e.load_field(job, JOB, "count")
         failed = b.load_atomic(e.field_ptr(job, JOB, "failed"), "monotonic", 8, typ=I64)
-        goes_on = e.binary("and", e.icmp("slt", first, count), e.icmp("slt", piece, failed))
-        e.cond_branch(goes_on, run, end)
+        e.cond_branch(e.icmp("slt", piece, failed), run, end)
         e.at(run)
         last = _least(e, b.add(first, size), count)
         code, frame = e.load_field(job, JOB, "code"), e.load_field(job, JOB, "frame")
@@ -353,13 +348,11 @@ def _define_share(emitter: Emitter) -> None:
             e.load_field(job, JOB, "state"),
             *map(e.block, ("sized", "alone", "together", "end")),
         )
-        status = prepare(e, state, e.load_field(job, JOB, "values"))
-        with e.if_then(e.icmp("ne", status, e.const_i32(DONE)), likely=False):
-            e.ret(status)
+        prepare(e, state, e.load_field(job, JOB, "values"))
         caller = call_found(e, state, "pthread_self", [])
         e.store_field(job, JOB, "caller", caller)
         place = _team(e, state, sized)
-        _possible(e, state, caller, place)
+        _possible(e, job, caller, place)
         e.branch(sized)
         e.at(sized)
         team, left = e.load(place, I32), b.sub(e.load_field(job, JOB, "count"), first)
@@ -368,7 +361,7 @@ def _define_share(emitter: Emitter) -> None:
         for name, value in (
             ("piece", piece),
             ("next", e.const_i64(0)),
-            ("failed", e.const_i64(NO_FAULT)),
+            ("failed", left),
             ("lock", e.const_i32(0)),
             ("status", e.const_i32(DONE)),
         ):

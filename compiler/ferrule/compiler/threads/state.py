@@ -26,8 +26,6 @@ BAD_SETTING: Final = -1
 INTERRUPTED: Final = RAISED
 """The status of a launch that a signal ended: the error is set."""
 
-NO_FAULT: Final = (1 << 63) - 1
-
 CALLS: Final = MappingProxyType(
     {
         "omp_get_max_threads": ir.FunctionType(I32, []),
@@ -101,11 +99,14 @@ JOB: Final = Layout(
         Field("failed", I64),
         Field("lock", I32),
         Field("status", I32),
+        Field("left", I32),
+        Field("made", I32),
     ],
 )
 """One launch: the blocks from `base` to below `count`, in pieces of at most `piece` blocks,
 multiples of `grain` but where that takes long.  `next` is the first block, counted from `base`, of
-the piece that is taken next, `failed` that of the first one that failed.  `caller`: the thread that
+the piece that is taken next, `failed` that of the first one that failed, or how many there are.
+`left` and `made` are of the trial that makes threads before a team does.  `caller`: the thread that
 made the launch, which asks for signals."""
 
 CODE: Final = ir.FunctionType(I32, [PTR, PTR, I64, I64])
