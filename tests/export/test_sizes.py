@@ -56,8 +56,8 @@ def exported(function: Any, folder: Path) -> bytes:
     return (folder / "k.o").read_bytes()
 
 
-def test_an_object_of_a_small_kernel_has_at_most_13_kib(tmp_path: Path) -> None:
-    assert len(exported(add_one, tmp_path)) <= 13 * KIB
+def test_an_object_of_a_small_kernel_has_at_most_12_kib(tmp_path: Path) -> None:
+    assert len(exported(add_one, tmp_path)) <= 12 * KIB
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -241,3 +242,16 @@ def test_a_lock_that_the_forking_thread_has_stays_its_own() -> None:
 def test_llvmlites_lock_is_where_it_is_looked_for() -> None:
     pytest.importorskip("llvmlite.binding")
     assert forks._llvm_guard() is not None
+
+
+def test_all_locks_are_free_in_a_child() -> None:
+    """Locks of the package are `ForkLock`s; only the module that makes these has others."""
+    root = Path(__file__).parents[2]
+    plain = re.compile(r"= (threading\.)?R?Lock\(\)")  # one that is kept
+    found = {
+        path.name
+        for part in ("compiler", "runtime", "specs")
+        for path in (root / part).rglob("*.py")
+        if plain.search(path.read_text())
+    }
+    assert found == {"forks.py"}

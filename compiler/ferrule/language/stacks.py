@@ -15,6 +15,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final, TypeVar
 
+from ferrule.runtime.forks import ForkLock
+
 T = TypeVar("T")
 
 ENOUGH: Final = 4 << 20
@@ -22,7 +24,7 @@ ENOUGH: Final = 4 << 20
 _LARGE: Final = 16 << 20
 _ATTRIBUTES: Final = 256
 """More bytes than a `pthread_attr_t` has anywhere."""
-_LOCK: Final = threading.Lock()
+_LOCK: Final = ForkLock()
 
 
 def on_enough_stack(compute: Callable[[], T]) -> T:

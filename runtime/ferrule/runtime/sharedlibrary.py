@@ -17,7 +17,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from threading import RLock
 from typing import Final
 
 import tvm_ffi
@@ -26,6 +25,7 @@ from ferrule.runtime import openmp
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.digest import is_sealed_library
 from ferrule.runtime.elf import ObjectFileError
+from ferrule.runtime.forks import ForkLock
 from ferrule.runtime.importtree import Node
 from ferrule.runtime.libraryfile import LibraryFile
 
@@ -38,7 +38,7 @@ _REGISTERS: Final = ("TVMFFIFunctionSetGlobal", "TVMFFITypeRegister")
 # Libraries that stay open, by the digest of their bytes; what each file was that had one.
 _KEPT: Final[dict[bytes, SharedLibrary]] = {}
 _OPENED: Final[dict[Path, bytes]] = {}
-_LOCK: Final = RLock()
+_LOCK: Final = ForkLock()
 
 _ALREADY: Final = getattr(os, "RTLD_NOLOAD", 0)
 

@@ -75,7 +75,7 @@ failed:
   ret i32 %"status.2"
 }
 
-@"ferrule.threads" = private global [16 x i64] zeroinitializer, align 8
+@"ferrule.threads" = private global [83 x i64] zeroinitializer, align 8
 declare i32 @"ferrule_run_blocks"(ptr %".1", ptr %".2", ptr %".3", ptr %".4", i64 %".5", i64 %".6", i64 %".7")
 
 !0 = distinct !{  }

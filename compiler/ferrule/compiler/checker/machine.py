@@ -98,7 +98,7 @@ def _define_check(emitter: Emitter) -> None:
     paths = {"program": "context.program", "num_args": "context.num_args"}
     with emitter.define("ferrule_check", I32, CHECK.args, names=names, attributes=COLD) as check:
         machine = emitter.alloca(MACHINE, name="machine")
-        emitter.call("memset", [machine, emitter.const_i32(0), emitter.const_i64(MACHINE.size)])
+        emitter.clear(machine, MACHINE.size)
         for name, value in zip(names, check.args, strict=True):
             if name != "values":
                 emitter.store_field(machine, MACHINE, paths.get(name, name), value)

@@ -58,8 +58,7 @@ def _define_say(emitter: Emitter) -> None:
     ) as function:
         context, message = function.args
         arrays = emitter.alloca(BYTE_ARRAY, _TEXTS, name="texts")
-        size = emitter.const_i64(_TEXTS * BYTE_ARRAY.size)
-        emitter.call("memset", [arrays, emitter.const_i32(0), size])
+        emitter.clear(arrays, _TEXTS * BYTE_ARRAY.size)
         made, place = emitter.block("made"), emitter.alloca(PTR, name="place")
         emitter.store(message, place)
         with emitter.loop(emitter.const_i64(_TEXTS)) as i:

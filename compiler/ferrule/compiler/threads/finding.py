@@ -19,7 +19,6 @@ from ferrule.compiler.threads.state import (
     ABSENT,
     BAD_SETTING,
     CALLS,
-    DONE,
     EVERYWHERE,
     LIBC,
     MAX_THREADS,
@@ -48,29 +47,22 @@ _FORKED: Final = 0x40
 
 _LIBRARY_INFO: Final = Layout("dl_phdr_info", [Field("address", I64), Field("name", PTR)])
 
-_PREPARE: Final = ir.FunctionType(I32, [PTR, PTR])
 _LOOK_UP: Final = ir.FunctionType(VOID, [PTR, PTR, PTR, I64])
 _OPEN: Final = ir.FunctionType(PTR, [PTR, PTR, I32])
 _FIND: Final = ir.FunctionType(I64, [PTR])
+_LIBC: Final = ir.FunctionType(VOID, [PTR])
 _NUMBER: Final = ir.FunctionType(I32, [PTR])
 _SEE: Final = ir.FunctionType(I32, [PTR, I64, PTR])
-_FORKED_TYPE: Final = ir.FunctionType(I32, [PTR])
-
-
-def prepare(emitter: Emitter, state: ir.Value, values: ir.Value) -> ir.Value:
-    """Fill in the state, if it is not; `DONE` or `BAD_SETTING` with the values of its fault."""
-    return _own(emitter, "prepare", _PREPARE, state, values)
 
 
 def define_finding(emitter: Emitter) -> None:
     """The functions that `prepare` needs."""
     _define_look_up(emitter)
+    _define_libc(emitter)
     _define_number(emitter)
     _define_see(emitter)
-    _define_forked(emitter)
     _define_open(emitter)
     _define_find(emitter)
-    _define_prepare(emitter)
 
 
 def _own(emitter: Emitter, name: str, kind: ir.FunctionType, *arguments: ir.Value) -> ir.Value:
@@ -123,13 +115,27 @@ def _define_look_up(emitter: Emitter) -> None:
         e.ret()
 
 
-def look_up(
+def _look_up(
     emitter: Emitter, library: ir.Value, state: ir.Value, functions: Mapping[str, ir.FunctionType]
 ) -> None:
     """Fill in the places that the state has for these functions."""
     e, names = emitter, list(functions)
     places, count = e.field_ptr(state, STATE, names[0]), e.const_i64(len(names))
     _own(e, "look_up", _LOOK_UP, library, _joined(e, names), places, count)
+
+
+def look_up_libc(emitter: Emitter, state: ir.Value) -> None:
+    """Fill in the functions of the C library."""
+    _own(emitter, "libc", _LIBC, state)
+
+
+def _define_libc(emitter: Emitter) -> None:
+    e = emitter
+    with e.define(
+        "ferrule_threads_libc", VOID, [PTR], names=("state",), attributes=COLD
+    ) as function:
+        _look_up(e, e.null(), function.args[0], LIBC)
+        e.ret()
 
 
 def _define_number(emitter: Emitter) -> None:
@@ -206,48 +212,45 @@ def _matching(
     e.at(other)
 
 
-def _define_forked(emitter: Emitter) -> None:
-    """`i32 ferrule_threads_forked(ptr state)`: whether the process still runs what its parent ran.
+def _forked(emitter: Emitter, state: ir.Value) -> ir.Value:
+    """Other than 0 where the process still runs what its parent ran.
 
     Linux says so in the flags of /proc/self/stat, the seventh field behind the name, which is in
     parentheses and may hold any.  0 where it cannot be read.
     """
     e, no = emitter, emitter.const_i32(0)
-    with e.define(
-        "ferrule_threads_forked", I32, [PTR], names=("state",), attributes=COLD
-    ) as function:
-        state = function.args[0]
-        with e.if_then(e.is_null(e.load_field(state, STATE, "open"))):
-            e.ret(no)
-        text = e.alloca(I8, _STAT_SIZE, name="text")
-        file = call_found(e, state, "open", [e.cstring("/proc/self/stat"), no])
-        with e.if_then(e.icmp("slt", file, no)):
-            e.ret(no)
+    text, flags = e.alloca(I8, _STAT_SIZE, name="text"), e.alloca(I32, name="flags")
+    e.store(no, flags)
+    file = call_found(e, state, "open", [e.cstring("/proc/self/stat"), no])
+    with e.if_then(e.icmp("sge", file, no)):
         size = call_found(e, state, "read", [file, text, e.const_i64(_STAT_SIZE)])
         call_found(e, state, "close", [file])
-        flags = _field(e, text, size, _FLAGS_FIELD)
-        e.ret(e.binary("and", flags, e.const_i32(_FORKED)))
+        _read_field(e, text, size, _FLAGS_FIELD, flags)
+    return e.binary("and", e.load(flags, I32), e.const_i32(_FORKED))
 
 
-def _field(emitter: Emitter, text: ir.Value, size: ir.Value, wanted: int) -> ir.Value:
-    """The number that is the field with this number behind the last closing parenthesis."""
-    e, b = emitter, emitter.builder
+def _read_field(
+    emitter: Emitter, text: ir.Value, size: ir.Value, wanted: int, found: ir.Value
+) -> None:
+    """Store the number that is the field with this number behind the last closing parenthesis."""
+    e, b, none = emitter, emitter.builder, emitter.const_i32(0)
     field, number = e.alloca(I32, name="field"), e.alloca(I32, name="value")
-    e.store(e.const_i32(0), field)
-    e.store(e.const_i32(0), number)
+    e.store(none, field)
+    e.store(none, number)
     with e.loop(size) as i:
-        byte = _byte(e, text, i)
-        with e.if_then(_is(e, byte, ")")):
-            e.store(e.const_i32(0), field)
-            e.store(e.const_i32(0), number)
-        with e.if_then(_is(e, byte, " ")):
+        byte = b.zext(_byte(e, text, i), I32)
+        # Rubbish where the field is none of digits, which no field that is wanted is.
+        before = e.load(number, I32)
+        shifted = b.mul(before, e.const_i32(10))
+        e.store(b.add(shifted, b.sub(byte, e.const_i32(ord("0")))), number)
+        with e.if_then(e.icmp("eq", byte, e.const_i32(ord(")")))):
+            e.store(none, field)
+        with e.if_then(e.icmp("eq", byte, e.const_i32(ord(" ")))):
+            ends = e.icmp("eq", e.load(field, I32), e.const_i32(wanted))
+            with e.if_then(ends):
+                e.store(before, found)
             e.store(b.add(e.load(field, I32), e.const_i32(1)), field)
-        here = e.icmp("eq", e.load(field, I32), e.const_i32(wanted))
-        digit = b.sub(b.zext(byte, I32), e.const_i32(ord("0")))
-        with e.if_then(e.binary("and", here, e.icmp("ult", digit, e.const_i32(10)))):
-            shifted = b.mul(e.load(number, I32), e.const_i32(10))
-            e.store(b.add(shifted, digit), number)
-    return e.load(number, I32)
+            e.store(none, number)
 
 
 def _define_open(emitter: Emitter) -> None:
@@ -276,20 +279,19 @@ def _define_find(emitter: Emitter) -> None:
     with e.define(
         "ferrule_threads_find", I64, [PTR], names=("state",), attributes=COLD
     ) as function:
-        state = function.args[0]
-        forked = e.icmp("ne", _own(e, "forked", _FORKED_TYPE, state), e.const_i32(0))
+        state, b = function.args[0], e.builder
         here, absent = e.const_i64(EVERYWHERE), e.const_i64(ABSENT)
-        with e.if_then(e.not_(e.is_null(_runtime(e, e.null())))):
-            e.ret(e.select(forked, absent, here))
-        with e.if_then(e.not_(e.is_null(e.load_field(state, STATE, "dl_iterate_phdr")))):
-            path = e.alloca(I8, _PATH_SIZE, name="path")
-            see = ir.FormattedConstant(PTR, e.symbol("ferrule_threads_see", _SEE).get_reference())
-            seen = call_found(e, state, "dl_iterate_phdr", [see, path])
-            with e.if_then(e.icmp("ne", seen, e.const_i32(0))):
-                loaded = e.const_i32(_RTLD_LAZY | _RTLD_NOLOAD)
-                handle = _own(e, "open", _OPEN, state, path, loaded)
-                with e.if_then(e.not_(e.is_null(handle))):
-                    e.ret(e.select(forked, absent, e.builder.ptrtoint(handle, I64)))
+        nothing, loaded = e.const_i64(0), e.alloca(I64, name="loaded")
+        with b.if_else(e.is_null(_runtime(e, e.null()))) as (elsewhere, everywhere):
+            with everywhere:
+                e.store(here, loaded)
+            with elsewhere:
+                e.store(nothing, loaded)
+                _see_loaded(e, state, loaded)
+        found = e.load(loaded, I64)
+        with e.if_then(e.icmp("ne", found, nothing)):
+            forked = e.icmp("ne", _forked(e, state), e.const_i32(0))
+            e.ret(e.select(forked, absent, found))
         with _each(e, _joined(e, INSTALLED), e.const_i64(len(INSTALLED))) as (_, file, _):
             handle = _own(e, "open", _OPEN, state, file, lazy)
             with e.if_then(e.not_(e.is_null(handle))):
@@ -297,33 +299,47 @@ def _define_find(emitter: Emitter) -> None:
         e.ret(absent)
 
 
-def _define_prepare(emitter: Emitter) -> None:
-    e, names = emitter, ("state", "values")
-    with e.define(
-        "ferrule_threads_prepare", I32, [PTR, PTR], names=names, attributes=COLD
-    ) as function:
-        (state, values), b = function.args, e.builder
-        phase = e.field_ptr(state, STATE, "phase")
-        ready = e.icmp("eq", b.load_atomic(phase, "acquire", 4, typ=I32), e.const_i32(_READY))
-        with e.if_then(ready, likely=True):
-            e.ret(e.const_i32(DONE))
-        look_up(e, e.null(), state, LIBC)
+def _see_loaded(emitter: Emitter, state: ir.Value, loaded: ir.Value) -> None:
+    """Store the handle of a library that is a runtime under any name."""
+    e = emitter
+    with e.if_then(e.not_(e.is_null(e.load_field(state, STATE, "dl_iterate_phdr")))):
+        path = e.alloca(I8, _PATH_SIZE, name="path")
+        see = ir.FormattedConstant(PTR, e.symbol("ferrule_threads_see", _SEE).get_reference())
+        seen = call_found(e, state, "dl_iterate_phdr", [see, path])
+        with e.if_then(e.icmp("ne", seen, e.const_i32(0))):
+            mode = e.const_i32(_RTLD_LAZY | _RTLD_NOLOAD)
+            handle = _own(e, "open", _OPEN, state, path, mode)
+            e.store(e.builder.ptrtoint(handle, I64), loaded)
+
+
+def prepare(emitter: Emitter, state: ir.Value, values: ir.Value) -> None:
+    """Fill in the state, if it is not; the function ends with `BAD_SETTING` and the values of its
+    fault where the setting is wrong."""
+    e, b = emitter, emitter.builder
+    phase = e.field_ptr(state, STATE, "phase")
+    ready = e.icmp("eq", b.load_atomic(phase, "acquire", 4, typ=I32), e.const_i32(_READY))
+    with e.if_then(e.not_(ready), likely=False):
+        look_up_libc(e, state)
         with e.if_then(e.not_(e.is_null(e.load_field(state, STATE, "dlopen"))), likely=True):
-            text = call_found(e, state, "getenv", [e.cstring(SETTING)])
-            with e.if_then(e.not_(e.is_null(text))):
-                number = _own(e, "number", _NUMBER, text)
-                with e.if_then(e.icmp("slt", number, e.const_i32(0)), likely=False):
-                    e.store(b.ptrtoint(text, I64), values)
-                    e.ret(e.const_i32(BAD_SETTING))
-                e.store_field(state, STATE, "wanted", number)
-            e.store_field(state, STATE, "pid", call_found(e, state, "getpid", []))
-            library = _agreed(e, state)
-            with e.if_then(e.icmp("ne", library, e.const_i64(ABSENT))):
-                everywhere = e.icmp("eq", library, e.const_i64(EVERYWHERE))
-                handle = e.select(everywhere, e.null(), b.inttoptr(library, PTR))
-                look_up(e, handle, state, CALLS)
+            _prepare_with_libc(e, state, values)
         b.atomic_rmw("xchg", phase, e.const_i32(_READY), "release")
-        e.ret(e.const_i32(DONE))
+
+
+def _prepare_with_libc(emitter: Emitter, state: ir.Value, values: ir.Value) -> None:
+    e, b = emitter, emitter.builder
+    text = call_found(e, state, "getenv", [e.cstring(SETTING)])
+    with e.if_then(e.not_(e.is_null(text))):
+        number = _own(e, "number", _NUMBER, text)
+        with e.if_then(e.icmp("slt", number, e.const_i32(0)), likely=False):
+            e.store(b.ptrtoint(text, I64), values)
+            e.ret(e.const_i32(BAD_SETTING))
+        e.store_field(state, STATE, "wanted", number)
+    e.store_field(state, STATE, "pid", call_found(e, state, "getpid", []))
+    library = _agreed(e, state)
+    with e.if_then(e.icmp("ne", library, e.const_i64(ABSENT))):
+        everywhere = e.icmp("eq", library, e.const_i64(EVERYWHERE))
+        handle = e.select(everywhere, e.null(), b.inttoptr(library, PTR))
+        _look_up(e, handle, state, CALLS)
 
 
 def _agreed(emitter: Emitter, state: ir.Value) -> ir.Value:

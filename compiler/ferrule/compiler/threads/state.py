@@ -26,8 +26,6 @@ BAD_SETTING: Final = -1
 INTERRUPTED: Final = RAISED
 """The status of a launch that a signal ended: the error is set."""
 
-NO_FAULT: Final = (1 << 63) - 1
-
 CALLS: Final = MappingProxyType(
     {
         "omp_get_max_threads": ir.FunctionType(I32, []),
@@ -43,13 +41,13 @@ LIBC: Final = MappingProxyType(
         "getenv": ir.FunctionType(PTR, [PTR]),
         "getpid": ir.FunctionType(I32, []),
         "pthread_self": ir.FunctionType(I64, []),
-        "dlopen": ir.FunctionType(PTR, [PTR, I32]),
+        "pthread_create": ir.FunctionType(I32, [PTR, PTR, PTR, PTR]),
+        "pthread_join": ir.FunctionType(I32, [I64, PTR]),
         "close": ir.FunctionType(I32, [I32]),
         "read": ir.FunctionType(I64, [I32, PTR, I64]),
         "open": ir.FunctionType(I32, [PTR, I32], var_arg=True),
+        "dlopen": ir.FunctionType(PTR, [PTR, I32]),
         "dl_iterate_phdr": ir.FunctionType(I32, [PTR, PTR]),
-        "pthread_create": ir.FunctionType(I32, [PTR, PTR, PTR, PTR]),
-        "pthread_join": ir.FunctionType(I32, [I64, PTR]),
         "gettid": ir.FunctionType(I32, []),
     }
 )
@@ -69,7 +67,7 @@ STATE: Final = Layout(
         Field("library", I64),
         Field("checked", I64),
         Field("asked", I64),
-        *(Field(name, PTR) for name in (*CALLS, *LIBC)),
+        *(Field(name, PTR) for name in (*LIBC, *CALLS)),
         Field("tried", ir.ArrayType(I64, TRIED)),
     ],
 )
@@ -101,11 +99,14 @@ JOB: Final = Layout(
         Field("failed", I64),
         Field("lock", I32),
         Field("status", I32),
+        Field("left", I32),
+        Field("made", I32),
     ],
 )
 """One launch: the blocks from `base` to below `count`, in pieces of at most `piece` blocks,
 multiples of `grain` but where that takes long.  `next` is the first block, counted from `base`, of
-the piece that is taken next, `failed` that of the first one that failed.  `caller`: the thread that
+the piece that is taken next, `failed` that of the first one that failed, or how many there are.
+`left` and `made` are of the trial that makes threads before a team does.  `caller`: the thread that
 made the launch, which asks for signals."""
 
 CODE: Final = ir.FunctionType(I32, [PTR, PTR, I64, I64])

@@ -15,14 +15,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Lock
 from typing import Any, Final
 from weakref import WeakSet
 
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.runtime.forks import ForkLock
 from ferrule.runtime.objectfile import read_object
 
-_WARP: Final = Lock()
+_WARP: Final = ForkLock()
 """Options of a module are changed while Warp compiles it, by one thread at a time."""
 
 _KERNELS: Final = "_live_kernels"

@@ -367,6 +367,11 @@ class Emitter:
             self.branch(head)
         self.at(after)
 
+    def clear(self, place: ir.Value, size: int) -> None:
+        """Store zeros: so many bytes, a multiple of 8, with no function of the C library."""
+        with self.loop(self.const_i64(size // 8)) as i:
+            self.store(self.const_i64(0), self.index(place, I64, i))
+
     def ret(self, value: ir.Value | None = None) -> None:
         """Return from the function."""
         if value is None:
