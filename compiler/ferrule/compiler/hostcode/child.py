@@ -136,9 +136,7 @@ def _learn(function: Any, found: list[list[str]]) -> None:
         words += sorted(learnt - set(words))
 
 
-def _first_accesses(
-    text: str, pointers: list[str], types: set[str]
-) -> dict[str, tuple[str, ...]]:
+def _first_accesses(text: str, pointers: list[str], types: set[str]) -> dict[str, tuple[str, ...]]:
     """By parameter, whether the first access through it, in the order of the text, is a read.
 
     The text is read, for LLVM prints it a hundred times as fast as its values can be asked.
