@@ -125,9 +125,9 @@ def compile(
     `compiler.conventions`; by default the addresses of the signature's tensors and its numbers, in
     their order.  `grid`, `block`, `smem`, `cluster`, `stream`, `cooperative`, `use_pdl`,
     `constants` and `apart` are as for `CudaLaunch`; `grid` may be a function of the signature, too,
-    and is not made of numbers alone where calls differ, but for `fe.frontends.fixed`. `results`,
-    `zero`, `doc` and `options` are as for `compiler.build`, the others as for `module`.  What the parameters point to, integers' signs,
-    floats and bool are compared with the kernel's.
+    and is not made of numbers alone where calls differ, but for `fe.frontends.fixed`.  `results`,
+    `zero`, `doc` and `options` are as for `compiler.build`, the others as for `module`.  What the
+    parameters point to, integers' signs, floats and bool are compared with the kernel's.
 
     Raises ImportError where there is no compiler, CompileError with its lines where it refuses the
     source, and for parameters that are not the kernel's; OSError for a file that cannot be read.
