@@ -122,7 +122,7 @@ WRONG = {
     "no event": ({"programmatic_event_flags": 1}, ValueError, "without a programmatic_event, what"),
     "no late event": ({"launch_completion_event_flags": 1}, ValueError, "what is said of it would"),
     "a parameter": ({"cluster": Scalar("k", "int32")}, TypeError, "'k': write sig.'k'..value"),
-    "no memory": ({"smem": None}, TypeError, "smem must be a size, but got None"),
+    "no memory": ({"smem": "much"}, TypeError, "smem must be a size, but got 'much'"),
     "flags": ({"programmatic_event_flags": -1}, ValueError, "a number from 0 on, but got -1"),
 }
 

@@ -12,7 +12,7 @@ from ptxas import ARCHS, assemble
 import ferrule as fe
 from ferrule.compiler.cuda.images import Image, Serves, best_first
 from ferrule.compiler.errors import CompileError
-from ferrule.runtime.metadata import read_metadata
+from ferrule.runtime.metadata import NOTE_TYPE, read_metadata
 from ferrule.runtime.objectfile import read_object
 
 SEVERAL = "--target cuda --gpu-arch " + ",".join(ARCHS)
@@ -93,8 +93,8 @@ def test_an_exported_library_says_and_has_all_images(fake_cuda: FakeCuda, tmp_pa
     path, code = tmp_path / "k.so", compiled(options=SEVERAL)
     code.export_library(path)
     code.export_to_c(tmp_path / "k.o")
-    (note,) = read_object((tmp_path / "k.o").read_bytes()).notes
-    images = read_metadata(note.text).images
+    notes = read_object((tmp_path / "k.o").read_bytes()).notes
+    images = read_metadata(next(n.text for n in notes if n.kind == NOTE_TYPE)).images
     assert [(image.kind, image.arch) for image in images] == [
         ("ptx", arch) for arch in reversed(ARCHS)
     ]

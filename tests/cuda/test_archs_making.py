@@ -13,7 +13,7 @@ from ferrule.compiler.cuda import assembling
 from ferrule.compiler.errors import CompileError
 from ferrule.runtime import StageError
 from ferrule.runtime.artefacts import KernelInfo
-from ferrule.runtime.metadata import read_metadata
+from ferrule.runtime.metadata import NOTE_TYPE, read_metadata
 from ferrule.runtime.objectfile import read_object
 
 CUDA = "--target cuda --gpu-arch sm_90a"
@@ -79,8 +79,8 @@ def test_a_cubin_is_in_the_object_and_ptx_for_newer_gpus(tmp_path: Path) -> None
     function = compiled(options="--target cuda --gpu-arch sm_80,sm_90a --cubin")
     function.export_to_c(tmp_path / "k.o")
     data = (tmp_path / "k.o").read_bytes()
-    (note,) = read_object(data).notes
-    images = [(image.kind, image.arch) for image in read_metadata(note.text).images]
+    text = next(note.text for note in read_object(data).notes if note.kind == NOTE_TYPE)
+    images = [(image.kind, image.arch) for image in read_metadata(text).images]
     assert images == [("cubin", "sm_90a"), ("cubin", "sm_80"), ("ptx", "sm_80")]
     assert b".target sm_80" in data
     assert b".target sm_90a" not in data

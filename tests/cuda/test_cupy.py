@@ -51,6 +51,13 @@ class Array:
         return self._forged.__dlpack__(**options)
 
 
+Array.__module__ = "cupy"
+
+
+class Owned(Array):
+    """A class of a caller's own."""
+
+
 @pytest.fixture
 def current(monkeypatch: pytest.MonkeyPatch, fake_cuda: FakeCuda) -> int:
     """CuPy's current stream on device 1."""
@@ -67,7 +74,7 @@ def arrays(count: int = 2) -> list[Array]:
 
 
 def test_a_call_runs_on_the_stream_and_gives_it_back(fake_cuda: FakeCuda, current: int) -> None:
-    function, given = compiled(), arrays()
+    function, given = compiled(), [arrays()[0], Owned(np.zeros(8, np.float32), 1)]
     other = fake_cuda.stream(1)
     with tvm_ffi.use_raw_stream(tvm_ffi.device("cuda:1"), other):
         function(*given)

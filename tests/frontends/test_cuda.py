@@ -19,7 +19,7 @@ from host_memory import allocating
 import ferrule as fe
 from ferrule import specs
 from ferrule.compiler.errors import CompileError
-from ferrule.frontends import cuda
+from ferrule.frontends import cuda, fixed
 from ferrule.runtime import devices
 from ferrule.specs import Scalar, Signature, Tensor
 
@@ -53,6 +53,24 @@ def test_an_instance_of_a_template_is_launched(nvrtc: Any, fake_cuda: FakeCuda) 
         "_Z5scaleIfEvPT_S0_i", (4, 1, 1), (256, 1, 1)
     )  # fmt: skip
     assert launch.parameters[1:] == (struct.pack("<f", 2.5), struct.pack("<i", 1000))
+
+
+def test_a_grid_of_numbers_alone_is_refused_where_calls_differ(
+    nvrtc: Any, fake_cuda: FakeCuda
+) -> None:
+    given: dict[str, Any] = {"kernel": "scale<float>", "params": PARAMS, "target": "sm_90a"}
+    given |= {"block": 256, "defines": {"VALUE": ""}}
+    for grid, shown in ((4, "4"), ((4, 1), r"\(4, 1\)"), (lambda sig: 4, "4")):
+        said = rf"scale: the grid is {shown} in every call, but x.shape\[0\] differs between calls"
+        with pytest.raises(CompileError, match=said):
+            cuda.compile(SOURCE, SIGNATURE, grid=grid, **given)
+    following = lambda sig: specs.ceil_div(sig["x"].shape[0], 256)  # noqa: E731
+    for right, wanted in ((fixed((4, 2)), (4, 2, 1)), (following, (3, 1, 1))):
+        cuda.compile(SOURCE, SIGNATURE, grid=right, **given)(floats(600), 2.0)
+        assert fake_cuda.launches()[-1].grid == wanted
+    whole = Signature("plain", [Tensor("x", (600,), "float32"), Scalar("a", "float32")])
+    given |= {"kernel": "plain", "params": None}
+    assert cuda.compile(SOURCE, whole, grid=4, **given)
 
 
 def test_parameters_are_those_of_the_signature_unless_they_are_listed(nvrtc: Any) -> None:
@@ -128,7 +146,7 @@ def test_a_file_finds_its_own_headers_and_those_that_are_named(nvrtc: Any, tmp_p
         'extern "C" __global__ void set(float* x) { x[0] = OWN + OTHER + MACRO; }\n'
     )
     signature = Signature("set", [Tensor("x", (N,), "float32")])
-    more: dict[str, Any] = {"target": "sm_90", "grid": 1, "block": 1}
+    more: dict[str, Any] = {"target": "sm_90", "grid": fixed(1), "block": 1}
     paths = [tmp_path / "more"]
     assert cuda.compile(file, signature, include_paths=paths, defines={"MACRO": True}, **more)
     with pytest.raises(CompileError) as caught:

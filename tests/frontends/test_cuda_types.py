@@ -15,7 +15,7 @@ from ferrule.compiler.conventions import CudaLaunch, Struct, cast
 from ferrule.compiler.conventions.arguments import PointerCast
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.mangledtypes import parameter_types
-from ferrule.frontends import cuda
+from ferrule.frontends import cuda, fixed
 from ferrule.specs import Data, Pointer, Scalar, Signature, Tensor
 
 N = specs.sym_int32(symbol="n")
@@ -161,7 +161,7 @@ def compiled_by(request: pytest.FixtureRequest) -> str:
 
 def kernel(by: str, name: str, params: Any, *specs: Tensor, **more: Any) -> fe.Function:
     signature = Signature(name.partition("<")[0], list(specs or (X,)))
-    given = {"grid": 1, "block": 32, "target": "sm_90", "compiler": by} | more
+    given = {"grid": fixed(1), "block": 32, "target": "sm_90", "compiler": by} | more
     return cuda.compile(SOURCE, signature, kernel=name, params=params, **given)
 
 

@@ -69,7 +69,13 @@ def test_the_static_memory_of_a_kernel_is_allowed_for(torch: Any, arch: str, for
     """
     out = Tensor("out", (specs.sym_int(),), "float32")
     fn: fe.Function = cuda.compile(
-        source, Signature("fill", [out]), grid=1, block=128, smem=40 << 10, target=arch, form=form
+        source,
+        Signature("fill", [out]),
+        grid=fe.frontends.fixed(1),
+        block=128,
+        smem=40 << 10,
+        target=arch,
+        form=form,
     )
     found = torch.zeros(128, device="cuda")
     fn(found)

@@ -77,8 +77,8 @@ def noted(
     found = dict(notes)
     for key, texts in ((ASSUMES, assumes), (REMARKS, remarks)):
         before = found.get(key, [])
-        if not isinstance(before, list):
-            raise ValueError(f"{name}: notes[{key!r}] is a list that `build` writes")
+        if not isinstance(before, list) or not all(isinstance(each, str) for each in before):
+            raise ValueError(f"{name}: notes[{key!r}] is a list of texts that `build` writes")
         if texts:
             found[key] = list(dict.fromkeys([*before, *texts]))
     return found
@@ -86,6 +86,8 @@ def noted(
 
 def warn(name: str, remarks: Sequence[str]) -> None:
     """A `BuildWarning` for each remark, at the line that called ferrule."""
+    if not remarks:
+        return
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
         frame, level = frame.f_back, level + 1

@@ -149,7 +149,7 @@ def compiled(
         target=export_target(chosen.host_target, chosen.host_cpu),
         traits=_traits(signature, convention, results, chosen),
         sources=sources,
-        notes=checked_notes(noted(signature.name, checked_notes(notes), said, remarks)),
+        notes=noted(signature.name, checked_notes(notes), said, remarks),
     )
 
 

@@ -9,7 +9,6 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from ferrule.compiler.assumptions import REMARKS, warn
 from ferrule.specs import Tensor
 
 _ATOMIC: Final = "atomic_"
@@ -38,6 +37,8 @@ def remarks_on(
 ) -> dict[str, list[str]]:
     """Notes on results, of those that are not filled, which a function adds to: each is also a
     `BuildWarning`.  `advice` says how one is filled."""
+    from ferrule.compiler.assumptions import REMARKS, warn
+
     remarks = [
         f"{each} is a result that the function adds to, and begins with what was in the memory "
         f"before: {advice.format(each)}"

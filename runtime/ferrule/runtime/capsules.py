@@ -54,7 +54,7 @@ def is_unknown(value: object) -> bool:
     kind = type(value)
     if not hasattr(kind, "__dlpack__") or isinstance(value, (type, np.ndarray, tvm_ffi.Object)):
         return False
-    known = kind.__module__.partition(".")[0] in _KNOWN
+    known = any(each.__module__.partition(".")[0] in _KNOWN for each in kind.__mro__)
     return not known and not any(hasattr(kind, name) for name in _OWN_WAY)
 
 

@@ -121,23 +121,35 @@ def _check_relocations(
     target = elf.section_at(sections, section.info, None, "the section that relocations change")
     count = symbols.size // elf.SYMBOL.size
     limit = 0 if target.kind in (0, elf.SHT_NOBITS) else target.size
+    is_loaded = bool(target.flags & elf.SHF_ALLOC)
+    is_moved = is_loaded and machine is Machine.X86_64
+    least: dict[int, int] = {}  # where relocations of a symbol and kind begin; most are several
     for at, info, addend in elf.entries(elf.RELOCATION, data, section):
-        if info >> 32 >= count:
-            raise ObjectFileError(f"a relocation names symbol {info >> 32} of {count}")
         if at >= limit:
             raise ObjectFileError(f"a relocation is at {at} of a section of {limit} bytes")
-        if target.flags & elf.SHF_ALLOC:
-            name_at, _, _, home, _, _ = table[info >> 32]
-            _check_loaded(sections, home)
-            is_nameless = name_at >= len(names) or names[name_at] == 0
-            if is_nameless and (home == elf.SHN_UNDEF or info & 0xFFFFFFFF in _BY_TABLE):
-                raise ObjectFileError(f"a relocation names symbol {info >> 32}, which has no name")
-        if machine is Machine.X86_64 and target.flags & elf.SHF_ALLOC:
-            if at < _BEHIND.get(info & 0xFFFFFFFF, 0):
-                raise ObjectFileError(f"a relocation of an instruction is at {at} of its section")
-            _check_kind(info & 0xFFFFFFFF, known)
-            if not -_REACH <= addend < _REACH:
-                raise ObjectFileError(f"a relocation is to a place {addend} bytes off a symbol")
+        if info not in least:
+            if info >> 32 >= count:
+                raise ObjectFileError(f"a relocation names symbol {info >> 32} of {count}")
+            if is_loaded:
+                _check_symbol(sections, names, info, table[info >> 32])
+            if is_moved:
+                _check_kind(info & 0xFFFFFFFF, known)
+            least[info] = _BEHIND.get(info & 0xFFFFFFFF, 0) if is_moved else 0
+        if at < least[info]:
+            raise ObjectFileError(f"a relocation of an instruction is at {at} of its section")
+        if is_moved and not -_REACH <= addend < _REACH:
+            raise ObjectFileError(f"a relocation is to a place {addend} bytes off a symbol")
+
+
+def _check_symbol(
+    sections: list[Section], names: memoryview, info: int, symbol: tuple[int, ...]
+) -> None:
+    """What is loaded refers to this symbol by a relocation of this info."""
+    name_at, _, _, home, _, _ = symbol
+    _check_loaded(sections, home)
+    is_nameless = name_at >= len(names) or names[name_at] == 0
+    if is_nameless and (home == elf.SHN_UNDEF or info & 0xFFFFFFFF in _BY_TABLE):
+        raise ObjectFileError(f"a relocation names symbol {info >> 32}, which has no name")
 
 
 def _check_loaded(sections: list[Section], home: int) -> None:

@@ -179,6 +179,8 @@ class CFunction:
 
     def _say_what_is_lost(self, call: Call) -> None:
         """Remark numbers that the function may write and nobody gets."""
+        if not any(isinstance(each, Reference) for each in self.arguments):
+            return
         promises = iter(self.code.promises(self.function))
         for position, argument in enumerate(self.arguments):
             if isinstance(argument, InMemory):

@@ -19,7 +19,6 @@ text}`, or
 from __future__ import annotations
 
 import base64
-import ctypes
 import json
 import re
 import sys
@@ -27,6 +26,8 @@ from typing import Any
 
 _BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 _KEPT = "llvm."
+_NAME = re.compile(r'%(?:"[^"]*"|[-\w.$]+)')
+_READS = ("load", "atomicrmw", "cmpxchg")
 
 
 def _run(request: dict[str, str]) -> dict[str, Any]:
@@ -51,7 +52,10 @@ def _run(request: dict[str, str]) -> dict[str, Any]:
     )
     said = {"triple": module.triple, "layout": module.data_layout}
     functions = _rename(module, llvm, request["prefix"])
-    promises = {name: _promises(module, request["prefix"] + name) for name in functions}
+    types = {f"%{each.name}" for each in module.struct_types}
+    promises = {
+        name: _promises(module.get_function(request["prefix"] + name), types) for name in functions
+    }
     cpus = sorted({_cpu(each) for each in module.functions if not each.is_declaration})
     symbols = (*module.functions, *module.global_variables)
     needed = [each.name for each in symbols if each.is_declaration]
@@ -109,13 +113,19 @@ def _rename(module: Any, llvm: Any, prefix: str) -> dict[str, str]:
     return functions
 
 
-def _promises(module: Any, name: str) -> list[list[str]]:
-    """The attributes of each parameter of a function."""
-    function = module.get_function(name)
-    first = _first_accesses(function)
+def _promises(function: Any, types: set[str]) -> list[list[str]]:
+    """The attributes of each parameter of a function; `types` are names that mean types, too."""
+    given = list(function.arguments)
+    names = [match[0] if (match := _NAME.search(str(each))) else "" for each in given]
+    pointers = [
+        name
+        for name, each in zip(names, given, strict=True)
+        if name not in types and each.type.is_pointer
+    ]
+    first = _first_accesses(str(function), pointers, types) if pointers else {}
     return [
-        [*(word.decode() for word in each.attributes), *first.get(_id(each), ())]
-        for each in function.arguments
+        [*(word.decode() for word in each.attributes), *first.get(name, ())]
+        for name, each in zip(names, given, strict=True)
     ]
 
 
@@ -126,26 +136,29 @@ def _learn(function: Any, found: list[list[str]]) -> None:
         words += sorted(learnt - set(words))
 
 
-def _first_accesses(function: Any) -> dict[int, tuple[str, ...]]:
-    """By parameter, whether the first access through it, in the order of the text, is a read."""
-    behind = {_id(each): _id(each) for each in function.arguments}
-    first: dict[int, tuple[str, ...]] = {}
-    for block in function.blocks:
-        for instruction in block.instructions:
-            used = [behind.get(_id(each)) for each in instruction.operands]
-            if instruction.opcode in ("getelementptr", "bitcast", "addrspacecast"):
-                if used and used[0] is not None:
-                    behind[_id(instruction)] = used[0]
-                continue
-            reads = instruction.opcode in ("load", "atomicrmw", "cmpxchg")
-            for each in used:
-                if each is not None:
-                    first.setdefault(each, ("reads_first",) if reads else ())
+def _first_accesses(text: str, pointers: list[str], types: set[str]) -> dict[str, tuple[str, ...]]:
+    """By parameter, whether the first access through it, in the order of the text, is a read.
+
+    The text is read, for LLVM prints it a hundred times as fast as its values can be asked.
+    """
+    behind = {name: name for name in pointers}
+    first: dict[str, tuple[str, ...]] = {}
+    for line in text.splitlines()[1:]:
+        tokens = _NAME.findall(line)
+        used = [behind[each] for each in tokens if each in behind]
+        if not used or "#dbg" in line or "@llvm.dbg." in line:
+            continue
+        words = line.split(None, 3)
+        opcode = words[2] if words[1] == "=" else words[0]
+        if opcode in ("getelementptr", "bitcast", "addrspacecast"):
+            if tokens[0] not in types:
+                behind[tokens[0]] = used[0]
+            continue
+        for each in used:
+            first.setdefault(each, ("reads_first",) if opcode in _READS else ())
+        if len(first) == len(pointers):
+            break
     return first
-
-
-def _id(value: Any) -> int:
-    return ctypes.cast(value._ptr, ctypes.c_void_p).value or 0
 
 
 def _cpu(function: Any) -> tuple[str, str]:

@@ -88,6 +88,8 @@ def needed_features(said: Sequence[Sequence[str]], triple: str, what: str) -> tu
 
 def require_features(needs: Sequence[str], what: str) -> None:
     """Raises CompileError where this machine's CPU lacks some of these features."""
+    if not needs:
+        return
     here = {word[1:] for word in targets.host().features.split(",") if word.startswith("+")}
     lacking = sorted(set(needs) - here)
     if lacking:

@@ -28,6 +28,7 @@ from ferrule.frontends.cuda.nvcc import compile_nvcc, find_nvcc
 from ferrule.frontends.cuda.nvrtc import compile_nvrtc, find_nvrtc
 from ferrule.frontends.cuda.requests import FORMS, Form, Made, Request
 from ferrule.frontends.given import architectures, check_signature, texts
+from ferrule.frontends.launchsizes import checked_sizes
 from ferrule.frontends.sources import SourceLike, in_order, read_source, search_words
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def compile(
     *,
     kernel: str | None = None,
     params: Sequence[Argument] | None = None,
-    grid: Dim | Sequence[Dim],
+    grid: Dim | Sequence[Dim] | Callable[[Signature], Any],
     block: Dim | Sequence[Dim],
     smem: Dim | None = None,
     cluster: Dim | Sequence[Dim] | None = None,
@@ -123,9 +124,10 @@ def compile(
     `params` are what it gets, see
     `compiler.conventions`; by default the addresses of the signature's tensors and its numbers, in
     their order.  `grid`, `block`, `smem`, `cluster`, `stream`, `cooperative`, `use_pdl`,
-    `constants` and `apart` are as for `CudaLaunch`, `results`, `zero`, `doc` and `options` as for
-    `compiler.build`, the others as for `module`.  What the parameters point to, integers' signs,
-    floats and bool are compared with the kernel's.
+    `constants` and `apart` are as for `CudaLaunch`; `grid` may be a function of the signature, too,
+    and is not made of numbers alone where calls differ, but for `fe.frontends.fixed`.  `results`,
+    `zero`, `doc` and `options` are as for `compiler.build`, the others as for `module`.  What the
+    parameters point to, integers' signs, floats and bool are compared with the kernel's.
 
     Raises ImportError where there is no compiler, CompileError with its lines where it refuses the
     source, and for parameters that are not the kernel's; OSError for a file that cannot be read.
@@ -136,6 +138,7 @@ def compile(
     if kernel == "" or not isinstance(kernel, str | None):
         kind = ValueError if kernel == "" else TypeError
         raise kind(f"kernel must be the name of one kernel, but got {kernel!r}")
+    sizes = checked_sizes("grid", grid, signature)
     named = read_source(source, f"{signature.name}.cu")
     names = () if kernel is None else (kernel,)
     compiled = module(
@@ -157,7 +160,7 @@ def compile(
     launch = compiled.launch(
         kernel,
         in_order(signature) if params is None else params,
-        grid,
+        sizes,
         block,
         smem,
         cluster=cluster,

@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Final
 
 from ferrule.compiler.cuda.code import KernelFacts
-from ferrule.compiler.cuda.ptxtext import facts_of_ptx
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.mangled import spoken_name
 from ferrule.compiler.mangledtypes import parameter_types
@@ -37,6 +36,8 @@ def facts_of(
     ask: Callable[[Request], object],
 ) -> tuple[KernelFacts, ...]:
     """What is known of the kernels with these symbols; `ask` compiles a request for this."""
+    from ferrule.compiler.cuda.ptxtext import facts_of_ptx
+
     expressions = {symbol: name for name, symbol in made.names.items()}
     types = {symbol: parameter_types(symbol) for symbol in kernels}
     unknown = [symbol for symbol, found in types.items() if found is None]

@@ -8,7 +8,7 @@ the number of threads, and `coord_mult` that of those which share their indices.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from llvmlite import ir
@@ -20,7 +20,7 @@ from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.functions import CFunction
 from ferrule.compiler.conventions.hostarguments import Reference
 from ferrule.compiler.conventions.structs import Struct
-from ferrule.compiler.cuda.code import DeviceCode
+from ferrule.compiler.cuda.code import DeviceCode, KernelFacts
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.hostcode import HostCode
 from ferrule.frontends.warp.binaries import cpu_kernel, cuda_kernel
@@ -114,7 +114,9 @@ def cuda_call(
 ) -> CallingConvention:
     """The launch of a kernel on a GPU, with a block for each `block_dim` threads."""
     compiled = cuda_kernel(warp, kernel, archs, block_dim)
-    code = DeviceCode.from_cubin(compiled.cubins, [compiled.kernel])
+    # Warp's own constants that are zero stand in memory without a value; kernels have no others.
+    facts = KernelFacts(compiled.kernel, variables=frozenset())
+    code = replace(DeviceCode.from_cubin(compiled.cubins, [compiled.kernel]), facts=(facts,))
     bounds = LaunchBounds(kernel.key, dims, kernel.adj.kernel_dim)
     grid = ceil_div(bounds.threads, block_dim)
     if max_blocks is not None:
