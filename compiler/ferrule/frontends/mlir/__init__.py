@@ -44,6 +44,7 @@ def compile(
     pipeline: str | None = None,
     libraries: Sequence[str] = (),
     asserts: bool = True,
+    checks: bool = False,
     name: str | None = None,
     doc: str | None = None,
     options: str | Options | None = None,
@@ -71,7 +72,8 @@ def compile(
     read, TypeError for what is no module, no text, or no list of libraries.
     """
     chosen = with_target(parse_options(options), target)
-    request, named = Request(function, pipeline, asserts), texts("libraries", libraries)
+    request = Request(function, pipeline, asserts, checks)
+    named = texts("libraries", libraries)
     lowered = in_child(lower, read_module(module), request)
     require_target(lowered.function.symbol, chosen, launches=bool(lowered.launches))
     # Imported here, for the process of MLIR imports this module too.
@@ -101,5 +103,10 @@ def _call(lowered: Lowered, signature: Signature, libraries: Sequence[str]) -> A
         code = HostCode.from_llvm(with_conversions(with_support(lowered.host)), libraries=libraries)
     except CompileError as error:
         raise CompileError(f"@{lowered.function.symbol} as LLVM IR: {error}") from None
-    given = returns(lowered.function.results)
-    return Memref(lowered.function.symbol, signature.params, returns=given, code=code)
+    return Memref(
+        lowered.function.symbol,
+        signature.params,
+        returns=returns(lowered.function.results),
+        code=code,
+        raises=lowered.raises,
+    )
