@@ -95,12 +95,14 @@ def _call(lowered: Lowered, signature: Signature, libraries: Sequence[str]) -> A
     """The convention that calls the lowered function."""
     from ferrule.compiler.conventions.memref import Memref
     from ferrule.compiler.hostcode import HostCode
+    from ferrule.frontends.mlir.bfloat16 import without_bfloat
     from ferrule.frontends.mlir.float16 import with_conversions
     from ferrule.frontends.mlir.returned import returns
     from ferrule.frontends.mlir.support import with_support
 
+    text = without_bfloat(with_conversions(with_support(lowered.host)))
     try:
-        code = HostCode.from_llvm(with_conversions(with_support(lowered.host)), libraries=libraries)
+        code = HostCode.from_llvm(text, libraries=libraries)
     except CompileError as error:
         raise CompileError(f"@{lowered.function.symbol} as LLVM IR: {error}") from None
     return Memref(

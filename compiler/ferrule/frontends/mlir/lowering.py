@@ -14,6 +14,7 @@ from ferrule.frontends.mlir.kinds import Buffer, FunctionType, Unsupported
 from ferrule.frontends.mlir.launches import Launch, launches_of, rename_kernels
 from ferrule.frontends.mlir.loosening import loosen_results
 from ferrule.frontends.mlir.modules import Given
+from ferrule.frontends.mlir.narrowing import narrow_once
 from ferrule.frontends.mlir.raising import raise_asserts
 from ferrule.frontends.mlir.reading import attribute, described, find_function, reached, walk
 from ferrule.frontends.mlir.restricting import restrict
@@ -74,11 +75,18 @@ def lower(session: Session, given: Given, request: Request) -> Lowered:
         loosen_results(session, module, function)
         _to_llvm(session, module, kind, request)
     else:
-        if request.checks:
-            add_checks(session, module, "check operations", loads=True)
-        session.run(module, request.pipeline)
+        _by_pipeline(session, module, request.pipeline, checks=request.checks)
     raises = raise_asserts(session, module, _called(kind))
     return Lowered(kind, session.translate(module), raises=raises)
+
+
+def _by_pipeline(session: Session, module: Any, passes: str, *, checks: bool) -> None:
+    """By the user's passes, which need not know the dialects that checks are made of."""
+    if checks:
+        add_checks(session, module, OURS, loads=True)
+    session.run(module, passes)
+    if checks:
+        session.run(module, pipelines.pipeline(pipelines.CHECKS_TO_LLVM), OURS)
 
 
 def _called(kind: FunctionType) -> str:
@@ -95,6 +103,7 @@ def _to_llvm(session: Session, module: Any, kind: FunctionType, request: Request
     session.run(module, _to_memrefs(module, kind), OURS)
     if request.asserts:
         add_checks(session, module, OURS, loads=request.checks)
+    narrow_once(session, module)
     session.run(module, pipelines.pipeline(pipelines.TO_BRANCHES), OURS)
     exact = session.ir.Attribute.parse("#arith.fastmath<none>")
     for each in walk(module.operation):
