@@ -229,7 +229,7 @@ class Memref:
         e, name = call.emitter, self.function.function.removeprefix(_C_PREFIX)
         place = e.alloca(PTR, name="failed")
         e.store(e.null(), place)
-        value = replace(function, arguments=[*function.arguments, _Place(place)]).value(call)
+        value = replace(function, arguments=(*function.arguments, _Place(place))).value(call)
         text = e.load(place, PTR)
         fault = Fault("RuntimeError", f"{literal(name)}: {{text}}")
         failed = e.builder.not_(e.is_null(text))

@@ -14,8 +14,8 @@ _CONSTANT: Final = re.compile(r"\b0xR([0-9A-Fa-f]{4})\b")
 _STRING: Final = re.compile(r' c"')
 _MOVED: Final = re.compile(
     r"(?:%[\w.]+ = )?(?:load|store|phi|select|bitcast|ret|insertvalue|extractvalue|insertelement|"
-    r"extractelement|shufflevector|getelementptr|alloca|freeze|(?:\w+ )*?call)\b|define\b|@|%[\w.]+ "
-    r"= type\b|\]"
+    r"extractelement|shufflevector|getelementptr|alloca|freeze|(?:\w+ )*?call)\b|define\b|@|"
+    r"%[\w.]+ = type\b|\]"
 )
 _OUTSIDE: Final = re.compile(r"declare (?!.*@llvm\.)")
 _INTRINSIC: Final = re.compile(r"@llvm\.[\w.]*bf16")

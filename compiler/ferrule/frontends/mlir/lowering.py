@@ -18,6 +18,7 @@ from ferrule.frontends.mlir.narrowing import narrow_once
 from ferrule.frontends.mlir.raising import raise_asserts
 from ferrule.frontends.mlir.reading import attribute, described, find_function, reached, walk
 from ferrule.frontends.mlir.restricting import restrict
+from ferrule.frontends.mlir.tying import tied_sizes
 
 _C_INTERFACE: Final = "llvm.emit_c_interface"
 _LAUNCHES: Final = ("gpu.launch", "gpu.launch_func")
@@ -73,8 +74,12 @@ def lower(session: Session, given: Given, request: Request) -> Lowered:
     _mark(session, function, kind)
     if request.pipeline is None:
         loosen_results(session, module, function)
-        _to_llvm(session, module, kind, request)
+        decompose(session, module, {each.name for each in walk(module.operation)})
+        session.run(module, _to_memrefs(module, kind), OURS)
+        kind = replace(kind, ties=tied_sizes(session, module, kind.symbol))
+        _to_llvm(session, module, request)
     else:
+        kind = replace(kind, ties=tied_sizes(session, module, kind.symbol))
         _by_pipeline(session, module, request.pipeline, checks=request.checks)
     raises = raise_asserts(session, module, _called(kind))
     return Lowered(kind, session.translate(module), raises=raises)
@@ -93,14 +98,12 @@ def _called(kind: FunctionType) -> str:
     return f"_mlir_ciface_{kind.symbol}"
 
 
-def _to_llvm(session: Session, module: Any, kind: FunctionType, request: Request) -> None:
-    """By the passes of `pipelines`.
+def _to_llvm(session: Session, module: Any, request: Request) -> None:
+    """By the passes of `pipelines`, of a module without tensors.
 
     A narrow float is rounded after each operation: the pass that computes in f32 allows others to
     leave that out.
     """
-    decompose(session, module, {each.name for each in walk(module.operation)})
-    session.run(module, _to_memrefs(module, kind), OURS)
     if request.asserts:
         add_checks(session, module, OURS, loads=request.checks)
     narrow_once(session, module)

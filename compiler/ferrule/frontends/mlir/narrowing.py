@@ -78,7 +78,7 @@ _INTEGERS: Final = {"i32": _FROM_INT, "i64": _FROM_I64}
 def narrow_once(session: Session, module: Any) -> None:
     """Replace the operations of a module that would round twice, or be left."""
     made: set[str] = set()
-    for each in [each for each in walk(module.operation)]:
+    for each in list(walk(module.operation)):
         found = _function(each)
         if found is None:
             continue
@@ -148,7 +148,7 @@ def _body(name: str, source: str, target: str, shape: str) -> str | None:
         case "fma", ("bf16" | "f16"), _:
             wide = f"vector<{shape}{source}>" if shape else source
             return _FMA.format(**kinds, source=wide)
-        case ("sitofp" | "uitofp"), ("i32" | "i64"), "bf16":
+        case (("sitofp" | "uitofp"), ("i32" | "i64"), "bf16"):
             limits = {
                 "low": number(0xFFF),
                 "high": number(-0x1000),

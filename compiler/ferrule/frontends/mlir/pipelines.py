@@ -34,6 +34,9 @@ VERIFY: Final = ("generate-runtime-verification",)
 CHECKS_TO_LLVM: Final = ("convert-index-to-llvm", "reconcile-unrealized-casts")
 """What such assertions compare with, where the passes of a user have left it."""
 
+GENERALIZE: Final = ("func.func(linalg-generalize-named-ops)",)
+"""Operations of linalg with their indexing maps."""
+
 _TO_LOOPS: Final = (
     *("canonicalize", "cse", "convert-linalg-to-loops", "scf-forall-to-for", "lower-affine"),
     *("canonicalize", "convert-vector-to-scf", "lower-affine"),

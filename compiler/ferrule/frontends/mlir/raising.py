@@ -157,8 +157,10 @@ class _Ends:
         if (given := attribute(function, "arg_attrs")) is not None:
             none = ir.DictAttr.get({})
             function.attributes["arg_attrs"] = ir.ArrayAttr.get([*given, none])
-        return function.regions[0].blocks[0].add_argument(
-            ir.Type.parse("!llvm.ptr"), function.location
+        return (
+            function.regions[0]
+            .blocks[0]
+            .add_argument(ir.Type.parse("!llvm.ptr"), function.location)
         )
 
     def _region(self, region: Any, place: Any) -> bool:
@@ -179,7 +181,7 @@ class _Ends:
             return True
         if _may_fail(operation, self._failing):
             operation = self._handed(operation, place)
-        elif not any([self._region(each, place) for each in operation.regions]):
+        elif True not in [self._region(each, place) for each in operation.regions]:
             return False
         self._check_behind(operation, place, way_out)
         return True
