@@ -55,14 +55,17 @@ def compile(
     `module`: its text, which has a line break or a brace, its bytecode, the path of a file of
     either, or a module of any package's bindings.
     Parameters follow from the function's type: a memref or tensor is a tensor, a dynamic size a
-    symbol of its own, a strided layout its strides; `index`, integers and floats are numbers.
+    symbol, the same for sizes that the function's operations need to be the same, a strided layout
+    its strides; `index`, integers and floats are numbers.
     `specs` refines some of them by name, with specs or fake tensors; `signature` says all of them.
     Tensors are not written to, unless the argument is marked `bufferization.writable = true`.
 
     `pipeline` lowers the module to the dialect `llvm`, as `builtin.module(…)`, in place of the
     passes of `pipelines`; where kernels are launched it gets the module with its launches
     outlined, and lowers what is in each `gpu.module`.  `libraries` have functions that the module
-    only declares.  `asserts=False` leaves `cf.assert` out, which would end the process.
+    only declares.  A `cf.assert` that fails is a RuntimeError of the call, and so are sizes that an
+    operation cannot have; `checks=True` adds the indices of loads and stores, and all of these to a
+    `pipeline`.  `asserts=False` leaves all of them out, and memory safety with them.
     `target` is "cpu", or for kernels an architecture such as "sm_90a", or several; by default the
     module says which, and the architecture is that of `FERRULE_GPU_ARCH` or the first GPU.
 

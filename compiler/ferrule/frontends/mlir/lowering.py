@@ -166,13 +166,18 @@ def _path(kernel: tuple[str, str]) -> str:
 
 
 def _mark(session: Session, function: Any, kind: FunctionType) -> None:
-    """Ask for the C interface, and for tensors that are values not to be written to."""
+    """Ask for the C interface, and for tensors that are values not to be written to.
+
+    What the dialect llvm says of arguments goes: no call checks it, and the twin for C would say
+    it of the addresses of descriptors.
+    """
     ir = session.ir
     function.attributes[_C_INTERFACE] = ir.UnitAttr.get()
     given = attribute(function, "arg_attrs")
     attributes = []
     for position, each in enumerate(kind.arguments):
-        own = {} if given is None else {item.name: item.attr for item in given[position]}
+        said = [] if given is None else given[position]
+        own = {item.name: item.attr for item in said if not item.name.startswith("llvm.")}
         if isinstance(each, Buffer) and each.is_value:
             own["bufferization.writable"] = ir.BoolAttr.get(False)
         attributes.append(ir.DictAttr.get(own))
