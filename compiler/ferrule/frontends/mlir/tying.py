@@ -37,7 +37,7 @@ Key = Hashable
 
 def tied_sizes(session: Session, module: Any, symbol: str) -> tuple[tuple[Place | int, ...], ...]:
     """The sizes of the function's arguments that are the same, and the number where it is known."""
-    copy = session.ir.Module.parse(str(module))
+    copy = module.operation.clone()
     session.run(copy, pipelines.pipeline(pipelines.GENERALIZE))
     function = find_function(copy, symbol)
     return _Sizes().of(function)
