@@ -53,6 +53,10 @@ int64_t _mlir_ciface_area(Unranked* a) {
 }
 int64_t area(int64_t rank, Memref* a) { return rank * 100 + a->sizes[0] * a->sizes[1]; }
 int64_t _mlir_ciface_index(int64_t i, int64_t j) { return i * 10 + j; }
+int64_t _mlir_ciface_positive(int64_t i, const char** failed) {
+    if (i <= 0) *failed = "not {positive}";
+    return i;
+}
 
 void _mlir_ciface_transpose(Memref* out, Memref* a) {
     int64_t n = a->sizes[0], m = a->sizes[1];
@@ -112,6 +116,15 @@ def test_a_memref_without_a_rank(interface: Any) -> None:
 def test_a_size_is_an_index() -> None:
     call = Memref("index", [N, M], returns="int64", code=code())
     assert compiler.build(Signature("index", [A]), call)(GIVEN) == 32
+
+
+def test_a_text_that_the_function_leaves_is_an_error() -> None:
+    number = Scalar("i", "int64")
+    call = Memref("positive", [number], returns="int64", code=code(), raises=True)
+    fn = compiler.build(Signature("positive", [number]), call)
+    assert fn(3) == 3
+    with pytest.raises(RuntimeError, match="^positive: not {positive}$"):
+        fn(-1)
 
 
 def test_a_tensor_of_the_results_is_a_parameter() -> None:

@@ -368,19 +368,6 @@ def test_a_pipeline_of_another_interface_is_an_error() -> None:
     assert "matmul" in said
 
 
-def test_assertions_are_refused_or_left_out() -> None:
-    text = """
-        func.func @f(%flag: i1) -> i1 {
-          cf.assert %flag, "no"
-          return %flag : i1
-        }
-    """
-    said = refused(text)
-    assert said.startswith("the module asserts, which would end the process")
-    assert '  File "<mlir>", line 3, in module' in said
-    assert mlir.compile(text, asserts=False)(False) is False
-
-
 def test_a_function_that_is_nowhere_is_an_error() -> None:
     said = refused(
         "func.func private @elsewhere()\nfunc.func @f() { call @elsewhere() : () -> ()\n return }"

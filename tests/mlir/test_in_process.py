@@ -20,6 +20,7 @@ from ferrule.compiler.mlir.said import Said, Step, failure
     [
         ('`!"torch"<"int">` type created with unregistered dialect', "linalg-on-tensors"),
         ("Dialect `stablehlo' not found for custom op 'stablehlo.add'", "StableHLO's pass"),
+        ("Dialect `tm_tensor' not found for custom op 'tm_tensor.scan'", "tm-tensor-to-loops"),
         ("Dialect `mine' not found for custom op 'mine.add'", "to those of upstream before"),
     ],
 )

@@ -136,7 +136,10 @@ class CFunction:
 
     def emit(self, call: Call) -> None:
         """See `CallingConvention`."""
-        value = self.value(call)
+        self.give(call, self.value(call))
+
+    def give(self, call: Call, value: ir.Value) -> None:
+        """Give back what the function returned, or end the call where that says so."""
         if isinstance(self.returns, ReturnCode):
             self._check_status(call, self.returns, value)
         if isinstance(self.returns, tuple):

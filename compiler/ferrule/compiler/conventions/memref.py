@@ -11,11 +11,12 @@ argument of its own, or, lowered with bare pointers, the address of the data alo
 from __future__ import annotations
 
 import collections.abc
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from llvmlite import ir
 
+from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.arguments import Cast, listed, shown
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.functions import CFunction
@@ -146,6 +147,10 @@ class Memref:
     copy, lower results to parameters (`buffer-results-to-out-params`) and name tensors in the
     `results` of `build`.  Memrefs and several results need interface "c".
 
+    With `raises` the function takes one more pointer, behind all others, to a pointer that is null:
+    where it fails, it leaves there the address of a text that ends with a zero and outlives the
+    call, and what it returns means nothing.  The call is a RuntimeError with that text.
+
     Raises TypeError and ValueError for what cannot be handed over so; `build` raises as for
     `CFunction`.
     """
@@ -154,6 +159,7 @@ class Memref:
     interface: Interface
     given: tuple[DType | Tensor, ...]
     tensors: tuple[Tensor, ...]
+    raises: bool
 
     def __init__(
         self,
@@ -164,6 +170,7 @@ class Memref:
         returns: Returns | collections.abc.Sequence[DType | str | Tensor] = None,
         code: HostCode | None = None,
         when: Condition | None = None,
+        raises: bool = False,
     ) -> None:
         put = object.__setattr__
         if interface not in ("c", "expanded", "bare"):
@@ -185,6 +192,7 @@ class Memref:
         put(self, "interface", interface)
         put(self, "given", several)
         put(self, "tensors", tuple(_tensors(given)))
+        put(self, "raises", raises)
 
     @property
     def when(self) -> Condition | None:
@@ -206,13 +214,27 @@ class Memref:
     def emit(self, call: Call) -> None:
         """See `CallingConvention`."""
         if not self.given:
-            self.function.emit(call)
+            self.function.give(call, self._value(call, self.function))
             return
         layout = Results(self.function.function, self.given)
         place = layout.room(call)
         arguments = [_Place(place), *self.function.arguments]
-        CFunction(self.function.function, arguments, code=self.function.code).value(call)
+        self._value(call, CFunction(self.function.function, arguments, code=self.function.code))
         layout.give(call, place, [call.address(tensor.data) for tensor in self.tensors])
+
+    def _value(self, call: Call, function: CFunction) -> ir.Value:
+        """What a function returns; with `raises` the call ends where it failed."""
+        if not self.raises:
+            return function.value(call)
+        e, name = call.emitter, self.function.function.removeprefix(_C_PREFIX)
+        place = e.alloca(PTR, name="failed")
+        e.store(e.null(), place)
+        value = replace(function, arguments=(*function.arguments, _Place(place))).value(call)
+        text = e.load(place, PTR)
+        fault = Fault("RuntimeError", f"{literal(name)}: {{text}}")
+        failed = e.builder.not_(e.is_null(text))
+        call.refuse(failed, fault, [e.builder.ptrtoint(text, I64)])
+        return value
 
 
 def _argument(argument: CArgument, interface: Interface, what: str) -> CArgument:

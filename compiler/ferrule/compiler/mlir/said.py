@@ -25,7 +25,10 @@ _LOWERED_BY: Final = MappingProxyType(
     {
         "torch": "have torch-mlir lower it before: "
         'fx.export_and_import(…, output_type="linalg-on-tensors")',
-        "stablehlo": "lower it before, with StableHLO's pass stablehlo-legalize-to-linalg",
+        "tm_tensor": "lower it before, with torch-mlir's passes tm-tensor-bufferize and "
+        "tm-tensor-to-loops",
+        "stablehlo": "lower it before, with StableHLO's pass stablehlo-legalize-to-linalg, which "
+        "comes with jaxlib; what it leaves, as sorts and loops, is not supported",
         "tt": "fe.frontends.triton compiles kernels of Triton",
     }
 )

@@ -44,6 +44,7 @@ def compile(
     pipeline: str | None = None,
     libraries: Sequence[str] = (),
     asserts: bool = True,
+    checks: bool = False,
     name: str | None = None,
     doc: str | None = None,
     options: str | Options | None = None,
@@ -54,14 +55,17 @@ def compile(
     `module`: its text, which has a line break or a brace, its bytecode, the path of a file of
     either, or a module of any package's bindings.
     Parameters follow from the function's type: a memref or tensor is a tensor, a dynamic size a
-    symbol of its own, a strided layout its strides; `index`, integers and floats are numbers.
+    symbol, the same for sizes that the function's operations need to be the same, a strided layout
+    its strides; `index`, integers and floats are numbers.
     `specs` refines some of them by name, with specs or fake tensors; `signature` says all of them.
     Tensors are not written to, unless the argument is marked `bufferization.writable = true`.
 
     `pipeline` lowers the module to the dialect `llvm`, as `builtin.module(…)`, in place of the
     passes of `pipelines`; where kernels are launched it gets the module with its launches
     outlined, and lowers what is in each `gpu.module`.  `libraries` have functions that the module
-    only declares.  `asserts=False` leaves `cf.assert` out, which would end the process.
+    only declares.  A `cf.assert` that fails is a RuntimeError of the call, and so are sizes that an
+    operation cannot have; `checks=True` adds the indices of loads and stores, and all of these to a
+    `pipeline`.  `asserts=False` leaves all of them out, and memory safety with them.
     `target` is "cpu", or for kernels an architecture such as "sm_90a", or several; by default the
     module says which, and the architecture is that of `FERRULE_GPU_ARCH` or the first GPU.
 
@@ -71,7 +75,8 @@ def compile(
     read, TypeError for what is no module, no text, or no list of libraries.
     """
     chosen = with_target(parse_options(options), target)
-    request, named = Request(function, pipeline, asserts), texts("libraries", libraries)
+    request = Request(function, pipeline, asserts, checks)
+    named = texts("libraries", libraries)
     lowered = in_child(lower, read_module(module), request)
     require_target(lowered.function.symbol, chosen, launches=bool(lowered.launches))
     # Imported here, for the process of MLIR imports this module too.
@@ -93,13 +98,20 @@ def _call(lowered: Lowered, signature: Signature, libraries: Sequence[str]) -> A
     """The convention that calls the lowered function."""
     from ferrule.compiler.conventions.memref import Memref
     from ferrule.compiler.hostcode import HostCode
+    from ferrule.frontends.mlir.bfloat16 import without_bfloat
     from ferrule.frontends.mlir.float16 import with_conversions
     from ferrule.frontends.mlir.returned import returns
     from ferrule.frontends.mlir.support import with_support
 
+    text = without_bfloat(with_conversions(with_support(lowered.host)))
     try:
-        code = HostCode.from_llvm(with_conversions(with_support(lowered.host)), libraries=libraries)
+        code = HostCode.from_llvm(text, libraries=libraries)
     except CompileError as error:
         raise CompileError(f"@{lowered.function.symbol} as LLVM IR: {error}") from None
-    given = returns(lowered.function.results)
-    return Memref(lowered.function.symbol, signature.params, returns=given, code=code)
+    return Memref(
+        lowered.function.symbol,
+        signature.params,
+        returns=returns(lowered.function.results),
+        code=code,
+        raises=lowered.raises,
+    )

@@ -62,11 +62,19 @@ class Unsupported:
 Kind: TypeAlias = "Number | Buffer | Unsupported"
 
 
+Place: TypeAlias = "tuple[int, int]"
+"""A size: the position of an argument, and the axis."""
+
+
 @dataclass(frozen=True, slots=True)
 class FunctionType:
-    """A function: its symbol, the names and types of its arguments, the types of its results."""
+    """A function: its symbol, the names and types of its arguments, the types of its results.
+
+    `ties`: sizes of arguments that are the same, or that number.
+    """
 
     symbol: str
     names: tuple[str, ...]
     arguments: tuple[Kind, ...]
     results: tuple[Kind, ...]
+    ties: tuple[tuple[Place | int, ...], ...] = ()

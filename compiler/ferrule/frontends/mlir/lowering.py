@@ -8,12 +8,17 @@ from typing import Any, Final
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.mlir.session import Session
 from ferrule.frontends.mlir import pipelines
+from ferrule.frontends.mlir.checking import add_checks
 from ferrule.frontends.mlir.decomposing import decompose
 from ferrule.frontends.mlir.kinds import Buffer, FunctionType, Unsupported
 from ferrule.frontends.mlir.launches import Launch, launches_of, rename_kernels
 from ferrule.frontends.mlir.loosening import loosen_results
 from ferrule.frontends.mlir.modules import Given
+from ferrule.frontends.mlir.narrowing import narrow_once
+from ferrule.frontends.mlir.raising import raise_asserts
 from ferrule.frontends.mlir.reading import attribute, described, find_function, reached, walk
+from ferrule.frontends.mlir.restricting import restrict
+from ferrule.frontends.mlir.tying import tied_sizes
 
 _C_INTERFACE: Final = "llvm.emit_c_interface"
 _LAUNCHES: Final = ("gpu.launch", "gpu.launch_func")
@@ -31,6 +36,7 @@ class Request:
     function: str | None = None
     pipeline: str | None = None
     asserts: bool = True
+    checks: bool = False
 
     def __post_init__(self) -> None:
         for what in ("function", "pipeline"):
@@ -41,12 +47,16 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """A function as LLVM IR: `host` for the CPU, or the kernels' modules, and their launches."""
+    """A function as LLVM IR: `host` for the CPU, or the kernels' modules, and their launches.
+
+    `raises`: one more parameter of it says where it leaves the text of an assertion that failed.
+    """
 
     function: FunctionType
     host: str = field(default="", repr=False)
     kernels: tuple[str, ...] = field(default=(), repr=False)
     launches: tuple[Launch, ...] = ()
+    raises: bool = False
 
 
 def lower(session: Session, given: Given, request: Request) -> Lowered:
@@ -57,26 +67,47 @@ def lower(session: Session, given: Given, request: Request) -> Lowered:
     on_gpu = any(each.name in _LAUNCHES for each in reached(module, function))
     kind = described(session, function, text, on_gpu=on_gpu)
     _require_supported(kind)
-    _settle_asserts(session, module, keep=request.asserts)
+    restrict(session, module, function, schedules=request.pipeline is not None)
+    _settle_asserts(session, module, keep=request.asserts, on_gpu=on_gpu)
     if on_gpu:
         return _on_gpu(session, module, kind, request)
     _mark(session, function, kind)
     if request.pipeline is None:
         loosen_results(session, module, function)
-        _to_llvm(session, module, kind)
+        decompose(session, module, {each.name for each in walk(module.operation)})
+        session.run(module, _to_memrefs(module, kind), OURS)
+        kind = replace(kind, ties=tied_sizes(session, module, kind.symbol))
+        _to_llvm(session, module, request)
     else:
-        session.run(module, request.pipeline)
-    return Lowered(kind, session.translate(module))
+        kind = replace(kind, ties=tied_sizes(session, module, kind.symbol))
+        _by_pipeline(session, module, request.pipeline, checks=request.checks)
+    raises = raise_asserts(session, module, _called(kind))
+    return Lowered(kind, session.translate(module), raises=raises)
 
 
-def _to_llvm(session: Session, module: Any, kind: FunctionType) -> None:
-    """By the passes of `pipelines`.
+def _by_pipeline(session: Session, module: Any, passes: str, *, checks: bool) -> None:
+    """By the user's passes, which need not know the dialects that checks are made of."""
+    if checks:
+        add_checks(session, module, OURS, loads=True)
+    session.run(module, passes)
+    if checks:
+        session.run(module, pipelines.pipeline(pipelines.CHECKS_TO_LLVM), OURS)
+
+
+def _called(kind: FunctionType) -> str:
+    return f"_mlir_ciface_{kind.symbol}"
+
+
+def _to_llvm(session: Session, module: Any, request: Request) -> None:
+    """By the passes of `pipelines`, of a module without tensors.
 
     A narrow float is rounded after each operation: the pass that computes in f32 allows others to
     leave that out.
     """
-    decompose(session, module, {each.name for each in walk(module.operation)})
-    session.run(module, _first_pipeline(module, kind), OURS)
+    if request.asserts:
+        add_checks(session, module, OURS, loads=request.checks)
+    narrow_once(session, module)
+    session.run(module, pipelines.pipeline(pipelines.TO_BRANCHES), OURS)
     exact = session.ir.Attribute.parse("#arith.fastmath<none>")
     for each in walk(module.operation):
         if each.name in ("arith.extf", "arith.truncf"):
@@ -137,38 +168,41 @@ def _path(kernel: tuple[str, str]) -> str:
 def _mark(session: Session, function: Any, kind: FunctionType) -> None:
     """Ask for the C interface, and for tensors that are values not to be written to.
 
-    Passes keep the function: it is public from now on.
+    What the dialect llvm says of arguments goes: no call checks it, and the twin for C would say
+    it of the addresses of descriptors.
     """
     ir = session.ir
-    if attribute(function, "sym_visibility") is not None:
-        del function.attributes["sym_visibility"]
     function.attributes[_C_INTERFACE] = ir.UnitAttr.get()
     given = attribute(function, "arg_attrs")
     attributes = []
     for position, each in enumerate(kind.arguments):
-        own = {} if given is None else {item.name: item.attr for item in given[position]}
+        said = [] if given is None else given[position]
+        own = {item.name: item.attr for item in said if not item.name.startswith("llvm.")}
         if isinstance(each, Buffer) and each.is_value:
             own["bufferization.writable"] = ir.BoolAttr.get(False)
         attributes.append(ir.DictAttr.get(own))
     function.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes)
 
 
-def _settle_asserts(session: Session, module: Any, *, keep: bool) -> None:
-    """Drop assertions, or refuse them: upstream has a failed one end the process."""
+def _settle_asserts(session: Session, module: Any, *, keep: bool, on_gpu: bool) -> None:
+    """Drop assertions that are not wanted; refuse those of functions that launch kernels."""
     found = [each for each in walk(module.operation) if each.name == "cf.assert"]
-    if keep and found:
+    if keep and on_gpu and found:
         raise CompileError(
             Diagnostic(
-                "the module asserts, which would end the process",
+                "the module asserts, and launches kernels: a failed assertion of a kernel would "
+                "leave the GPU unusable for the process",
                 session.place(found[0]),
-                hint="asserts=False leaves assertions out; specs can have a call check more",
+                hint="have the kernel write to a memref what it found; asserts=False leaves "
+                "assertions out, and does what they forbid",
             )
         )
-    for each in found:
+    for each in [] if keep else found:
         each.erase()
 
 
-def _first_pipeline(module: Any, kind: FunctionType) -> str:
+def _to_memrefs(module: Any, kind: FunctionType) -> str:
+    """The passes behind which a module has no tensors."""
     names = {each.name for each in walk(module.operation)}
     has_tensors = any(
         "tensor<" in str(value.type)
@@ -181,4 +215,4 @@ def _first_pipeline(module: Any, kind: FunctionType) -> str:
     gives = any(isinstance(each, Buffer) for each in kind.results)
     if (has_tensors or gives) and "memref.dealloc" not in names:
         groups.append(pipelines.DEALLOCATE)
-    return pipelines.pipeline(*groups, pipelines.TO_BRANCHES)
+    return pipelines.pipeline(*groups)

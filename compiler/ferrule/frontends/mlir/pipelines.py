@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+REACHED: Final = ("symbol-dce",)
+"""What nothing public needs goes."""
+
 TOSA: Final = (
     "func.func(tosa-optional-decompositions,tosa-to-linalg-named,tosa-to-linalg)",
     *("tosa-to-arith", "tosa-to-tensor", "tosa-to-scf"),
@@ -11,7 +14,7 @@ TOSA: Final = (
 """tosa to linalg, arith, tensor and scf."""
 
 BUFFERIZE: Final = (
-    "inline",
+    *("inline", "symbol-dce"),
     "convert-elementwise-to-linalg",
     "convert-tensor-to-linalg",
     "eliminate-empty-tensors",
@@ -24,6 +27,15 @@ BUFFERIZE: Final = (
 
 DEALLOCATE: Final = ("buffer-deallocation-pipeline", "convert-bufferization-to-memref")
 """Every memref that the function allocates is freed, and its results are its caller's."""
+
+VERIFY: Final = ("generate-runtime-verification",)
+"""Assertions that operations keep to the sizes of what they are given."""
+
+CHECKS_TO_LLVM: Final = ("convert-index-to-llvm", "reconcile-unrealized-casts")
+"""What such assertions compare with, where the passes of a user have left it."""
+
+GENERALIZE: Final = ("func.func(linalg-generalize-named-ops)",)
+"""Operations of linalg with their indexing maps."""
 
 _TO_LOOPS: Final = (
     *("canonicalize", "cse", "convert-linalg-to-loops", "scf-forall-to-for", "lower-affine"),

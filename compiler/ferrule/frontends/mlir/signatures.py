@@ -1,21 +1,24 @@
 """What a call of an MLIR function takes, from the type of the function and what is said beyond it.
 
-A dynamic size is a symbol of its own: that two of them are the same, the type does not say.
+A dynamic size is a symbol of its own, but where the operations of the function say that two of
+them are the same; that, the type does not say.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.examples import is_compact, spec_of
 from ferrule.frontends.mlir.kinds import DTYPES, Buffer, FunctionType, Kind, Number
-from ferrule.specs import DType, Param, Signature, Tensor, as_dtype, sym_int64
+from ferrule.specs import DType, Param, Signature, Sym, Tensor, as_dtype, sym_int64
 from ferrule.specs.expr import Dim, is_name
 from ferrule.specs.params import Scalar
 
 _SIGNLESS: Final = ("i8", "i16", "i32", "i64")
+_NO_DIMS: Final[Mapping[int, Dim]] = MappingProxyType({})
 
 
 def signature_of(
@@ -33,7 +36,14 @@ def signature_of(
     if signature is not None:
         return _checked(function, signature)
     _check_names(function, specs)
-    params = tuple(_param(argument, kind, specs) for argument, kind in rows)
+    given = {
+        argument: _given(argument, kind, specs) for argument, kind in rows if argument in specs
+    }
+    dims = _tied(function, given)
+    params = tuple(
+        given[argument] if argument in given else derived(argument, kind, dims.get(position, {}))
+        for position, (argument, kind) in enumerate(rows)
+    )
     if name is None and not is_name(function.symbol):
         raise CompileError(
             f"@{function.symbol} is no identifier: name=… says what the function is called"
@@ -53,27 +63,48 @@ def _check_names(function: FunctionType, specs: Mapping[str, Any]) -> None:
             )
 
 
-def _param(name: str, kind: Kind, specs: Mapping[str, Any]) -> Param:
-    if name in specs:
-        spec = spec_of(name, specs[name])
-        require_fit(spec, kind, name)
-        return spec
-    return derived(name, kind)
+def _given(name: str, kind: Kind, specs: Mapping[str, Any]) -> Param:
+    spec = spec_of(name, specs[name])
+    require_fit(spec, kind, name)
+    return spec
 
 
-def derived(name: str, kind: Kind) -> Param:
-    """The parameter that a type stands for."""
+def _tied(function: FunctionType, given: Mapping[str, Param]) -> dict[int, dict[int, Dim]]:
+    """By argument and axis the sizes that are others' too: a number, what the spec of one says of
+    it, or a new symbol."""
+    found: dict[int, dict[int, Dim]] = {}
+    for ties in function.ties:
+        numbers = [each for each in ties if isinstance(each, int)]
+        places = [each for each in ties if not isinstance(each, int)]
+        said = [
+            spec.shape[axis]
+            for position, axis in places
+            if isinstance(spec := given.get(function.names[position]), Tensor)
+            and isinstance(spec.shape[axis], (int, Sym))
+        ]
+        dim = next(iter([*numbers, *said]), None)
+        for position, axis in places:
+            dim = sym_int64() if dim is None else dim
+            found.setdefault(position, {})[axis] = dim
+    return found
+
+
+def derived(name: str, kind: Kind, dims: Mapping[int, Dim] = _NO_DIMS) -> Param:
+    """The parameter that a type stands for, with these sizes where the type has none."""
     if isinstance(kind, Number):
         return Scalar(name, DTYPES[kind.kind])
     assert isinstance(kind, Buffer)
-    shape = _dims(kind.shape)
+    shape = _dims(kind.shape, dims)
     strides = None if kind.strides is None else _dims(kind.strides)
     dtype = DTYPES[kind.element]
     return Tensor(name, shape, dtype, strides=strides, read_only=kind.is_value)
 
 
-def _dims(sizes: tuple[int | None, ...]) -> list[Dim]:
-    return [sym_int64() if size is None else size for size in sizes]
+def _dims(sizes: tuple[int | None, ...], known: Mapping[int, Dim] = _NO_DIMS) -> list[Dim]:
+    return [
+        (known[axis] if axis in known else sym_int64()) if size is None else size
+        for axis, size in enumerate(sizes)
+    ]
 
 
 def _checked(function: FunctionType, signature: Signature) -> Signature:

@@ -1,0 +1,49 @@
+"""In the process of MLIR: assertions that operations keep to the sizes of what they are given.
+
+Upstream makes them: each operation whose operands have sizes that must fit asserts that they do.
+What is made once for an operation on whole memrefs is always wanted; one at each load and store
+costs a comparison in the innermost loop, and is made where it is asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from ferrule.compiler.mlir.session import Session
+from ferrule.frontends.mlir import pipelines
+from ferrule.frontends.mlir.reading import walk
+
+_MADE: Final = re.compile(
+    r"ERROR: Runtime op verification failed\n(?P<op>.*)\n\^ (?P<why>.*)\nLocation: (?P<at>.*)",
+    re.S,
+)
+_OPERATION: Final = re.compile(r'(?:%[^=\n]+= )?"?([\w.]+)')
+_PLACE: Final = re.compile(r'^loc\("[^"]*":(\d+):(\d+)\)$')
+_FINE: Final = ("memref.load", "memref.store", "tensor.extract", "tensor.insert")
+
+
+def add_checks(session: Session, module: Any, doing: str, *, loads: bool) -> None:
+    """Have operations assert; with `loads` loads and stores of elements, too."""
+    session.run(module, pipelines.pipeline(pipelines.VERIFY), doing)
+    for each in [each for each in walk(module.operation) if each.name == "cf.assert"]:
+        made = _MADE.fullmatch(_message(each))
+        if made is None:
+            continue
+        named = _OPERATION.match(made["op"])
+        name = named[1] if named else "an operation"
+        if name in _FINE and not loads:
+            each.erase()
+        else:
+            words = f"{name}{_where(made['at'])}: {made['why']}"
+            each.attributes["msg"] = session.ir.StringAttr.get(words)
+
+
+def _message(operation: Any) -> str:
+    return str(operation.attributes["msg"].value)
+
+
+def _where(location: str) -> str:
+    """The line of an operation in the text that was given, nothing where it has none."""
+    found = _PLACE.match(location)
+    return f" in line {found[1]} of the module" if found else ""

@@ -1,0 +1,337 @@
+"""In the process of MLIR: a failed `cf.assert` leaves its message and ends the call.
+
+Upstream lowers it to a block that prints the message and ends the process.  Here that block stores
+the address of the message where one more parameter of the function says, and returns; a caller
+looks there behind each call, and returns, too.  The module is lowered by then, so that whatever
+pipeline made it, nothing but `llvm` is left, and the regions of OpenMP.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.mlir.session import Session
+from ferrule.frontends.mlir.reading import attribute, symbol, walk
+
+_FAIL: Final = "ferrule_mlir_fail"
+_FAILED: Final = "ferrule_mlir_failed"
+_SUPPORT: Final = f"""
+llvm.func internal @{_FAIL}(%at: !llvm.ptr, %message: !llvm.ptr) attributes {{cold, noinline}} {{
+  llvm.store %message, %at atomic monotonic {{alignment = 8 : i64}} : !llvm.ptr, !llvm.ptr
+  llvm.return
+}}
+llvm.func internal @{_FAILED}(%at: !llvm.ptr) -> i1 attributes {{always_inline}} {{
+  %none = llvm.mlir.zero : !llvm.ptr
+  %message = llvm.load %at atomic monotonic {{alignment = 8 : i64}} : !llvm.ptr -> !llvm.ptr
+  %is = llvm.icmp "ne" %message, %none : !llvm.ptr
+  llvm.return %is : i1
+}}
+"""
+_ENDS: Final = ("puts", "abort")
+"""What the block of a failed assertion calls, in this order, before it ends."""
+
+
+def raise_asserts(session: Session, module: Any, name: str) -> bool:
+    """Have failed assertions of a lowered module end the call; whether the function of this name,
+    and its twin for C, have the parameter for it.
+
+    Raises CompileError where a function cannot end so.
+    """
+    functions = {symbol(each): each for each in _functions(module)}
+    failing = _failing(module, functions)
+    if not failing:
+        return False
+    ends = _Ends(session, failing)
+    for each in failing:
+        ends.rewrite(functions[each])
+    support = session.ir.Module.parse(_SUPPORT)
+    with session.ir.InsertionPoint(module.body):
+        for each in list(support.body.operations):
+            each.operation.clone()
+    _forget(module, functions)
+    return name in failing
+
+
+def _functions(module: Any) -> Iterator[Any]:
+    for each in module.body.operations:
+        if each.operation.name == "llvm.func":
+            yield each.operation
+
+
+def _failing(module: Any, functions: dict[str, Any]) -> set[str]:
+    """The functions that assert, or call one that does.
+
+    Of what is called by its address any function may be meant whose address is taken.
+    """
+    found = {name for name, each in functions.items() if any(map(_aborts, walk(each)))}
+    if not found:
+        return found
+    taken = {name for name in _addressed(module) if name in functions}
+    if taken:
+        _require_bodies(taken, functions)
+        found |= taken
+    while more := {
+        name
+        for name, each in functions.items()
+        if name not in found and any(_may_fail(inner, found) for inner in walk(each))
+    }:
+        found |= more
+    return found
+
+
+def _addressed(module: Any) -> Iterator[str]:
+    for each in walk(module.operation):
+        if each.name == "llvm.mlir.addressof":
+            yield str(each.attributes["global_name"].value)
+
+
+def _require_bodies(taken: set[str], functions: dict[str, Any]) -> None:
+    for name in sorted(taken):
+        if not functions[name].regions[0].blocks:
+            raise CompileError(
+                Diagnostic(
+                    f"the module asserts, and calls @{name}, which it only declares, by its "
+                    f"address: such a call cannot tell of a failed assertion",
+                    hint="call it by its name, or leave assertions out, asserts=False",
+                )
+            )
+
+
+def _aborts(operation: Any) -> bool:
+    """Whether an operation ends the block of a failed assertion: `llvm.unreachable`, behind the
+    calls of `_ENDS`."""
+    if operation.name != "llvm.unreachable":
+        return False
+    before = list(operation.block.operations)[-3:-1]
+    return tuple(_callee(each.operation) for each in before) == _ENDS
+
+
+def _callee(operation: Any) -> str | None:
+    """What `llvm.call` calls; "" for an address, None for other operations."""
+    if operation.name != "llvm.call":
+        return None
+    callee = attribute(operation, "callee")
+    return "" if callee is None else str(callee.value)
+
+
+def _may_fail(operation: Any, failing: set[str]) -> bool:
+    """Whether an operation is a call of such a function; of an address it may be."""
+    called = _callee(operation)
+    return called is not None and (called in failing or called == "")
+
+
+def _forget(module: Any, functions: dict[str, Any]) -> None:
+    """Drop the declarations of what failed assertions called, where nothing else does."""
+    used = {_callee(each) for each in walk(module.operation)} | set(_addressed(module))
+    for name in _ENDS:
+        if name in functions and name not in used:
+            functions[name].erase()
+
+
+class _Ends:
+    """Rewrites functions that may fail."""
+
+    __slots__ = ("_failing", "_session")
+
+    def __init__(self, session: Session, failing: set[str]) -> None:
+        self._session: Final = session
+        self._failing: Final = failing
+
+    def rewrite(self, function: Any) -> None:
+        """Give a function the parameter, and have it return where something failed."""
+        with function.location:
+            place = self._with_parameter(function)
+            self._region(function.regions[0], place)
+
+    def _with_parameter(self, function: Any) -> Any:
+        ir = self._session.ir
+        kind = str(function.attributes["function_type"].value)
+        if "..." in kind:
+            raise CompileError(f"@{symbol(function)} asserts, and takes any number of arguments")
+        start = kind.removesuffix(")>")
+        more = "ptr)>" if start.endswith("(") else ", ptr)>"
+        function.attributes["function_type"] = ir.TypeAttr.get(ir.Type.parse(start + more))
+        if (given := attribute(function, "arg_attrs")) is not None:
+            none = ir.DictAttr.get({})
+            function.attributes["arg_attrs"] = ir.ArrayAttr.get([*given, none])
+        return (
+            function.regions[0]
+            .blocks[0]
+            .add_argument(ir.Type.parse("!llvm.ptr"), function.location)
+        )
+
+    def _region(self, region: Any, place: Any) -> bool:
+        """Have what fails in a region leave it; whether anything may."""
+        blocks, way_out = list(region.blocks), _Exit(self._session, region)
+        found = False
+        for block in blocks:
+            for each in [each.operation for each in block.operations]:
+                found |= self._operation(each, place, way_out)
+        if found and region.owner.name == "omp.loop_nest":
+            first = next(iter(blocks[0].operations)).operation
+            self._check_before(first, place, way_out)
+        return found
+
+    def _operation(self, operation: Any, place: Any, way_out: _Exit) -> bool:
+        if _aborts(operation):
+            self._leave(operation, place, way_out)
+            return True
+        if _may_fail(operation, self._failing):
+            operation = self._handed(operation, place)
+        elif True not in [self._region(each, place) for each in operation.regions]:
+            return False
+        self._check_behind(operation, place, way_out)
+        return True
+
+    def _leave(self, unreachable: Any, place: Any, way_out: _Exit) -> None:
+        """Make the block of a failed assertion leave the message, and then the region."""
+        puts, abort = [each.operation for each in unreachable.block.operations][-3:-1]
+        block, message = unreachable.block, puts.operands[0]
+        for each in (unreachable, abort, puts):
+            each.erase()
+        with self._session.ir.InsertionPoint(block):
+            self._call(_FAIL, [place, message])
+            way_out.branch()
+
+    def _handed(self, call: Any, place: Any) -> Any:
+        """The same call with the parameter handed on."""
+        ir, given = self._session.ir, call.attributes
+        operands = [*call.operands, place]
+        # Iterated, they are names in some versions of the bindings, and pairs in others.
+        names = [each if isinstance(each, str) else each.name for each in given]
+        attributes = {name: given[name] for name in names}
+        attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([len(operands), 0])
+        with ir.InsertionPoint(call), call.location:
+            made = ir.Operation.create(
+                "llvm.call",
+                results=[each.type for each in call.results],
+                operands=operands,
+                attributes=attributes,
+            )
+        for old, new in zip(call.results, made.results, strict=True):
+            old.replace_all_uses_with(new)
+        call.erase()
+        return made
+
+    def _check_behind(self, operation: Any, place: Any, way_out: _Exit) -> None:
+        """Leave the region behind an operation where it failed."""
+        following = _following(operation)
+        if not following:  # a wrapper of OpenMP, which has no terminator
+            return
+        within = operation.block.owner.name
+        if within.startswith("omp.") and within != "omp.loop_nest":
+            self._require_last(following)
+            return
+        self._check_before(following[0], place, way_out)
+
+    def _require_last(self, following: list[Any]) -> None:
+        """In a parallel region each thread has to reach the barriers that others wait at."""
+        if len(following) > 1:
+            raise CompileError(
+                Diagnostic(
+                    "the module asserts in a region of OpenMP that has more than one loop",
+                    self._session.place(following[0]),
+                    hint="make a parallel region of each loop, or leave assertions out, "
+                    "asserts=False",
+                )
+            )
+
+    def _check_before(self, operation: Any, place: Any, way_out: _Exit) -> None:
+        """Leave the region before an operation where something has failed."""
+        ir, block = self._session.ir, operation.block
+        moved = [operation, *_following(operation)]
+        rest = block.create_after()
+        for each in moved:
+            each.detach_from_parent()
+            rest.append(each)
+        with ir.InsertionPoint(block):
+            failed = self._call(_FAILED, [place], [ir.IntegerType.get_signless(1)])
+            way_out.branch_if(failed.results[0], rest)
+
+    def _call(self, name: str, operands: list[Any], results: Sequence[Any] = ()) -> Any:
+        ir = self._session.ir
+        attributes = {
+            "callee": ir.FlatSymbolRefAttr.get(name),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
+            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+        }
+        return ir.Operation.create(
+            "llvm.call", results=list(results), operands=operands, attributes=attributes
+        )
+
+
+class _Exit:
+    """The block by which a region is left where something failed, made when it is needed."""
+
+    __slots__ = ("_block", "_region", "_session")
+
+    def __init__(self, session: Session, region: Any) -> None:
+        self._session: Final = session
+        self._region: Final = region
+        self._block: Any = None
+
+    def branch(self) -> None:
+        """Go there, from where operations are inserted."""
+        self._session.ir.Operation.create("llvm.br", successors=[self._made()])
+
+    def branch_if(self, flag: Any, otherwise: Any) -> None:
+        """Go there where a flag is set."""
+        ir = self._session.ir
+        sizes = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0])}
+        ir.Operation.create(
+            *("llvm.cond_br", [], [flag]),
+            successors=[self._made(), otherwise],
+            attributes=sizes,
+        )
+
+    def _made(self) -> Any:
+        if self._block is None:
+            blocks = list(self._region.blocks)
+            self._block = blocks[-1].create_after()
+            with self._session.ir.InsertionPoint(self._block):
+                self._leave(blocks)
+        return self._block
+
+    def _leave(self, blocks: list[Any]) -> None:
+        """Return nothing of meaning from a function; end another region as it ends itself."""
+        ir, owner = self._session.ir, self._region.owner
+        if owner.name == "llvm.func":
+            result = ir.Type.parse(_result(str(owner.attributes["function_type"].value)))
+            none = str(result) == "!llvm.void"
+            values = [] if none else [ir.Operation.create("llvm.mlir.zero", [result]).result]
+            ir.Operation.create("llvm.return", operands=values)
+            return
+        last = next(each for each in map(_last, blocks) if not each.successors)
+        if list(last.operands):
+            raise CompileError(
+                Diagnostic(
+                    f"the module asserts in a region of {owner.name} that gives values",
+                    self._session.place(owner),
+                    hint="leave assertions out, asserts=False",
+                )
+            )
+        ir.Operation.create(last.name)
+
+
+def _last(block: Any) -> Any:
+    return list(block.operations)[-1].operation
+
+
+def _following(operation: Any) -> list[Any]:
+    """The operations behind one in its block."""
+    there = [each.operation for each in operation.block.operations]
+    return there[there.index(operation) + 1 :]
+
+
+def _result(kind: str) -> str:
+    """The type of the result of a function's type, `!llvm.func<i1 (ptr, i64)>`."""
+    depth, end = 0, kind.rindex(")")
+    for at in range(end, -1, -1):
+        depth += {")": 1, "(": -1}.get(kind[at], 0)
+        if depth == 0:
+            break
+    text = kind[len("!llvm.func<") : at].strip()
+    return text if re.match(r"[if]\d|bf16|f128|vector<|!", text) else f"!llvm.{text}"

@@ -1,0 +1,171 @@
+"""In the process of MLIR: sizes of arguments that a module's own operations say are the same.
+
+An operation of `linalg` ties its operands' sizes by its indexing maps, a copy those of two memrefs.
+Only what every call executes counts, that is the first block of the function, and what is not
+understood ties nothing: each argument that is refused could not have been right.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from typing import Any, Final
+
+from ferrule.compiler.mlir.session import Session
+from ferrule.frontends.mlir import pipelines
+from ferrule.frontends.mlir.kinds import Place
+from ferrule.frontends.mlir.reading import attribute, find_function
+
+_SHAPED: Final = re.compile(r"(?:memref|tensor)<((?:(?:\?|\d+)x)*)")
+_MAP: Final = re.compile(r"affine_map<\([^)]*\)(?:\[[^]]*\])? -> \((.*)\)>")
+_LOOP: Final = re.compile(r"d\d+")
+_SAME: Final = (
+    *("memref.cast", "tensor.cast", "memref.memory_space_cast", "memref.assume_alignment"),
+    *("bufferization.to_tensor", "bufferization.to_buffer", "bufferization.to_memref"),
+    *("bufferization.clone", "memref.copy", "linalg.softmax"),
+    "bufferization.materialize_in_destination",
+)
+"""Operations whose shaped operands and results are all of one shape."""
+_ELEMENTWISE: Final = ("arith", "math")
+_SIZED: Final = ("memref.alloc", "memref.alloca", "tensor.empty", "bufferization.alloc_tensor")
+_DIM: Final = ("memref.dim", "tensor.dim")
+
+Key = Hashable
+"""Of a size: where it is, the number that it is, or what stands for one that is not known."""
+
+
+def tied_sizes(session: Session, module: Any, symbol: str) -> tuple[tuple[Place | int, ...], ...]:
+    """The sizes of the function's arguments that are the same, and the number where it is known."""
+    copy = module.operation.clone()
+    session.run(copy, pipelines.pipeline(pipelines.GENERALIZE))
+    function = find_function(copy, symbol)
+    return _Sizes().of(function)
+
+
+class _Sizes:
+    """The sizes in the first block of a function, as sets of those that are the same."""
+
+    __slots__ = ("_known", "_numbers", "_parents", "_shapes")
+
+    def __init__(self) -> None:
+        self._parents: dict[Key, Key] = {}
+        self._shapes: dict[Any, list[Key]] = {}
+        self._known: dict[Any, Key] = {}
+        self._numbers: dict[Any, int] = {}
+
+    def of(self, function: Any) -> tuple[tuple[Place | int, ...], ...]:
+        """See `tied_sizes`."""
+        block = function.regions[0].blocks[0]
+        for position, argument in enumerate(block.arguments):
+            self._define(argument, [(position, axis) for axis in range(_rank(argument) or 0)])
+        for each in block.operations:
+            self._operation(each.operation)
+        sets: defaultdict[Key, list[Place | int]] = defaultdict(list)
+        for key in list(self._parents):
+            if isinstance(key, (int, tuple)):
+                sets[self._find(key)].append(key)
+        # A size that is two numbers is wrong whatever it is: the call says so where it gets there.
+        return tuple(
+            tuple(each)
+            for each in sets.values()
+            if len(each) > 1 and sum(isinstance(one, int) for one in each) < 2
+        )
+
+    def _operation(self, operation: Any) -> None:
+        name, operands = operation.name, list(operation.operands)
+        self._results(operation, operands)
+        shaped = [each for each in (*operands, *operation.results) if _rank(each) is not None]
+        if name == "linalg.generic":
+            self._by_maps(operation, operands)
+        elif name in _SAME or (name.partition(".")[0] in _ELEMENTWISE and shaped):
+            for each in shaped[1:]:
+                self._tie(self._shape(shaped[0]), self._shape(each))
+
+    def _results(self, operation: Any, operands: Sequence[Any]) -> None:
+        """What is known of an operation's results by its name."""
+        match operation.name:
+            case "arith.constant":
+                if found := re.match(r"(-?\d+) : index", str(operation.attributes["value"])):
+                    self._numbers[operation.results[0]] = int(found[1])
+            case name if name in _DIM:
+                shape, axis = self._shape(operands[0]), self._numbers.get(operands[1])
+                if axis is not None and 0 <= axis < len(shape):
+                    self._known[operation.results[0]] = shape[axis]
+            case name if name in _SIZED:
+                self._sized(operation, operands)
+            case "linalg.generic":
+                first = len(operands) - len(operation.results)
+                for result, init in zip(operation.results, operands[first:], strict=True):
+                    if _rank(result) is not None:
+                        self._tie(self._shape(result), self._shape(init))
+
+    def _sized(self, operation: Any, operands: Sequence[Any]) -> None:
+        """A memref or tensor whose sizes are operands, in their order."""
+        shape, given = self._shape(operation.results[0]), iter(operands)
+        for key in shape:
+            if isinstance(key, int):
+                continue
+            size = next(given, None)
+            if size is not None:
+                self._union(key, self._index(size))
+
+    def _index(self, value: Any) -> Key:
+        """The size that a number is."""
+        if value in self._numbers:
+            return self._numbers[value]
+        return self._known.setdefault(value, object())
+
+    def _by_maps(self, operation: Any, operands: Sequence[Any]) -> None:
+        loops: dict[str, Key] = {}
+        for value, each in zip(operands, attribute(operation, "indexing_maps"), strict=True):
+            found = _MAP.fullmatch(str(each))
+            if found is None or _rank(value) is None:
+                continue
+            # A sum of loops has commas nowhere but between results.
+            results = found[1].split(", ")
+            if len(results) != _rank(value):
+                continue
+            for key, loop in zip(self._shape(value), results, strict=True):
+                if _LOOP.fullmatch(loop):
+                    self._union(key, loops.setdefault(loop, object()))
+
+    # ---- shapes, and what is the same ----
+
+    def _shape(self, value: Any) -> list[Key]:
+        if value not in self._shapes:
+            self._define(value, [object() for _ in range(_rank(value) or 0)])
+        return self._shapes[value]
+
+    def _define(self, value: Any, keys: list[Key]) -> None:
+        """Give a value's sizes these keys, and the numbers that its type says."""
+        self._shapes[value] = [
+            key if size is None else size
+            for key, size in zip(keys, _sizes(value) or [], strict=True)
+        ]
+
+    def _tie(self, left: list[Key], right: list[Key]) -> None:
+        if len(left) == len(right):
+            for one, other in zip(left, right, strict=True):
+                self._union(one, other)
+
+    def _find(self, key: Key) -> Key:
+        while (parent := self._parents.setdefault(key, key)) != key:
+            key = parent
+        return key
+
+    def _union(self, left: Key, right: Key) -> None:
+        self._parents[self._find(left)] = self._find(right)
+
+
+def _sizes(value: Any) -> list[int | None] | None:
+    """The sizes in a value's type, None for those that are not known; None for what has no rank."""
+    found = _SHAPED.match(str(value.type))
+    if found is None or str(value.type).startswith(("memref<*", "tensor<*")):
+        return None
+    return [None if each == "?" else int(each) for each in found[1].split("x")[:-1]]
+
+
+def _rank(value: Any) -> int | None:
+    sizes = _sizes(value)
+    return None if sizes is None else len(sizes)
