@@ -17,7 +17,7 @@ _OWN_WAY: Final = (
     "__tvm_ffi_object__",
     "__tvm_ffi_env_stream__",
 )
-_KNOWN: Final = frozenset({"torch", "cupy", "jax", "jaxlib"})
+_KNOWN: Final = frozenset({"torch", "cupy", "jax", "jaxlib", "tvm_ffi"})
 
 _is_capsule: Final = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_IsValid", ctypes.pythonapi)
