@@ -71,7 +71,7 @@ FITS: dict[str, list[Any]] = {
     "void* x": [X, tensor("int8"), cast(X.data, "void*")],
     "const void* x": [tensor("float64", read_only=True)],
     "double* x": [tensor("float64"), Reference(cast(1.0, "float64"))],
-    "char* x": [tensor("int8"), tensor("uint8"), cast(X.data, "char*"), CString("a")],
+    "char* x": [tensor("int8"), tensor("uint8"), cast(X.data, "char*")],
     "const char* x": [CString(String("s")), CString("text")],
     "unsigned char* x": [tensor("uint8"), cast(X.data, "unsigned char*")],
     "byte* x": [tensor("uint8"), cast(X.data, "uint8_t*"), cast(X.data, "byte *")],
@@ -158,7 +158,102 @@ MISFITS: list[tuple[str, Any, str]] = [
     ("struct point a", Struct([cast(1.0, "float64")]), "a Struct, 8 bytes by value"),
     ("P* a", Struct([cast(1, "int32")]), r"conventions.Reference\(…\)"),
     ("int a", Struct([cast(1, "int32")]), "a Struct, 4 bytes by value, but it takes int"),
+    ("char* x", CString("a"), "it may write there: .* as const, or give it a tensor of int8"),
+    ("int* x", Reference(M, reads_only=True), "may write there: .* or leave out reads_only=True"),
+    ("P* x", Reference(Struct([M]), reads_only=True), "may write there: .*leave out reads_only"),
 ]
+
+LAID_OUT = """\
+#include <stdint.h>
+typedef float v4 __attribute__((vector_size(16)));
+struct mixed { float a; int b; };
+struct one { double a; };
+struct inner { struct mixed m; short c[2]; float* p; };
+union either { float f; int i; };
+struct wrapped { union either u; };
+struct vectors { v4 a; };
+struct bits { int a : 3; };
+struct wide { long double a; };
+struct __attribute__((packed)) tight { char c; int a; char z[3]; };
+struct apart { long a[2]; } __attribute__((aligned(16)));
+typedef long double _Complex wider;
+"""
+F, I = cast(1.0, "float32"), cast(1, "int32")
+D, L = cast(1.0, "float64"), cast(1, "int64")
+LAID: list[tuple[str, Any, str | None]] = [
+    ("struct mixed a", Struct([F, I]), None),
+    (
+        "struct mixed a",
+        Struct([I, F]),
+        r"members are \[float32 at 0, int32 at 4\], and not \[int32",
+    ),
+    ("struct one a", Struct([D]), None),
+    ("struct one a", Struct([L]), r"members are \[float64 at 0\], and not \[int64"),
+    ("struct one a", Struct([F, F]), r"members are \[float64 at 0\], and not \[float32 at 0, f"),
+    ("double _Complex a", Struct([D, D]), None),
+    ("double _Complex a", Struct([L, L]), "its members are"),
+    ("struct inner a", Struct([F, I, cast(1, "int16"), cast(2, "int16"), X.data]), None),
+    ("struct inner a", Struct([F, I, I, X.data]), "its members are"),
+    ("v4 a", Struct([F, F, F, F]), "a vector is no Struct"),
+    ("struct vectors a", Struct([F, F, F, F]), "a vector is no Struct"),
+    ("union either a", Struct([F]), "a union is no Struct"),
+    ("struct wrapped a", Struct([F]), "a union is no Struct"),
+    ("struct bits a", Struct([I]), "a bit-field is no member"),
+    ("struct wide a", Struct([D, D]), r"\[float128 at 0\]"),
+    ("wider a", Struct([D, D, D, D]), r"\[float128 at 0, float128 at 16\]"),
+    ("struct tight a", Struct([cast(1, "int8"), I]), "int8 at 0, int32 at 1"),
+    ("struct apart a", Struct([L, L]), "aligned to 16"),
+    ("struct mixed* a", Reference(Struct([F, I])), None),
+    ("const struct mixed* a", Reference(Struct([F, I, F, I]), reads_only=True), None),
+    ("struct mixed* a", Reference(Struct([F])), "what it takes is of 8 bytes"),
+    ("struct mixed* a", Reference(Struct([I, F])), "its members are"),
+    ("float* a", Reference(Struct([F, F])), None),
+    ("float* a", Reference(Struct([F, I])), "its members are"),
+    ("void* a", Reference(Struct([F, I])), None),
+    ("unsigned char* a", Reference(Struct([F, I])), None),
+    ("struct unknown* a", Reference(Struct([F, I])), None),
+]
+
+
+@pytest.mark.parametrize(("takes", "given", "said"), LAID)
+@pytest.mark.filterwarnings("ignore::ferrule.compiler.BuildWarning")
+def test_a_struct_has_the_members_that_are_taken(
+    takes: str, given: Any, said: str | None, cc: str
+) -> None:
+    signature = Signature("f", [X, Tensor("sizes", (M,), "int8")])
+    source = f"{LAID_OUT}void f({takes}) {{}}"
+    if said is None:
+        assert c.compile(source, signature, arguments=[given], cc=cc)
+        return
+    with pytest.raises(CompileError, match=f"(?s)argument #0 of f is a .*{said}"):
+        c.compile(source, signature, arguments=[given], cc=cc)
+
+
+@pytest.mark.parametrize(
+    ("result", "returns", "said"),
+    [
+        ("struct mixed", ["float32", "int32"], None),
+        ("struct mixed", ["int32", "float32"], "float32 at 0, int32 at 4"),
+        ("struct one", ["int64"], "float64 at 0"),
+        ("double _Complex", ["float64", "float64"], None),
+        ("long double _Complex", ["float64"] * 4, "float128"),
+        ("v4", ["float32"] * 4, "v"),
+        ("union either", ["float32"], "a union is no Struct"),
+        ("struct wide", ["float64", "float64"], "float128"),
+    ],
+)
+def test_a_struct_that_is_returned_has_the_members_that_are_expected(
+    result: str, returns: Any, said: str | None, cc: str
+) -> None:
+    source = (
+        f"{LAID_OUT}{result} f(void) {{ {result} x; __builtin_memset(&x, 0, sizeof x); return x; }}"
+    )
+    if said is None:
+        made = c.compile(source, Signature("f", []), returns=returns, cc=cc)
+        assert list(made()) == [0] * len(returns)
+        return
+    with pytest.raises(CompileError, match=f"(?s)f returns .*{said}"):
+        c.compile(source, Signature("f", []), returns=returns, cc=cc)
 
 
 @pytest.mark.parametrize("takes", FITS)

@@ -28,6 +28,7 @@ from ferrule.compiler.conventions.typed import (
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.spelledtypes import Spelled, parameter_list, read_type, result_of
 from ferrule.frontends import returned
+from ferrule.frontends.laidout import check_layouts
 from ferrule.frontends.sources import Source
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ def check_call(
         check_value(called.function, position, given, _passed(called.function, position, text))
     _check_alignments(called.function, said, values, parameters)
     _check_others(command, source, called, values, prototype)
+    check_layouts(command, source, called, values, _fixed(parameters))
     return prototype
 
 

@@ -57,6 +57,11 @@ class Shape:
         return cls(given.size, given.align, members)
 
     @classmethod
+    def of_memory(cls, given: InMemory) -> Shape:
+        """That of what is in memory and goes nowhere by value."""
+        return cls(given.size, given.align, tuple(_members(given, 0)))
+
+    @classmethod
     def of_types(cls, kinds: Sequence[ir.Type]) -> Shape:
         """That of a struct with members of these types, one after the other."""
         names = [str(position) for position in range(len(kinds))]

@@ -80,6 +80,10 @@ class Given:
     is_null: bool = False
     size: int = 0
     """Of bytes, how many they are."""
+    memory: InMemory | None = None
+    """What the bytes are, or what is at the address."""
+    is_text: bool = False
+    """Whether it is the address of a text of C."""
 
 
 def given_values(signature: Signature, arguments: Sequence[CArgument]) -> list[list[Given]]:
@@ -209,7 +213,7 @@ def _given(signature: Signature, sizes: frozenset[Sym], argument: CArgument) -> 
             yield from _of_host(signature, sizes, argument)
         case InMemory():
             what = f"a {type(argument).__name__}, {argument.size} bytes by value"
-            yield Given(what, "bytes", size=argument.size)
+            yield Given(what, "bytes", size=argument.size, memory=argument)
         case _:
             yield from _parts(signature, sizes, argument)
 
@@ -245,12 +249,17 @@ def _of_host(
 ) -> Iterator[Given]:
     match argument:
         case CString():
-            yield Given("a CString, the address of char", "address", "int8")
-        case Reference(value=value) if not isinstance(value, InMemory):
+            said = "a CString, the address of char"
+            yield Given(said, "address", "int8", is_read_only=True, is_text=True)
+        case Reference(value=value, reads_only=is_read_only) if isinstance(value, InMemory):
+            what = f"a Reference, the address of a {type(value).__name__} of {value.size} bytes"
+            yield Given(what, "address", is_read_only=is_read_only, memory=value)
+        case Reference(value=value, reads_only=is_read_only):
             (inner,) = _given(signature, sizes, value)
             is_number = inner.kind == "number"
             what = f"the address of {inner.what}"
-            yield Given(what, "address", inner.dtype if is_number else None)
+            dtype = inner.dtype if is_number else None
+            yield Given(what, "address", dtype, is_read_only=is_read_only)
         case _:
             name = type(argument).__name__
             yield from (Given(f"a {name}, an address", "address") for _ in argument.types())
@@ -327,10 +336,7 @@ def _misfit_of_address(given: Given, wanted: Spelled) -> str | None:
         is_address = wanted.dtype in ("int64", "uint64") and given.pointer is None
         return None if is_address else "what it takes is no address"
     if given.is_read_only and not wanted.is_const and not wanted.is_function:
-        return (
-            "it may write there: declare the parameter as const, or the tensor without "
-            "read_only=True"
-        )
+        return _written(given)
     if given.is_null or (given.dtype is None and given.pointer is None):
         return None
     if given.pointer is not None:
@@ -342,6 +348,15 @@ def _misfit_of_address(given: Given, wanted: Spelled) -> str | None:
     if wanted.stars == 1 and not wanted.is_function and _points_alike(given, wanted):
         return None
     return _other_pointer(given, wanted)
+
+
+def _written(given: Given) -> str:
+    """What to do about an address of what is only read that may be written to."""
+    if given.is_text:
+        return "it may write there: declare the parameter as const, or give it a tensor of int8"
+    mark = "reads_only=True" if given.what.startswith(("a Ref", "the addr")) else "read_only=True"
+    what = "leave out" if mark.startswith("reads") else "the tensor without"
+    return f"it may write there: declare the parameter as const, or {what} {mark}"
 
 
 def _points_alike(given: Given, wanted: Spelled) -> bool:

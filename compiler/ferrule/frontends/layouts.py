@@ -1,0 +1,308 @@
+"""How C's structs lie in memory: read from what a compiler writes for debuggers.
+
+No name of a member is known here, and no expression of C shows the type of one without its name.
+So the compiler is asked for the debugging information of a pointer to the function, which has all
+types that it takes and returns, with the members of structs (DWARF 4 and 5, chapter 7).
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypeAlias
+
+Leaf: TypeAlias = "tuple[int, int, str]"
+"""A number or an address in a struct: where it is, its bytes, "int", "float", "pointer", or another
+word for what a `Struct` has not."""
+
+_FLAGS: Final = ("-g", "-gdwarf-4", "-gz=none", "-gno-split-dwarf", "-fno-lto", "-w", "-fPIC", "-c")
+_LINE: Final = 7_654_321
+"""The line of the pointer, by which it is found: names may be elsewhere."""
+
+_ARRAY, _CLASS, _ENUM, _PARAMETER, _MEMBER = 0x01, 0x02, 0x04, 0x05, 0x0D
+_POINTERS: Final = (0x0F, 0x10, 0x42)
+_STRUCT, _FUNCTION, _TYPEDEF, _UNION, _BASE_CLASS = 0x13, 0x15, 0x16, 0x17, 0x1C
+_RANGE, _BASE, _VARIABLE = 0x21, 0x24, 0x34
+_SAME: Final = (_TYPEDEF, 0x26, 0x35, 0x37, 0x47)
+"""Other names, const, volatile, restrict, _Atomic."""
+
+_SIZE, _BIT_SIZE, _UPPER, _CONVENTION, _COUNT = 0x0B, 0x0D, 0x2F, 0x36, 0x37
+_PLACE, _DECLARED, _LINE_OF, _ENCODING, _TYPE = 0x38, 0x3C, 0x3B, 0x3E, 0x49
+_ALIGN, _VECTOR = 0x88, 0x2107
+_BY_REFERENCE: Final = 4
+_ENCODINGS: Final = {2: "int", 4: "float", 5: "int", 6: "int", 7: "int", 8: "int", 16: "int"}
+_COMPLEX: Final = 3
+_FIXED: Final = {
+    0x01: 8, 0x05: 2, 0x06: 4, 0x07: 8, 0x0B: 1, 0x0C: 1, 0x0E: 4, 0x10: 4, 0x11: 1, 0x12: 2,
+    0x13: 4, 0x14: 8, 0x17: 4, 0x1E: 16, 0x1F: 4, 0x20: 8, 0x25: 1, 0x26: 2, 0x28: 4, 0x29: 1,
+    0x2A: 2, 0x2C: 4,
+}  # fmt: skip
+"""The bytes of the forms of a fixed width."""
+_LEBS: Final = (0x0D, 0x0F, 0x15, 0x1A, 0x1B, 0x22, 0x23)
+_BLOCKS: Final = {0x0A: 1, 0x03: 2, 0x04: 4}
+_MOST: Final = 4096
+"""Leaves of a struct that are compared."""
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A type, variable or member as a debugger knows it."""
+
+    tag: int
+    values: dict[int, int]
+    children: list[_Entry] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A type: its bytes, what it is aligned to where that is said, and its leaves."""
+
+    size: int
+    align: int | None
+    leaves: tuple[Leaf, ...]
+    is_struct: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Layouts:
+    """The types of a function: of what it returns, None where that is nothing, of each parameter,
+    and of what the addresses among these point to, None for what is no complete type."""
+
+    result: Layout | None
+    parameters: tuple[Layout | None, ...]
+    pointees: tuple[Layout | None, ...]
+
+
+def function_layouts(
+    command: Sequence[str], source: str, language: str, function: str
+) -> Layouts | None:
+    """The types of a function of a source; None where the compiler does not say them."""
+    asked = f'{source}\n#line {_LINE} "asked"\n__typeof__({function}) *ferrule_asked = 0;\n'
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "asked.o"
+        done = subprocess.run(
+            [*command, *_FLAGS, "-x", language, "-", "-o", str(target)],
+            input=asked.encode("utf-8", "surrogateescape"),
+            capture_output=True,
+            env={**os.environ, "LC_ALL": "C"},
+            check=False,
+        )
+        if done.returncode or not target.exists():
+            return None
+        data = target.read_bytes()
+    try:
+        return _of_function(_entries(_sections(data)))
+    except (IndexError, KeyError, ValueError, struct.error):
+        return None
+
+
+def _of_function(entries: Mapping[int, _Entry]) -> Layouts | None:
+    found = [
+        each for each in entries.values()
+        if each.tag == _VARIABLE and each.values.get(_LINE_OF) == _LINE
+    ]  # fmt: skip
+    if not found:
+        return None
+    function = _plain(entries, _plain(entries, found[0]))
+    if function is None or function.tag != _FUNCTION:
+        return None
+    types = [_plain(entries, each) for each in function.children if each.tag == _PARAMETER]
+    behind = [
+        _plain(entries, each) if each is not None and each.tag in _POINTERS else None
+        for each in types
+    ]
+    return Layouts(
+        _layout(entries, _plain(entries, function)),
+        tuple(_layout(entries, each) for each in types),
+        tuple(_layout(entries, each) for each in behind),
+    )
+
+
+def _plain(entries: Mapping[int, _Entry], entry: _Entry | None) -> _Entry | None:
+    """The type of an entry, without other names and qualifiers; None for void."""
+    while entry is not None and _TYPE in entry.values:
+        entry = entries[entry.values[_TYPE]]
+        if entry.tag not in _SAME:
+            return entry
+    return None
+
+
+def _layout(entries: Mapping[int, _Entry], entry: _Entry | None) -> Layout | None:
+    if entry is None or entry.tag == _FUNCTION or _DECLARED in entry.values:
+        return None
+    leaves = []
+    for leaf in _leaves(entries, entry, 0):
+        leaves.append(leaf)
+        if len(leaves) > _MOST:
+            return None
+    is_struct = entry.tag in (_STRUCT, _CLASS, _UNION, _ARRAY)
+    return Layout(_size(entries, entry), entry.values.get(_ALIGN), tuple(leaves), is_struct)
+
+
+def _leaves(entries: Mapping[int, _Entry], entry: _Entry, at: int) -> Iterator[Leaf]:
+    size = _size(entries, entry)
+    if entry.tag in (_STRUCT, _CLASS) and entry.values.get(_CONVENTION) != _BY_REFERENCE:
+        for each in entry.children:
+            if each.tag in (_MEMBER, _BASE_CLASS) and _is_stored(each):
+                yield from _member(entries, each, at)
+    elif entry.tag == _ARRAY and _VECTOR not in entry.values:
+        inner = _typed(entries, entry)
+        step = _size(entries, inner)
+        for position in range(size // step if step else 0):
+            yield from _leaves(entries, inner, at + position * step)
+    elif entry.tag == _BASE and entry.values.get(_ENCODING) == _COMPLEX:
+        yield at, size // 2, "float"
+        yield at + size // 2, size // 2, "float"
+    else:
+        yield at, size, _kind(entry)
+
+
+def _is_stored(member: _Entry) -> bool:
+    """Whether it is one of each value: static members of C++ are elsewhere."""
+    return _DECLARED not in member.values
+
+
+def _member(entries: Mapping[int, _Entry], member: _Entry, at: int) -> Iterator[Leaf]:
+    place = at + member.values.get(_PLACE, 0)
+    if _BIT_SIZE in member.values:
+        yield place, 0, "bits"
+    else:
+        yield from _leaves(entries, _typed(entries, member), place)
+
+
+def _kind(entry: _Entry) -> str:
+    if entry.tag in _POINTERS:
+        return "pointer"
+    if entry.tag == _ENUM:
+        return "int"
+    if entry.tag == _BASE:
+        return _ENCODINGS.get(entry.values.get(_ENCODING, 0), "other")
+    return {_UNION: "union", _ARRAY: "vector"}.get(entry.tag, "other")
+
+
+def _typed(entries: Mapping[int, _Entry], entry: _Entry) -> _Entry:
+    found = _plain(entries, entry)
+    if found is None:
+        raise ValueError("a member without a type")
+    return found
+
+
+def _size(entries: Mapping[int, _Entry], entry: _Entry) -> int:
+    if entry.tag in _POINTERS:
+        return 8
+    if entry.tag != _ARRAY:
+        return entry.values.get(_SIZE, 0)
+    count = 1
+    for each in entry.children:
+        if each.tag == _RANGE:
+            count *= each.values.get(_COUNT, each.values.get(_UPPER, -1) + 1)
+    return count * _size(entries, _typed(entries, entry))
+
+
+# ---- the bytes ----
+
+
+def _sections(data: bytes) -> dict[str, bytes]:
+    """The sections of an object file, ELF of 64 bits."""
+    if data[:6] != b"\x7fELF\x02\x01":
+        raise ValueError("no ELF of 64 bits")
+    start, width, count, names = (
+        struct.unpack_from("<Q", data, 40)[0],
+        *struct.unpack_from("<3H", data, 58),
+    )
+    heads = [struct.unpack_from("<IIQQQQ", data, start + i * width) for i in range(count)]
+    texts = data[heads[names][4] :]
+    found: dict[str, bytes] = {}
+    for name, _, _, _, offset, size in heads:
+        found.setdefault(texts[name : texts.index(b"\0", name)].decode(), data[offset:][:size])
+    return found
+
+
+@dataclass(slots=True)
+class _Reader:
+    data: bytes
+    at: int = 0
+
+    def fixed(self, size: int) -> int:
+        self.at += size
+        return int.from_bytes(self.data[self.at - size : self.at], "little")
+
+    def leb(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self.data[self.at]
+            self.at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if not byte & 0x80:
+                return value
+
+    def form(self, form: int) -> int:
+        """The value of an attribute; of texts and blocks only where they end."""
+        if form in _FIXED:
+            return self.fixed(_FIXED[form])
+        if form in _LEBS:
+            return self.leb()
+        if form == 0x08:
+            self.at = self.data.index(b"\0", self.at) + 1
+        elif form in _BLOCKS:
+            length = self.fixed(_BLOCKS[form])
+            self.at += length
+        elif form in (0x09, 0x18):
+            length = self.leb()
+            self.at += length
+        elif form != 0x19:
+            raise ValueError(f"form {form:#x}")
+        return 1
+
+
+_Kinds: TypeAlias = "dict[int, tuple[int, bool, list[tuple[int, int, int]]]]"
+
+
+def _kinds(data: bytes) -> _Kinds:
+    """What each kind of entry has: its tag, whether children, and its attributes."""
+    reader = _Reader(data)
+    found: _Kinds = {}
+    while code := reader.leb():
+        tag, has_children = reader.leb(), bool(reader.fixed(1))
+        attributes = []
+        while True:
+            name, form = reader.leb(), reader.leb()
+            constant = reader.leb() if form == 0x21 else 0
+            if not name and not form:
+                break
+            attributes.append((name, form, constant))
+        found[code] = tag, has_children, attributes
+    return found
+
+
+def _entries(sections: Mapping[str, bytes]) -> dict[int, _Entry]:
+    """The entries of the first unit, by where they are in it."""
+    kinds, reader = _kinds(sections[".debug_abbrev"]), _Reader(sections[".debug_info"])
+    end = reader.fixed(4) + 4
+    reader.at = 12 if reader.fixed(2) >= 5 else 11
+    found: dict[int, _Entry] = {}
+    parents: list[_Entry] = []
+    while reader.at < end:
+        at, code = reader.at, reader.leb()
+        if not code:
+            parents.pop()
+            if not parents:
+                break
+            continue
+        tag, has_children, attributes = kinds[code]
+        values = {
+            name: constant if form == 0x21 else reader.form(form)
+            for name, form, constant in attributes
+        }
+        found[at] = _Entry(tag, values)
+        if parents:
+            parents[-1].children.append(found[at])
+        if has_children:
+            parents.append(found[at])
+    return found
