@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 import ferrule as fe
 from ferrule import compiler, specs
-from ferrule.compiler.conventions import NULL, CString, Reference, Struct, cast
+from ferrule.compiler.conventions import NULL, CString, Reference, ReturnCode, Struct, cast
 from ferrule.compiler.conventions.arguments import Cast, PointerCast
 from ferrule.compiler.errors import CompileError
 from ferrule.frontends import c
@@ -91,7 +92,9 @@ FITS: dict[str, list[Any]] = {
     "P* x": [cast(tensor("int32").data, "P*"), Reference(Struct([M]))],
     "struct point* x": [cast(tensor("float64").data, "struct point*")],
     "float** x": [cast(tensor("uint64").data, "float**"), Pointer("p")],
-    "intptr_t x": [X],
+    "intptr_t x": [X, NULL],
+    "float x[2][3][4]": [tensor("float32", N, 3, 4), tensor("float32", 2, 3, 4)],
+    "char* y": [cast(X.data.byte_offset(2), "char*")],
     "int (*x)(int)": [Pointer("p")],
     "int a": [Scalar("a", "int32"), M, cast(-1, "int32")],
     "unsigned a": [Scalar("a", "uint32"), cast(M, "uint32"), cast(1, "int32")],
@@ -132,6 +135,13 @@ MISFITS: list[tuple[str, Any, str]] = [
     ("float* x", cast(X.data, "double*"), "the pointer that it takes is 'float"),
     ("float* x", cast(X.data, "flaot*"), r"but flaot\* is no type of the source"),
     ("float x[3][4]", tensor("float32", N, 5), "the address of float32"),
+    ("float x[3][4]", tensor("float32", N, M), r"its rows are \[4\]: the spec's last sizes"),
+    ("float x[3][4]", tensor("float32", N, 4, strides=(M, 1)), "its strides those of rows"),
+    ("float x[][4]", tensor("float32", N, 4, strides=(1, N)), "its strides those of rows"),
+    ("float x[3][4]", tensor("float32", N, strides=(2,)), "its strides those of rows"),
+    ("float* x", X.data.byte_offset(2), "the offset may be inside of a float32"),
+    ("long x", X, "is an intptr_t or a uintptr_t"),
+    ("int64_t x", NULL, "is an intptr_t or a uintptr_t"),
     ("int (*x)(int)", X, "the address of float32"),
     ("float* x", Pointer("p", "float64"), "p, an address of float64, but it takes float"),
     ("float* x", Reference(cast(1.0, "float64")), "the address of float64.1.0., a float64"),
@@ -178,13 +188,13 @@ struct __attribute__((packed)) tight { char c; int a; char z[3]; };
 struct apart { long a[2]; } __attribute__((aligned(16)));
 typedef long double _Complex wider;
 """
-F, I = cast(1.0, "float32"), cast(1, "int32")
+F, J = cast(1.0, "float32"), cast(1, "int32")
 D, L = cast(1.0, "float64"), cast(1, "int64")
 LAID: list[tuple[str, Any, str | None]] = [
-    ("struct mixed a", Struct([F, I]), None),
+    ("struct mixed a", Struct([F, J]), None),
     (
         "struct mixed a",
-        Struct([I, F]),
+        Struct([J, F]),
         r"members are \[float32 at 0, int32 at 4\], and not \[int32",
     ),
     ("struct one a", Struct([D]), None),
@@ -192,26 +202,26 @@ LAID: list[tuple[str, Any, str | None]] = [
     ("struct one a", Struct([F, F]), r"members are \[float64 at 0\], and not \[float32 at 0, f"),
     ("double _Complex a", Struct([D, D]), None),
     ("double _Complex a", Struct([L, L]), "its members are"),
-    ("struct inner a", Struct([F, I, cast(1, "int16"), cast(2, "int16"), X.data]), None),
-    ("struct inner a", Struct([F, I, I, X.data]), "its members are"),
+    ("struct inner a", Struct([F, J, cast(1, "int16"), cast(2, "int16"), X.data]), None),
+    ("struct inner a", Struct([F, J, J, X.data]), "its members are"),
     ("v4 a", Struct([F, F, F, F]), "a vector is no Struct"),
     ("struct vectors a", Struct([F, F, F, F]), "a vector is no Struct"),
     ("union either a", Struct([F]), "a union is no Struct"),
     ("struct wrapped a", Struct([F]), "a union is no Struct"),
-    ("struct bits a", Struct([I]), "a bit-field is no member"),
+    ("struct bits a", Struct([J]), "a bit-field is no member"),
     ("struct wide a", Struct([D, D]), r"\[float128 at 0\]"),
     ("wider a", Struct([D, D, D, D]), r"\[float128 at 0, float128 at 16\]"),
-    ("struct tight a", Struct([cast(1, "int8"), I]), "int8 at 0, int32 at 1"),
+    ("struct tight a", Struct([cast(1, "int8"), J]), "int8 at 0, int32 at 1"),
     ("struct apart a", Struct([L, L]), "aligned to 16"),
-    ("struct mixed* a", Reference(Struct([F, I])), None),
-    ("const struct mixed* a", Reference(Struct([F, I, F, I]), reads_only=True), None),
+    ("struct mixed* a", Reference(Struct([F, J])), None),
+    ("const struct mixed* a", Reference(Struct([F, J, F, J]), reads_only=True), None),
     ("struct mixed* a", Reference(Struct([F])), "what it takes is of 8 bytes"),
-    ("struct mixed* a", Reference(Struct([I, F])), "its members are"),
+    ("struct mixed* a", Reference(Struct([J, F])), "its members are"),
     ("float* a", Reference(Struct([F, F])), None),
-    ("float* a", Reference(Struct([F, I])), "its members are"),
-    ("void* a", Reference(Struct([F, I])), None),
-    ("unsigned char* a", Reference(Struct([F, I])), None),
-    ("struct unknown* a", Reference(Struct([F, I])), None),
+    ("float* a", Reference(Struct([F, J])), "its members are"),
+    ("void* a", Reference(Struct([F, J])), None),
+    ("unsigned char* a", Reference(Struct([F, J])), None),
+    ("struct unknown* a", Reference(Struct([F, J])), None),
 ]
 
 
@@ -317,6 +327,35 @@ def test_a_function_that_a_macro_hides_is_compared(cc: str) -> None:
     assert c.compile(source, signature, returns="int32", cc=cc)(4) == 4
 
 
+def test_the_dots_begin_where_the_function_says(cc: str) -> None:
+    for start in (0, 2):
+        with pytest.raises(CompileError, match=f"1 parameters before.*variadic_from={start}"):
+            compiled("int a, ...", [Scalar("a", "int32"), 1], cc, variadic_from=start)
+
+
+def test_a_function_of_windows_is_refused(cc: str) -> None:
+    if platform.machine() != "x86_64":
+        pytest.skip("ms_abi is one of x86-64")
+    signature = Signature("f", [Scalar("a", "int32")])
+    for abi in ("ms_abi", "sysv_abi"):
+        source = f"__attribute__(({abi})) int f(int a) {{ return a; }}"
+        if abi == "sysv_abi":
+            assert c.compile(source, signature, returns="int32", cc=cc)(7) == 7
+            continue
+        with pytest.raises(CompileError, match="f is declared ms_abi"):
+            c.compile(source, signature, returns="int32", cc=cc)
+
+
+def test_one_address_is_not_restrict_twice(cc: str) -> None:
+    x = tensor("float32")
+    takes = "const float* restrict a, {}float* restrict b"
+    with pytest.raises(CompileError, match="#0 and #1 of f are the same address"):
+        compiled(takes.format(""), [x, x], cc)
+    assert compiled(takes.format("const "), [x, x], cc)
+    assert compiled(takes.format(""), [x, x], cc, apart=[])
+    assert compiled(takes.format(""), [x, x.data.byte_offset(8)], cc)
+
+
 RETURNING = f"{TYPES}RESULT f(int a) {{ RESULT x; __builtin_memset(&x, 0, sizeof x); return x; }}"
 
 
@@ -336,6 +375,8 @@ RETURNING = f"{TYPES}RESULT f(int a) {{ RESULT x; __builtin_memset(&x, 0, sizeof
         ("P", ["int64"], "f returns a struct of another size"),
         ("enum colour", "float32", "f returns unsigned int, but the call expects float32"),
         ("_Float16", "float16", "f returns _Float16, but"),
+        ("int*", "string", "f returns an address of int, but the call expects a string"),
+        ("unsigned", ReturnCode(fails="negative"), "f returns unsigned int, which is never neg"),
     ],
 )
 def test_what_is_returned_is_compared(result: str, returns: Any, said: str, cc: str) -> None:
@@ -350,7 +391,8 @@ def test_what_is_returned_is_compared(result: str, returns: Any, said: str, cc: 
 @pytest.mark.parametrize(
     ("result", "returns"),
     [("unsigned", "uint32"), ("char", "int8"), ("P", ["int32"]), ("enum colour", "int32"),
-     ("unsigned", "status"), ("uint16_t", "float16"), ("float*", "pointer")],
+     ("unsigned", "status"), ("uint16_t", "float16"), ("float*", "pointer"), ("char*", "string"),
+     ("int", ReturnCode(fails="negative"))],
 )  # fmt: skip
 def test_what_is_returned_fits(result: str, returns: Any, cc: str) -> None:
     source = (

@@ -26,7 +26,7 @@ from ferrule.compiler.conventions.typed import (
     too_loose,
 )
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.compiler.spelledtypes import Spelled, parameter_list, read_type, result_of
+from ferrule.compiler.spelledtypes import ARITHMETIC, Spelled, parameter_list, read_type, result_of
 from ferrule.frontends import returned
 from ferrule.frontends.laidout import check_layouts
 from ferrule.frontends.sources import Source
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 _SHOWN: Final = "shown"
 _ALIGNED: Final = "aligned"
 _SIZED: Final = "sized"
+_ABI: Final = "abi"
 """What the compiler calls the files of what is asked."""
 
 _PLAIN: Final = (
@@ -48,6 +49,7 @@ _PLAIN: Final = (
 )
 _SAID: Final = re.compile(r"^(\w+):(\d+):(?:\d+:)? (?:fatal )?error: (.*)", re.MULTILINE)
 _QUOTED: Final = re.compile(r"""(['"])(.*?)\1(?: [({]aka '([^']*)'[)}])?""")
+_NO_ADDRESSES: Final = ("int64_t", "uint64_t", "size_t", "ssize_t", "ptrdiff_t")
 _NEGATIVE: Final = re.compile("negative")
 
 
@@ -90,14 +92,16 @@ def check_call(
     prototype = _prototype(said.get((_SHOWN, 1), ""), source.language)
     if prototype is None:
         return None
+    _check_abi(called.function, said)
     parameters = prototype.parameters
     if not prototype.is_told:
         _check_result(called, prototype.result, {}, asked=False)
         return prototype
-    _check_count(called, values, parameters)
+    _check_count(signature, called, values, parameters)
     values = list(_shown_casts(called.function, said, values))
     for position, (given, text) in enumerate(zip(values, _fixed(parameters), strict=False)):
         check_value(called.function, position, given, _passed(called.function, position, text))
+    _check_integers(called.function, values, prototype)
     _check_alignments(called.function, said, values, parameters)
     _check_others(command, source, called, values, prototype)
     check_layouts(command, source, called, values, _fixed(parameters))
@@ -151,7 +155,30 @@ def _first_questions(function: str, casts: Sequence[Given]) -> str:
         f"typedef char ferrule_aligned_{i}[__alignof__(*({text})0) <= {each.align} ? 1 : -1];"
         for i, (text, each) in enumerate(zip(pointers, casts, strict=True))
     ]
-    return _file(_SHOWN, shown) + _file(_ALIGNED, aligned)
+    return _file(_SHOWN, shown) + _file(_ALIGNED, aligned) + _abi_question(function)
+
+
+def _abi_question(function: str) -> str:
+    """What is refused where a function is called as Windows does."""
+    lines = [
+        "#if defined(__x86_64__) && !defined(__cplusplus)",
+        f"typedef __typeof__({function}) ferrule_called;",
+        "typedef ferrule_called ferrule_windows __attribute__((ms_abi));",
+        "typedef char ferrule_abi[__builtin_types_compatible_p(ferrule_called, ferrule_windows) "
+        "? -1 : 1];",
+        "#endif",
+    ]
+    return _file(_ABI, lines)
+
+
+def _check_abi(function: str, said: _Said) -> None:
+    if any(name == _ABI and _NEGATIVE.search(words) for (name, _), words in said.items()):
+        raise CompileError(
+            Diagnostic(
+                f"{function} is declared ms_abi, which passes arguments in other registers",
+                hint="leave the attribute out, or call it through a function without",
+            )
+        )
 
 
 def _file(name: str, lines: Sequence[str]) -> str:
@@ -185,7 +212,9 @@ def _fixed(parameters: Sequence[str]) -> list[str]:
     return [each for each in parameters if each != "..."]
 
 
-def _check_count(called: CFunction, values: Sequence[Given], parameters: Sequence[str]) -> None:
+def _check_count(
+    signature: Signature, called: CFunction, values: Sequence[Given], parameters: Sequence[str]
+) -> None:
     function, is_open = called.function, "..." in parameters
     if is_open and called.variadic_from is None:
         raise CompileError(
@@ -199,16 +228,33 @@ def _check_count(called: CFunction, values: Sequence[Given], parameters: Sequenc
         raise CompileError(Diagnostic(f"{function} has no `...`", hint="leave variadic_from away"))
     given, wanted = len(values), len(_fixed(parameters))
     if given == wanted or (is_open and given > wanted):
+        _check_dots(signature, called, wanted)
         return
     listed = ", ".join(f"#{i} {each.what}" for i, each in enumerate(values)) or "nothing"
     raise CompileError(
         Diagnostic(
             f"{function} takes {', '.join(parameters) or 'nothing'}: {wanted} in all, but the call "
             f"gives it {given}",
-            hint="arguments=[…] lists what it takes",
+            hint="arguments=[…] lists what it takes, results=[…] too, by their .data; left out, it "
+            "is the tensors and numbers of the signature, without results",
             notes=(f"the list: {listed}",),
         )
     )
+
+
+def _check_dots(signature: Signature, called: CFunction, wanted: int) -> None:
+    """CompileError where the arguments of a `...` begin elsewhere than the function says."""
+    if called.variadic_from is None:
+        return
+    before = given_values(signature, called.arguments[: called.variadic_from])
+    if sum(map(len, before)) != wanted:
+        raise CompileError(
+            Diagnostic(
+                f"{called.function} has {wanted} parameters before its `...`, but "
+                f"variadic_from={called.variadic_from} has {sum(map(len, before))}",
+                hint="it is the position of the first argument that is one of its `...`",
+            )
+        )
 
 
 def _passed(function: str, position: int, text: str) -> Spelled:
@@ -222,6 +268,17 @@ def _passed(function: str, position: int, text: str) -> Spelled:
             )
         )
     return wanted
+
+
+def _check_integers(function: str, values: Sequence[Given], prototype: Prototype) -> None:
+    """CompileError for an address that goes to C's own integers, or to one that is no address."""
+    pairs = zip(values, _fixed(prototype.written), _fixed(prototype.parameters), strict=False)
+    for position, (given, written, text) in enumerate(pairs):
+        name = read_type(written).name
+        is_plain = name in ARITHMETIC or name in _NO_ADDRESSES
+        if given.kind == "address" and is_plain and not read_type(text).stars:
+            hint = "an integer that is an address is an intptr_t or a uintptr_t, or a pointer"
+            raise refused(function, position, given, read_type(written), hint)
 
 
 def _check_alignments(
@@ -295,5 +352,7 @@ def _check_result(called: CFunction, result: str | None, said: _Said, *, asked: 
     if actual is not None:
         is_sized = returned.has_size(lines)
         size = _result_size(called)
-        found = returned.Returned(actual, is_sized, is_enum=asked)
+        read = read_type(result or "")
+        pointee = read.name if read.stars == 1 else ""
+        found = returned.Returned(actual, is_sized, is_enum=asked, pointee=pointee)
         returned.check_returned(called.function, found, called.returns, size)

@@ -42,6 +42,7 @@ _CLASSES: Final = {"a pointer": 5, "a complex number": 9, "a struct": 12, "a uni
 _SEVERAL: Final = ("a complex number", "a struct", "a union")
 _ASKED: Final = (*_DTYPES, *_OTHERS, *_CLASSES)
 _FAILED: Final = re.compile(r"static.assert(?:ion)? failed")
+_TEXTS: Final = ("", "char", "signed char", "unsigned char", "void")
 FILE: Final = "returned"
 """What the compiler calls the file of the assertions."""
 
@@ -85,11 +86,13 @@ def spelled(result: str) -> str | None:
 @dataclass(frozen=True, slots=True)
 class Returned:
     """What a function returns: what `answered` or `spelled` gives, whether it has the size of the
-    struct that the call expects, and whether an integer is an enum, whose sign nobody chose."""
+    struct that the call expects, whether an integer is an enum, whose sign nobody chose, and what
+    a pointer points to where its type says it."""
 
     name: str
     is_sized: bool = False
     is_enum: bool = False
+    pointee: str = ""
 
 
 def check_returned(function: str, found: Returned, wanted: Checked, size: int) -> None:
@@ -101,6 +104,10 @@ def check_returned(function: str, found: Returned, wanted: Checked, size: int) -
             return
         what = f"{actual} of another size" if actual in _SEVERAL else actual
         said = f"a struct of {size} bytes"
+    elif wanted == "string" and actual == "a pointer" and found.pointee not in _TEXTS:
+        what, said = f"an address of {found.pointee}", "a string"
+    elif _is_never_negative(actual, found, wanted):
+        what, said = f"{actual}, which is never negative", "one that is where it fails"
     else:
         expected = wanted.dtype if isinstance(wanted, ReturnCode) else wanted
         if _fits(actual, expected, found.is_enum or isinstance(wanted, ReturnCode)):
@@ -109,6 +116,12 @@ def check_returned(function: str, found: Returned, wanted: Checked, size: int) -
     raise CompileError(
         Diagnostic(f"{function} returns {what}, but the call expects {said}", hint=_hint(actual))
     )
+
+
+def _is_never_negative(actual: str, found: Returned, wanted: Checked) -> bool:
+    if not isinstance(wanted, ReturnCode) or wanted.fails != "negative" or found.is_enum:
+        return False
+    return actual in _DTYPES and as_dtype(_DTYPES[actual]).kind in ("uint", "bool")
 
 
 def _fits(actual: str, wanted: _Returned, any_sign: bool) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from math import gcd
 from typing import TYPE_CHECKING, Final
 
@@ -76,7 +77,10 @@ class Given:
     is_read_only: bool = False
     align: int = 0
     shape: tuple[Dim, ...] = ()
+    strides: tuple[Dim, ...] = ()
     is_natural: bool = False
+    is_between: bool = False
+    """Whether the address may be inside of an element of the tensor."""
     is_null: bool = False
     size: int = 0
     """Of bytes, how many they are."""
@@ -231,7 +235,11 @@ def _address(signature: Signature, argument: Argument) -> Given:
             word = f"{name}, the address of {'read-only ' if tensor.read_only else ''}"
             dtype = "float32" if tensor.dtype.name == "tfloat32" else tensor.dtype.name
             what = f"{word}{tensor.dtype.name}"
-            return Given(what, "address", dtype, None, tensor.read_only, align, shape)
+            whole = tensor.dtype.bits // 8
+            return Given(
+                what, "address", dtype, None, tensor.read_only, align, shape, tensor.strides,
+                is_between=bool(whole and divisibility_of(offset) % whole),
+            )  # fmt: skip
         case Tensor():
             return _address(signature, argument.data)
         case PointerCast(value=value, pointer=pointer):
@@ -346,8 +354,14 @@ def _misfit_of_address(given: Given, wanted: Spelled) -> str | None:
     if wanted.name == "void" and wanted.stars == 1:
         return None
     if wanted.stars == 1 and not wanted.is_function and _points_alike(given, wanted):
-        return None
+        return _misplaced(given)
     return _other_pointer(given, wanted)
+
+
+def _misplaced(given: Given) -> str | None:
+    if not given.is_between:
+        return None
+    return f"the offset may be inside of a {given.dtype}: it is in bytes, a multiple of its size"
 
 
 def _written(given: Given) -> str:
@@ -364,17 +378,38 @@ def _points_alike(given: Given, wanted: Spelled) -> bool:
     if wanted.name == "char":
         return given.dtype in ("int8", "uint8")
     dtype = PLURAL.get(wanted.name, wanted.dtype)
-    return dtype == given.dtype and all(
-        length == size
-        for length, size in zip(reversed(wanted.lengths), reversed(given.shape), strict=False)
-        if length is not None and isinstance(size, int)
-    )
+    return dtype == given.dtype and _rows_alike(given, wanted.lengths)
+
+
+def _rows_alike(given: Given, lengths: tuple[int | None, ...]) -> bool:
+    """Whether the last sizes are those of an array that is pointed to, one row behind the other;
+    a length that is no constant may be any, and a tensor with one dim is the elements of all."""
+    if len(given.shape) == 1:
+        return not lengths or given.strides[:1] == (1,)
+    step: int | None = 1
+    last = zip_longest(reversed(lengths), reversed(given.shape[-len(lengths) - 1 :]))
+    strides = given.strides[::-1]
+    for position, (length, size) in enumerate(last):
+        if not lengths or size is None or position >= len(strides):
+            return True
+        if step is not None and strides[position] != step and size != 1:
+            return False
+        if position < len(lengths) and length is not None and size != length:
+            return False
+        step = None if step is None or length is None else step * length
+    return True
 
 
 def _other_pointer(given: Given, wanted: Spelled) -> str:
     plain = wanted.text.replace("__restrict__", "").replace("restrict", "").strip()
     name = given.what.partition(",")[0]
     dtype = PLURAL.get(wanted.name, wanted.dtype)
+    if wanted.lengths and dtype == given.dtype:
+        rows = "".join(f"[{'' if each is None else each}]" for each in wanted.lengths)
+        return (
+            f"its rows are {rows}: the spec's last sizes are these numbers, and its strides those "
+            "of rows one behind the other"
+        )
     meant = f"where it is meant to be taken for that, conventions.cast({name}, {plain!r})"
     if dtype is None or dtype == given.dtype or wanted.stars > 1:
         return meant
