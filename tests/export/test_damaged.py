@@ -14,6 +14,7 @@ from exported import DOUBLED, applied
 
 import ferrule as fe
 from ferrule.runtime import Function, ObjectFileError, digest, elf, load_module
+from ferrule.runtime.archive import MAGIC, read_archive
 from ferrule.runtime.dynamic import Tag
 from ferrule.runtime.soundness import check_library
 
@@ -97,6 +98,35 @@ def test_every_bit_of_the_code_counts(scale: Function, suffix: str, folder: Path
         said = "changed: the file is damaged: its bytes are not those .* FERRULE_VERIFY=0"
         with pytest.raises(ObjectFileError, match=said):
             load_module(folder / "changed")
+
+
+@every_form
+def test_every_bit_of_the_digest_and_its_note_counts(
+    scale: Function, suffix: str, folder: Path
+) -> None:
+    data = written(scale, folder / f"k{suffix}")
+    kind = b"lib:" if suffix == ".so" else b"obj:"
+    start = data.index(digest.EMPTY_NOTE[:20] + kind)
+    whole = elf_of(data)
+    at = whole.index(digest.EMPTY_NOTE[:20] + kind)
+    assert digest.check_digest(whole)
+    for bit in range(8 * len(digest.EMPTY_NOTE)):
+        changed = bytearray(whole)
+        changed[at + bit // 8] ^= 1 << bit % 8
+        with pytest.raises(ObjectFileError, match="the file is damaged"):
+            digest.check_digest(bytes(changed))
+    for byte in (0, 4, 8, 12):
+        changed = bytearray(data)
+        changed[start + byte] ^= 1
+        with pytest.raises(ObjectFileError):
+            load_module(bytes(changed))
+
+
+def elf_of(data: bytes) -> bytes:
+    """The file itself, or the first member of an archive that has a digest."""
+    if not data.startswith(MAGIC):
+        return data
+    return next(each for each in read_archive(data) if digest.EMPTY_NOTE[:20] in each)
 
 
 def test_the_switch(scale: Function, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,6 +69,22 @@ def test_results_are_filled_before_the_call(zero: Any, dirty: Any) -> None:
     assert values(fn(np.ones(0, np.float32))) == []
 
 
+def test_all_of_none_is_a_mistake() -> None:
+    with pytest.raises(ValueError, match="zero=True fills results, and there is none"):
+        compiler.build(SIG, IDLE, zero=True)
+
+
+def test_a_size_of_a_number_says_what_to_do() -> None:
+    k, m = specs.Scalar("k", "int64"), specs.sym_int64(symbol="m")
+    said = r"the value of k, .* hand it over in a specs.Shape\('shape', \(n,\)\)"
+    with pytest.raises(ValueError, match=said):
+        made = Tensor("made", (k.value * 2,), "float32")
+        compiler.build(Signature("f", [k]), IDLE, results=[made])
+    made = Tensor("made", (m * 2,), "float32")
+    fn = compiler.build(Signature("f", [specs.Shape("s", (m,))]), IDLE, results=[made], zero=True)
+    assert values(fn((2,))) == [0] * 4
+
+
 def test_others_have_what_was_there(dirty: Any) -> None:
     small = Tensor("small", (3,), "uint8")
     fn = compiler.build(SIG, IDLE, results=[Y, small], zero=["y"])

@@ -84,11 +84,14 @@ def check_asked(
 def checked_zero(
     name: str, results: Sequence[Tensor], zero: bool | str | Sequence[str]
 ) -> tuple[Tensor, ...]:
-    """The results that are filled with zeros: those of these names, all for True.
+    """The results that are filled with zeros: those of these names, or of one, all for True.
 
-    Raises TypeError for what are no names, ValueError for one that no result has.
+    Raises TypeError for what are no names, ValueError for one that no result has, and for True
+    where there is none.
     """
     if isinstance(zero, bool):
+        if zero and not results:
+            raise ValueError(f"{name}: zero=True fills results, and there is none: say results=[…]")
         return tuple(results) if zero else ()
     wanted = (zero,) if isinstance(zero, str) else listed(zero, f"{name}: zero")
     known = {each.name: each for each in results}
@@ -108,6 +111,13 @@ def _check_sizes(signature: Signature, result: Tensor) -> None:
     for dim in (*result.shape, *result.strides):
         for symbol in symbols_of(dim):
             if symbol not in signature.symbols:
+                if symbol.name in {each.name for each in signature.params}:
+                    raise ValueError(
+                        f"{signature.name}: a size of the result {result.name!r} is made of the "
+                        f"value of {symbol.name}, and sizes are bound by tensors and shapes alone: "
+                        f"hand it over in a specs.Shape('shape', (n,)) with n = "
+                        f"specs.sym_int64(symbol='n'), or hand over {result.name!r} as a parameter"
+                    )
                 which = symbol if symbol.name else "without a name"
                 raise ValueError(
                     f"{signature.name}: the size {which} of the result {result.name!r} is in "

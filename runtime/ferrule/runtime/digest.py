@@ -6,12 +6,14 @@ take the digest's own place as zeros. A linker copies the notes of objects into 
 the place says which kind of file it is a digest of: an object's digest in a shared library says
 nothing of it, and one that others linked has none.
 
-The place is found by its bytes and not by the headers, which may be what was changed.
+The place is found by its bytes and not by the headers, which may be what was changed: by the head
+of its note, and where a bit of that was changed by the kind behind it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
@@ -41,6 +43,9 @@ _HEAD: Final = (
     + NOTE_TYPE.to_bytes(4, "little")
     + _OWNER
 )
+_NEARLY: Final = 14
+"""Of the head's 20 bytes those that a damaged one has still: half of them are zeros."""
+
 EMPTY_NOTE: Final = _HEAD + _EMPTY
 """The note of an object that is not sealed yet."""
 
@@ -107,7 +112,8 @@ def check_digest(data: bytes, environ: Mapping[str, str] = os.environ) -> bool:
         return False
     own, ignored = (_LIBRARY, (_OBJECT, _NO_KIND)) if _is_library(data) else (_OBJECT, (_NO_KIND,))
     judged = [at for at in _places(data) if _kind(data, at) not in ignored]
-    if judged and not any(_fits(data, at, own) for at in judged):
+    is_damaged = not any(_fits(data, at, own) for at in judged) if judged else _lost_head(data)
+    if is_damaged:
         raise ObjectFileError(
             "the file is damaged: its bytes are not those that the digest in .note.ferrule is of; "
             f"export it again, or set {VARIABLE}=0 if a tool changed it on purpose"
@@ -134,6 +140,19 @@ def _places(data: bytes) -> Iterator[int]:
         if owner >= numbers and data.startswith(_HEAD, owner - numbers):
             yield owner + len(_OWNER)
         owner = data.find(_OWNER, owner + 1)
+
+
+def _lost_head(data: bytes) -> bool:
+    """Whether there is a digest, by its kind, behind what is nearly the head of its note."""
+    for kind in (_OBJECT, _LIBRARY):
+        at = data.find(kind, len(_HEAD))
+        while at >= 0:
+            head = data[at - len(_HEAD) : at]
+            same = sum(map(operator.eq, head, _HEAD))
+            if head != _HEAD and same >= _NEARLY:
+                return True
+            at = data.find(kind, at + 1)
+    return False
 
 
 def _kind(data: bytes, place: int) -> bytes:

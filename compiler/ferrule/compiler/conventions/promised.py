@@ -1,10 +1,13 @@
 """What LLVM IR promises its compiler of the arguments that a call hands over: compared with the
 specs when a function is built, and checked by the call where these do not say it.
 
-* `align`: the spec promises as much, or the build is refused.
+* `align`, of the parameter or of what is read and written at known distances from it: the spec
+  promises as much, or the build is refused.
+* What is written is no array that the spec says to be only read.
 * `noalias`: arrays of which one is written share no memory.
 * `nonnull`, `dereferenceable`: an address is given, with as many bytes behind it.
 * `range`: a number lies in it.
+* `nofpclass`: a number is no NaN, and not infinite.
 """
 
 from __future__ import annotations
@@ -31,6 +34,8 @@ from ferrule.specs import Data, Pointer, Tensor, equal
 from ferrule.specs import params as kinds
 from ferrule.specs.expr import make
 
+_CHECKED_CLASSES: Final = frozenset({"nan", "inf", "pinf", "ninf"})
+_FLOATS: Final = (ir.FloatType, ir.DoubleType)
 _HINT: Final = "the LLVM IR was compiled for arrays that share no memory (noalias)"
 
 
@@ -80,8 +85,10 @@ def kept(
 def _checked(call: Call, name: str, given: _Given, value: ir.Value) -> ir.Value:
     if value.type != PTR:
         _check_limits(call, given, value)
+        _check_classes(call, name, given, value)
         return value
-    if given.promised.align > 1:
+    _check_writes(call, name, given)
+    if max(given.promised.align, given.promised.assumes) > 1:
         _check_alignment(call, name, given, value)
     if given.promised.is_there:
         value = _there(call, name, given, value)
@@ -105,12 +112,51 @@ def _check_limits(call: Call, given: _Given, value: ir.Value) -> None:
     call.refuse(outside, Fault("ValueError", text), [shown])
 
 
+def _check_classes(call: Call, name: str, given: _Given, value: ir.Value) -> None:
+    """`nofpclass`: no NaN, not infinite; what is neither cannot be checked."""
+    classes = given.promised.classes
+    if not classes:
+        return
+    if not set(classes) <= _CHECKED_CLASSES or not isinstance(value.type, _FLOATS):
+        raise CompileError(
+            Diagnostic(
+                f"{call.signature.name}: {name} takes for granted what nobody checks of "
+                f"{given.what}, nofpclass({' '.join(classes)})",
+                hint="leave nofpclass out; of float32 and float64, nan and inf are checked",
+            )
+        )
+    b = call.emitter.builder
+    if "nan" in classes:
+        message = f"{literal(given.name)} is NaN, which the LLVM IR does not take (nofpclass)"
+        call.refuse(b.fcmp_unordered("uno", value, value), Fault("ValueError", message))
+    for word, number in (("pinf", "inf"), ("ninf", "-inf")):
+        if {word, "inf"} & set(classes):
+            found = b.fcmp_ordered("==", value, ir.Constant(value.type, float(number)))
+            message = (
+                f"{literal(given.name)} is {number}, which the LLVM IR does not take (nofpclass)"
+            )
+            call.refuse(found, Fault("ValueError", message))
+
+
 # ---- addresses ----
 
 
+def _check_writes(call: Call, name: str, given: _Given) -> None:
+    tensor = None if given.data is None else given.data.tensor
+    if tensor is not None and tensor.read_only and given.promised.writes:
+        raise CompileError(
+            Diagnostic(
+                f"{call.signature.name}: {name} writes through {given.what}, but the spec of "
+                f"{given.name} says that it is only read (read_only=True)",
+                hint="leave read_only out of the spec, or hand over another array",
+            )
+        )
+
+
 def _check_alignment(call: Call, name: str, given: _Given, value: ir.Value) -> None:
-    wanted, promised = given.promised.align, _promised_alignment(call, given)
-    if promised is None:
+    wanted = max(given.promised.align, given.promised.assumes)
+    promised = _promised_alignment(call, given)
+    if promised is None or (promised == 1 and given.promised.align == 1 and given.data is None):
         e = call.emitter
         rest = e.binary("and", e.builder.ptrtoint(value, I64), e.const_i64(wanted - 1))
         message = f"{literal(given.name)} is not aligned to {wanted} bytes, as the LLVM IR wants it"

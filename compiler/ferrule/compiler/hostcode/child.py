@@ -11,6 +11,8 @@ text}`, or
 * `functions`: the LLVM types of the functions that it shows, by name;
 * `promises`: by name, the attributes of each parameter of these, and `reads_first` for one through
   which memory is read before anything is written through it, as far as that is plain to see;
+  `writes` for one that is written through, `assumes N` for one that the body takes for a multiple
+  of N bytes;
 * `cpus`: what functions say that they are for, each `[target-cpu, target-features]` once;
 * `needed`: the functions and variables that it declares;
 * `object`: the machine code, base64.
@@ -20,6 +22,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import re
 import sys
 from typing import Any
@@ -123,15 +126,20 @@ def _promises(function: Any, types: set[str]) -> list[list[str]]:
         if name not in types and each.type.is_pointer
     ]
     first = _first_accesses(str(function), pointers, types) if pointers else {}
+    uses = _Uses(function)
     return [
-        [*(word.decode() for word in each.attributes), *first.get(name, ())]
-        for name, each in zip(names, given, strict=True)
+        [*(word.decode() for word in each.attributes), *first.get(name, ()), *uses.words(at)]
+        for at, (name, each) in enumerate(zip(names, given, strict=True))
     ]
 
 
 def _learn(function: Any, found: list[list[str]]) -> None:
-    """Add which parameters are not written through, as far as the optimiser has found out."""
-    for argument, words in zip(function.arguments, found, strict=True):
+    """Add which parameters are not written through, and what else shows in the code that the
+    optimiser has made."""
+    asks = frozenset(at for at, words in enumerate(found) if "asks" in words)
+    uses = _Uses(function, asks)
+    for at, (argument, words) in enumerate(zip(function.arguments, found, strict=True)):
+        words += uses.words(at)
         learnt = {word.decode() for word in argument.attributes} & {"readonly", "readnone"}
         words += sorted(learnt - set(words))
 
@@ -159,6 +167,145 @@ def _first_accesses(text: str, pointers: list[str], types: set[str]) -> dict[str
         if len(first) == len(pointers):
             break
     return first
+
+
+_VALUE = r'%("[^"]*"|[-\w.$]+)'
+_DEFINED = re.compile(rf"{_VALUE} = (.*)")
+_MOVED = re.compile(
+    rf"getelementptr (?:(?:inbounds|nuw|nusw) )*(.+?), ptr {_VALUE}((?:, i\d+ -?\d+)*)(, .*)?$"
+)
+_SAME = re.compile(rf"(?:freeze|bitcast) ptr {_VALUE}")
+_CHOSEN = re.compile(r"(?:phi ptr|(?:fast )?select i1) ")
+_POINTERS = re.compile(rf"ptr {_VALUE}|\[ {_VALUE}, ")
+_ACCESS = re.compile(rf"(load|store) (?:.*, )?ptr {_VALUE}(?: [^%]*)?, align (\d+)")
+_ATOMIC = re.compile(
+    rf"(?:atomicrmw (?:volatile )?\w+|cmpxchg(?: weak)?(?: volatile)?) ptr {_VALUE},.*, align (\d+)"
+)
+_SAID = re.compile(
+    rf"\bptr (?:[\w]+(?:\([^()]*\))? )*?align (\d+) (?:[a-z]\w*(?:\([^()]*\))? )*{_VALUE}"
+)
+_MASKED = re.compile(rf"@llvm\.masked\.(?:load|store)\..*?ptr {_VALUE}, i32 (\d+),")
+_ASSUMED = re.compile(rf'"align"\(ptr {_VALUE}, i\d+ (\d+)(?:, i\d+ (-?\d+))?\)')
+_FILLED = re.compile(rf"@llvm\.mem(?:cpy|move|set)\.[^(]*\(ptr (?:[^%,]* )?{_VALUE},")
+_MASKED_STORE = re.compile(
+    rf"@llvm\.masked\.(?:store|compressstore)\..*?, ptr (?:[^%,]* )?{_VALUE}"
+)
+_ASKED = re.compile(
+    rf"ptrto(?:int|addr) ptr {_VALUE}|@llvm\.ptrmask\.[^(]*\(ptr (?:[^%,]* )?{_VALUE}"
+)
+_BYTES = {"half": 2, "bfloat": 2, "float": 4, "double": 8, "ptr": 8}
+
+
+class _Uses:
+    """What a function does with memory behind its parameters, by the position of these: through
+    the pointer itself, and those that are made of it.
+
+    An alignment counts at distances that are known.  Behind a branch it does not where the function
+    asks for the address, which may be how it chooses the code.
+    """
+
+    def __init__(self, function: Any, asks: frozenset[int] = frozenset()) -> None:
+        self._behind: dict[str, set[tuple[int, int | None]]] = {}
+        self._assumed: dict[int, int] = {}
+        self._later: dict[int, int] = {}
+        self._writes: set[int] = set()
+        self._asks = set(asks)
+        unnamed = 0
+        for at, each in enumerate(function.arguments):
+            self._behind[each.name or str(unnamed)] = {(at, 0)}
+            unnamed += not each.name
+        lines = str(function).partition("{\n")[2].splitlines()
+        lines = [re.sub(r", ![\w.]+ !.*$", "", each) for each in lines]
+        for _ in range(2):  # What a loop carries is named before it is made.
+            for line in lines:
+                self._define(line.strip())
+        is_first = True
+        for number, line in enumerate(lines):
+            is_first = is_first and (number == 0 or line.startswith(" ") or not line)
+            self._look(line.strip(), self._assumed if is_first else self._later)
+
+    def words(self, at: int) -> list[str]:
+        """What is added to the attributes of the parameter at a position."""
+        found = self._assumed.get(at, 1)
+        if at not in self._asks:
+            found = max(found, self._later.get(at, 1))
+        said = [f"assumes {found}"] if found > 1 else []
+        said += ["writes"] if at in self._writes else []
+        return said + (["asks"] if at in self._asks else [])
+
+    def _define(self, line: str) -> None:
+        match = _DEFINED.match(line)
+        if match is None:
+            return
+        name, how = match[1].strip('"'), match[2]
+        if moved := _MOVED.match(how):
+            by = None if moved[4] else _distance(moved[1], moved[3])
+            found = {
+                (at, None if by is None or base is None else base + by)
+                for at, base in self._of(moved[2])
+            }
+        elif same := _SAME.match(how):
+            found = self._of(same[1])
+        elif _CHOSEN.match(how):
+            names = [each[0] or each[1] for each in _POINTERS.findall(how)]
+            found = {(at, None) for each in names for at, _ in self._of(each)}
+        else:
+            return
+        self._behind.setdefault(name, set()).update(found)
+
+    def _of(self, name: str) -> set[tuple[int, int | None]]:
+        return self._behind.get(name.strip('"'), set())
+
+    def _look(self, line: str, assumed: dict[int, int]) -> None:
+        how = match[2] if (match := _DEFINED.match(line)) else line
+        if access := _ACCESS.match(how):
+            self._assume(access[2], int(access[3]), assumed)
+            self._write(access[2] if access[1] == "store" else "")
+        elif atomic := _ATOMIC.match(how):
+            self._assume(atomic[1], int(atomic[2]), assumed)
+            self._write(atomic[1])
+        elif "call " in how or how.startswith("invoke "):
+            self._look_at_call(how, assumed)
+        for each in _ASKED.findall(how):
+            self._asks |= {at for at, _ in self._of(each[0] or each[1])}
+
+    def _look_at_call(self, how: str, assumed: dict[int, int]) -> None:
+        for number, name in _SAID.findall(how):
+            self._assume(name, int(number), assumed)
+        for name, number in _MASKED.findall(how):
+            self._assume(name, int(number), assumed)
+        for name, number, offset in _ASSUMED.findall(how):
+            self._assume(name, int(number), assumed, -int(offset or 0))
+        for name in (*_FILLED.findall(how), *_MASKED_STORE.findall(how)):
+            self._write(name)
+
+    def _assume(self, name: str, align: int, assumed: dict[int, int], by: int = 0) -> None:
+        for at, base in self._of(name):
+            if base is not None:
+                assumed[at] = max(assumed.get(at, 1), math.gcd(align, base + by))
+
+    def _write(self, name: str) -> None:
+        self._writes |= {at for at, _ in self._of(name)}
+
+
+def _distance(kind: str, indices: str) -> int | None:
+    """The bytes that constant indices into a type are; None where they are not plain to see."""
+    steps = [int(each) for each in re.findall(r" (-?\d+)(?:,|$)", indices)]
+    if not any(steps):
+        return 0
+    size = _size(kind)
+    return steps[0] * size if size is not None and len(steps) == 1 else None
+
+
+def _size(kind: str) -> int | None:
+    if vector := re.fullmatch(r"([<\[])(\d+) x (.*)[>\]]", kind):
+        each = _size(vector[3])
+        count = int(vector[2])
+        is_whole = vector[1] == "[" or count & (count - 1) == 0
+        return each * count if each is not None and is_whole else None
+    if kind in ("i8", "i16", "i32", "i64"):
+        return int(kind[1:]) // 8
+    return _BYTES.get(kind)
 
 
 def _cpu(function: Any) -> tuple[str, str]:

@@ -17,6 +17,7 @@ from ferrule.runtime import cpus
 
 _RANGE: Final = re.compile(r"range\(i\d+ (-?\d+), (-?\d+)\)")
 _NUMBER: Final = re.compile(r"(align|dereferenceable|dereferenceable_or_null)[ (](\d+)\)?")
+_CLASSES: Final = re.compile(r"nofpclass\(([\w ]+)\)")
 _OF_BASELINE: Final = frozenset(
     {
         *("64bit", "cmov", "cx8", "fxsr", "mmx", "nopl", "sse", "sse2", "x87", "evex512"),
@@ -34,6 +35,8 @@ class Promised:
     nothing is written through it.  `align` in bytes.  `is_there`: it is no null pointer.  `bytes`
     can be read behind it, unless it is null where it `may_be_null`.  `limits`: the numbers that it
     can be, from the first to before the second.  `reads_first`: the first access is a read.
+    `assumes`: the bytes that the code takes it for a multiple of, without a promise.  `writes`:
+    something is written through it.  `classes`: the kinds of numbers that it is not (nofpclass).
     """
 
     is_apart: bool = False
@@ -44,6 +47,9 @@ class Promised:
     may_be_null: bool = False
     limits: tuple[int, int] | None = None
     reads_first: bool = False
+    assumes: int = 1
+    writes: bool = False
+    classes: tuple[str, ...] = ()
 
 
 def promised(words: Iterable[str]) -> Promised:
@@ -51,6 +57,8 @@ def promised(words: Iterable[str]) -> Promised:
     said = set(words)
     numbers = {match[1]: int(match[2]) for word in said if (match := _NUMBER.fullmatch(word))}
     limits = next((found for word in said if (found := _RANGE.fullmatch(word))), None)
+    classes = next((found[1] for word in said if (found := _CLASSES.fullmatch(word))), "")
+    assumed = [int(word.split()[1]) for word in said if word.startswith("assumes ")]
     surely, perhaps = (numbers.get(f"dereferenceable{end}", 0) for end in ("", "_or_null"))
     return Promised(
         is_apart="noalias" in said,
@@ -61,6 +69,9 @@ def promised(words: Iterable[str]) -> Promised:
         may_be_null=not surely,
         limits=None if limits is None else (int(limits[1]), int(limits[2])),
         reads_first="reads_first" in said,
+        assumes=max(assumed, default=1),
+        writes=bool(said & {"writes", "writeonly"}),
+        classes=tuple(sorted(classes.split())),
     )
 
 
