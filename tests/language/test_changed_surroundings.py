@@ -337,3 +337,85 @@ def test_threads_never_see_what_was_before(notebook: Notebook) -> None:
         for thread in threads:
             thread.join()
     assert wrong == []
+
+
+CLASSES = """
+import argparse, collections, dataclasses, types
+from typing import NamedTuple
+
+@dataclasses.dataclass
+class Held:
+    x: fe.Float32
+    def __add__(self, other): return Held(self.x + other.x)
+    def __neg__(self): return Held(-self.x)
+    def __lt__(self, other): return self.x < other.x
+    def __eq__(self, other): return self.x == other.x
+    def __matmul__(self, other): return self.x * other.x
+    def __call__(self, v): return self.x + v
+    @property
+    def double(self): return self.x + self.x
+
+class Pair(NamedTuple):
+    x: fe.Float32
+    def __add__(self, other): return Pair(self.x + other.x)
+
+class Plain:
+    v = 2
+    def __init__(self): self.w = 1
+    def __add__(self, other): return self.v + other
+    def __call__(self, v): return self.v * v
+    def __bool__(self): return True
+    def __len__(self): return 3
+    def __getitem__(self, i): return i + 1
+    def __iter__(self): return iter([1, 2])
+    def __contains__(self, v): return True
+
+plain = Plain()
+space, names = types.SimpleNamespace(v=1), argparse.Namespace(v=1)
+table = {"v": 1}
+view, some, queue = types.MappingProxyType(table), bytearray([1]), collections.deque([1])
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "patch", "before", "after"),
+    [
+        ("(r + r).x", "Held.__add__ = new | s, o: Held(s.x * 7)", 2, 7),
+        ("(-r).x", "Held.__neg__ = new | s: Held(s.x * 7)", -1, 7),
+        ("7 if r < Held(a[0] + 1) else 8", "Held.__lt__ = new | s, o: s.x > o.x", 7, 8),
+        ("7 if r == r else 8", "Held.__eq__ = new | s, o: s.x != o.x", 7, 8),
+        ("r @ r", "Held.__matmul__ = new | s, o: s.x * 7", 1, 7),
+        ("r(1)", "Held.__call__ = new | s, v: s.x * 7", 2, 7),
+        ("r.double", "Held.double = property(new) | s: s.x * 7", 2, 7),
+        ("(Pair(a[0]) + Pair(a[0])).x", "Pair.__add__ = new | s, o: Pair(s.x * 7)", 2, 7),
+        ("plain(a[0])", "Plain.__call__ = new | s, v: v * 7", 2, 7),
+        ("plain(1)", "Plain.__call__ = new | s, v: 7", 2, 7),
+        ("plain + 1", "Plain.__add__ = new | s, v: 7", 3, 7),
+        ("1 if plain else 7", "Plain.__bool__ = new | s: False", 1, 7),
+        ("len(plain)", "Plain.__len__ = new | s: 7", 3, 7),
+        ("plain[0]", "Plain.__getitem__ = new | s, i: 7", 1, 7),
+        ("1 if 5 in plain else 7", "Plain.__contains__ = new | s, v: False", 1, 7),
+        ("Plain().w", "Plain.__init__ = new | s: setattr(s, 'w', 7)", 1, 7),
+        ("space.v", "space.v = 7", 1, 7),
+        ("names.v", "names.v = 7", 1, 7),
+        ("view['v']", "table['v'] = 7", 1, 7),
+        ("some[0]", "some[0] = 7", 1, 7),
+        ("queue[0]", "queue[0] = 7", 1, 7),
+    ],
+)
+def test_classes_and_objects_that_change(
+    notebook: Notebook, value: str, patch: str, before: float, after: float
+) -> None:
+    """Seen by a function that was called once, and by one whose guard has been made."""
+    notebook.run(CLASSES)
+    notebook.run(f"@fe.jit\ndef f(a: fe.Tensor):\n    r = Held(a[0])\n    a[0] = {value}\n")
+    assert [notebook.call() for _ in range(20)] == [before] * 20
+    notebook.run(_as_functions(patch))
+    assert notebook.call() == after
+
+
+def _as_functions(patch: str) -> str:
+    """A patch of a method: what is assigned, and the parameters and result of the new one."""
+    target, _, function = patch.partition(" | ")
+    given, _, result = function.partition(": ")
+    return f"def new({given}): return {result}\n{target}\n" if function else patch

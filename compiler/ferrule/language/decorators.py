@@ -25,7 +25,7 @@ class KernelFunction:
         self.function = function
         functools.update_wrapper(self, function)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> NoReturn:
         raise TypeError(
             f"the kernel {self.function.__name__} can be called only in a @ferrule.jit function: "
             f"{self.function.__name__}(...).launch(grid=..., block=...)"
@@ -49,7 +49,7 @@ class JitFunction:
         self._lock = ForkLock()  # a finaliser may call it while it is compiled
         functools.update_wrapper(self, function)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         from ferrule.language.compilation import compile_for_call
 
         key, arguments, build = compile_for_call(self.function, args, kwargs)

@@ -136,7 +136,20 @@ def check_binds(
         scope: dict[str, Any] = {}
         name = function.__name__
         exec(f"def {name}{inspect.Signature(bare)}: pass", scope)
-        scope[name](*args, **kwargs)
+        try:
+            scope[name](*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{error}{_method_hint(signature)}") from None
+
+
+def _method_hint(signature: inspect.Signature) -> str:
+    """What to do where a method was marked: its object is not given to it."""
+    if next(iter(signature.parameters), None) != "self":
+        return ""
+    return (
+        "; a @ferrule.jit function does not get the object that it is called on: write "
+        "@staticmethod above @ferrule.jit, and pass what it needs as arguments"
+    )
 
 
 def _derive_parameter(
@@ -164,14 +177,43 @@ def _derive_parameter(
 
 
 def with_default(spec: params.Param, default: Any) -> params.Param:
-    """The spec with a parameter's default, where a call can leave it out."""
+    """The spec with a parameter's default, where a call can leave it out.
+
+    A default of another kind than the example, such as 1.0 for an integer, is left away: what is
+    compiled for that example requires the argument.
+    """
     if default is _EMPTY or isinstance(spec, (params.Tensor, params.EnvStream)):
         return spec
     if isinstance(default, (SupportsSpec, DType, *get_args(params.Param))):
         return spec
+    if not _holds(spec, default):
+        return spec
     if isinstance(spec, params.Scalar):
         return params.Scalar(spec.name, spec.dtype, default)
     return changed(spec, default=default)
+
+
+def _holds(spec: params.Param, default: Any) -> bool:
+    """Whether a default is of the kind that the spec takes."""
+    match spec:
+        case params.Scalar(dtype=dtype):
+            try:
+                dtype(default)
+            except (TypeError, ValueError, OverflowError):
+                return False
+            return True
+        case params.Optional(item=item):
+            return default is None or _holds(item, default)
+        case params.Union(members=members):
+            return any(_holds(member, default) for member in members)
+        case params.NoneValue() | params.String() | params.Bytes():
+            kinds = {params.NoneValue: type(None), params.String: str, params.Bytes: bytes}
+            return isinstance(default, kinds[type(spec)])
+        case params.Tuple(items=items) if isinstance(default, (tuple, list)):
+            return len(items) == len(default) and all(map(_holds, items, default))
+        case params.Tensor():
+            return hasattr(type(default), "__dlpack__")
+    return default is not None or isinstance(spec, params.AnyValue)
 
 
 @dataclass(frozen=True, slots=True)

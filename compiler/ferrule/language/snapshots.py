@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import types
+from collections import deque
 from typing import Any, Final
 
 import numpy as np
@@ -19,7 +20,9 @@ from ferrule.specs import DType, Numeric
 MOST: Final = 4096
 
 _PLAIN: Final = (type(None), bool, int, str, bytes, complex, type(Ellipsis))
-_CONTAINERS: Final = (tuple, list, dict, set, frozenset)
+_MAPPINGS: Final = (dict, types.MappingProxyType)
+_CHANGING: Final = (list, *_MAPPINGS, set, bytearray, deque)
+_CONTAINERS: Final = (tuple, frozenset, *_CHANGING)
 
 
 class Same:
@@ -74,7 +77,9 @@ def _inside(value: Any, depth: int) -> Any:
         return kind, tuple(snapshot(each, depth + 1) for each in named)
     if len(value) > MOST:
         return Same(value), len(value)
-    if isinstance(value, dict):
+    if isinstance(value, bytearray):
+        return kind, bytes(value)
+    if isinstance(value, _MAPPINGS):
         return kind, tuple((snapshot(k, 9), snapshot(v, depth + 1)) for k, v in value.items())
     if isinstance(value, (set, frozenset)):
         return kind, frozenset(snapshot(each, depth + 1) for each in value)
@@ -83,7 +88,7 @@ def _inside(value: Any, depth: int) -> Any:
 
 def may_change(value: Any) -> bool:
     """Whether what a value holds, and compiles to, can change while it stays the same object."""
-    if isinstance(value, (list, dict, set, np.ndarray, functools.partial)):
+    if isinstance(value, (*_CHANGING, np.ndarray, functools.partial)):
         return True
     if isinstance(value, (tuple, frozenset)):
         return any(map(may_change, value))

@@ -22,6 +22,8 @@ MISSING: Final = object()
 _RENEWED: Final = 16
 """After so many comparisons that a guard did not spare, a new one is worth its making."""
 _LIBRARIES: Final = frozenset({"ferrule", "numpy", "torch", "tvm_ffi"})
+_OURS: Final = frozenset({"ferrule", "tvm_ffi"})
+"""Whose objects never change; those of other libraries hold what the user puts into them."""
 _HEAP_TYPE: Final = 1 << 9  # of a class that a class statement made
 _STANDARD: Final = sysconfig.get_path("stdlib")
 
@@ -100,6 +102,24 @@ def _watch_class(guard: Guard, owner: type, name: str, value: Any) -> bool:
             plain = found.__func__ if type(found) is staticmethod else found
             return plain is value and _is_plain(plain)
     return False
+
+
+def _member(cls: type, name: str) -> Any:
+    """What a class or the first of its bases defines by a name, as it was written there."""
+    return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), MISSING)
+
+
+def _watch_member(cls: type, name: str, guard: Guard, value: Any) -> bool:
+    """Has a guard tell that a class or the first of its bases defines this by a name."""
+    guard.add_class(cls)
+    for base in cls.__mro__:
+        (namespace,) = gc.get_referents(vars(base))  # what the view of it that there is shows
+        found = namespace.get(name, ABSENT)
+        if not guard.add_name(namespace, name, found):
+            return False
+        if found is not ABSENT:
+            return found is value
+    return value is MISSING
 
 
 def _is_plain(value: Any) -> bool:
@@ -286,6 +306,23 @@ class Witness:
             self._notes[key] = note
             self._kept.append(owner)
 
+    def add_special(self, value: Any, *names: str) -> None:
+        """Methods that Python looks up in the class of an object, and what they can read."""
+        if not type(value).__flags__ & _HEAP_TYPE or _is_library(type(value)):
+            return
+        for name in names:
+            self.add_called(self.add_member(type(value), name))
+
+    def add_member(self, cls: type, name: str) -> Any:
+        """What a class or the first of its bases defines by a name, which it may not; gives it."""
+        found = _member(cls, name)
+        key = (id(cls), name, "member")
+        if key not in self._notes and not _is_library(cls):
+            watch = partial(_watch_member, cls, name)
+            self._notes[key] = _noted(lambda: _member(cls, name), found, watch)
+            self._kept.append(cls)
+        return found
+
     def add_returns(self, function: Any, read: Callable[[], Any], value: Any) -> None:
         """The annotation of a function's result, which may be text to be evaluated."""
 
@@ -340,6 +377,8 @@ def _is_library(owner: Any) -> bool:
     """Whether this is of a library, in which nobody changes functions and constants."""
     name = owner.__name__ if isinstance(owner, types.ModuleType) else _module_of(owner)
     root = name.partition(".")[0]
+    if not isinstance(owner, (types.ModuleType, types.FunctionType, type)):
+        return root in _OURS
     return root in _LIBRARIES or (root in sys.stdlib_module_names and _is_standard(root))
 
 

@@ -171,13 +171,24 @@ def _python(
             f"with {'a run-time value' if is_run_time(what) else 'a function defined here'}",
             hint=_python_hint(callee),
         )
-    low.state.witness.add_called(callee)
+    _note_called(low, callee)
     try:
         return operators.at_compile_time(low, node, lambda: callee(*args, **kwargs))
     except OutsideKernel as error:
         if isinstance(callee, types.FunctionType):
             return inline(low, source_of(low, callee, node), args, kwargs, node)
         low.fail(node, str(error))
+
+
+def _note_called(low: Lowering, callee: Any) -> None:
+    """What a call of ordinary Python runs: a function, the methods of a class or an object."""
+    witness = low.state.witness
+    witness.add_called(callee)
+    if isinstance(callee, type):
+        for name in ("__new__", "__init__", "__post_init__"):
+            witness.add_called(witness.add_member(callee, name))
+    else:
+        witness.add_special(callee, "__call__")
 
 
 def _compiled_in_place(
@@ -194,6 +205,7 @@ def _compiled_in_place(
         return (inline(low, source_of(low, callee, node), args, kwargs, node),)
     method = inspect.getattr_static(type(callee), "__call__", None)
     if isinstance(method, types.FunctionType):
+        low.state.witness.add_member(type(callee), "__call__")
         return (inline(low, source_of(low, method, node), [callee, *args], kwargs, node),)
     return None
 

@@ -53,7 +53,9 @@ def compile_time_items(low: Lowering, value: Any, node: ast.AST) -> list[Any]:
             f"{operators.describe(value)} cannot be iterated",
             hint="count with range(...) and read elements",
         )
+    low.state.witness.add_special(value, "__iter__", "__len__", "__getitem__")
     iterator = operators.at_compile_time(low, node, lambda: iter(value))
+    low.state.witness.add_special(iterator, "__next__")
     items: list[Any] = operators.at_compile_time(
         low, node, lambda: list(islice(iterator, MAX_UNROLL + 1))
     )

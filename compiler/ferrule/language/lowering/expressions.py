@@ -254,6 +254,7 @@ def _subscript(low: Lowering, node: ast.Subscript) -> Any:
             f"but this index is {operators.describe(index)}",
             hint="loop over it with range_constexpr, or keep the values in a tensor",
         )
+    low.state.witness.add_special(base, "__getitem__")
     return operators.at_compile_time(low, node, lambda: base[index])
 
 

@@ -159,6 +159,7 @@ def _length(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Ca
         return containers.length(low, value, node)
     if isinstance(value, RUN_TIME):
         low.fail(node, f"{operators.describe(value)} has no length")
+    low.state.witness.add_special(value, "__len__")
     return operators.at_compile_time(low, node, lambda: len(value))
 
 

@@ -309,6 +309,7 @@ def truth(low: Lowering, value: Any, node: ast.AST) -> Any:
     if isinstance(value, RUN_TIME):
         hint = "combine whole tensors with & and |" if isinstance(value, Whole) else None
         low.fail(node, f"{describe(value)} has no truth value", hint=hint or usage_hint(value))
+    low.state.witness.add_special(value, "__bool__", "__len__")
     return at_compile_time(low, node, lambda: bool(value))
 
 

@@ -83,6 +83,8 @@ def construct(
         defaults: dict[str, Any] = cls._field_defaults  # type: ignore[attr-defined]
         return tuple.__new__(cls, [given.get(name, defaults.get(name)) for name in names])
     made = structures.fill(cls, {**_defaults(low, cls, given, node), **given}.items())
+    low.state.witness.add_member(cls, "__init__")
+    low.state.witness.add_member(cls, "__post_init__")
     post = getattr(cls, "__post_init__", None)
     if isinstance(post, types.FunctionType):
         calls.inline(low, calls.source_of(low, post, node), [made], {}, node)
@@ -152,6 +154,7 @@ def attribute(low: Lowering, value: Any, name: str, node: ast.AST) -> Any:
     found = inspect.getattr_static(type(value), name, None)
     if not isinstance(value, RUN_TIME) and isinstance(found, property):
         if is_run_time(value) or has_numbers(value):
+            low.state.witness.add_member(type(value), name)
             source = calls.source_of(low, found.fget, node)
             return calls.inline(low, source, [value], {}, node)
     got = attributes.get(low, value, name, node)
@@ -165,6 +168,7 @@ def binary(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST
     defined = _operator(low, op, (left, right), node)
     if defined is not None:
         return defined[0]
+    note_operator(low, op, left, right)
     if isinstance(op, ast.Pow) and (
         isinstance(left, RUN_TIME)
         or isinstance(right, RUN_TIME)
@@ -191,13 +195,21 @@ def _require_known_length(low: Lowering, left: Any, right: Any, node: ast.AST) -
 def unary(low: Lowering, op: ast.unaryop, value: Any, node: ast.AST) -> Any:
     """`op value`."""
     defined = _operator(low, op, (value,), node)
-    return operators.unary(low, op, value, node) if defined is None else defined[0]
+    if defined is not None:
+        return defined[0]
+    note_operator(low, op, value)
+    return operators.unary(low, op, value, node)
 
 
 def compare(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) -> Any:
     """`left op right`, for one comparison."""
     defined = _operator(low, op, (left, right), node)
-    return comparisons.compare(low, op, left, right, node) if defined is None else defined[0]
+    if defined is not None:
+        return defined[0]
+    note_operator(low, op, left, right)
+    if isinstance(op, (ast.In, ast.NotIn)):
+        low.state.witness.add_special(right, "__contains__", "__iter__")
+    return comparisons.compare(low, op, left, right, node)
 
 
 def _operator(
@@ -211,7 +223,7 @@ def _operator(
         return None
     if not is_run_time(operands) and not any(map(has_numbers, operands)):
         return None
-    for method, arguments in _methods(op, operands):
+    for method, arguments in _methods(low, op, operands):
         source = calls.source_of(low, method, node)
         result = calls.inline(low, source, list(arguments), {}, node)
         if result is not NotImplemented:
@@ -223,22 +235,33 @@ def _defines_operators(value: Any) -> bool:
     return is_record(value) or (isinstance(value, tuple) and type(value) is not tuple)
 
 
-def _methods(
-    op: ast.AST, operands: tuple[Any, ...]
-) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
-    if len(operands) == 1:
-        ways = [(_UNARY.get(type(op)), operands)]
+def _names(op: ast.AST, operands: int) -> tuple[str, ...]:
+    """The special methods for an operator: of the left operand, and of the right one."""
+    if operands == 1:
+        names: tuple[str | None, ...] = (_UNARY.get(type(op)),)
+    elif type(op) in _COMPARISONS:
+        names = _COMPARISONS[type(op)]
     else:
-        swapped = operands[::-1]
-        if type(op) in _COMPARISONS:
-            ours, theirs = _COMPARISONS[type(op)]
-            ways = [(ours, operands), (theirs, swapped)]
-        else:
-            name = _OPERATORS.get(type(op))
-            ways = [(name, operands), (name and f"r{name}", swapped)]
+        name = _OPERATORS.get(type(op))
+        names = (name, name and f"r{name}")
+    return tuple(f"__{name}__" for name in names if name is not None)
+
+
+def note_operator(low: Lowering, op: ast.AST, *operands: Any) -> None:
+    """Notes the methods that Python uses for an operator on known values."""
+    names = _names(op, len(operands))
+    for value, name in zip(operands, names, strict=False):
+        low.state.witness.add_special(value, name)
+
+
+def _methods(
+    low: Lowering, op: ast.AST, operands: tuple[Any, ...]
+) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
+    """The methods of the classes for an operator, in Python's order, with their arguments."""
     found: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
-    for name, arguments in ways:
-        method = getattr(type(arguments[0]), f"__{name}__", None)
+    for name, arguments in zip(_names(op, len(operands)), (operands, operands[::-1]), strict=False):
+        method = getattr(type(arguments[0]), name, None)
+        low.state.witness.add_member(type(arguments[0]), name)
         # What dataclass and namedtuple themselves make has no source.
         if isinstance(method, types.FunctionType) and method.__code__.co_filename != "<string>":
             if _defines_operators(arguments[0]):
