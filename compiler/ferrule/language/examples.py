@@ -206,9 +206,12 @@ def _holds(spec: params.Param, default: Any) -> bool:
             return default is None or _holds(item, default)
         case params.Union(members=members):
             return any(_holds(member, default) for member in members)
-        case params.NoneValue() | params.String() | params.Bytes():
-            kinds = {params.NoneValue: type(None), params.String: str, params.Bytes: bytes}
-            return isinstance(default, kinds[type(spec)])
+        case params.NoneValue():
+            return default is None
+        case params.String():
+            return isinstance(default, str)
+        case params.Bytes():
+            return isinstance(default, bytes)
         case params.Tuple(items=items) if isinstance(default, (tuple, list)):
             return len(items) == len(default) and all(map(_holds, items, default))
         case params.Tensor():
