@@ -17,6 +17,7 @@ from exported import ADDED, DOUBLED, applied, compiled_add_one
 import ferrule as fe
 from ferrule.runtime import Function, LinkError, StageError
 from ferrule.runtime.llvm.capi import C_FUNCTIONS
+from ferrule.runtime.metadata import NOTE_TYPE
 from ferrule.runtime.objectfile import read_object
 
 GPU = "--target cuda --gpu-arch sm_90a"
@@ -60,7 +61,8 @@ def test_tvm_ffi_reads_metadata_and_docstring(add_one: Function, tmp_path: Path)
 
 def test_the_metadata_lists_the_images(on_gpu: Function, tmp_path: Path) -> None:
     on_gpu.export_to_c(tmp_path / "k.o")
-    (note,) = read_object((tmp_path / "k.o").read_bytes()).notes
+    notes = read_object((tmp_path / "k.o").read_bytes()).notes
+    (note,) = (each for each in notes if each.kind == NOTE_TYPE)
     (image,) = json.loads(note.text)["ferrule"]["target"]["images"]
     assert (image["kind"], image["arch"], len(image["kernels"])) == ("ptx", "sm_90a", 1)
 

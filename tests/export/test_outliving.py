@@ -27,6 +27,7 @@ def refused(n: fe.Int64):
 
 OUTLIVING = """
 import gc, sys
+import numpy as np
 from ferrule.runtime import load_module
 
 def maps():

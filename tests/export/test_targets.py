@@ -18,7 +18,7 @@ from ferrule.compiler import targets
 from ferrule.compiler.exports import export_target
 from ferrule.runtime import ObjectFileError, cpus, load_module
 from ferrule.runtime.elf import Machine
-from ferrule.runtime.metadata import read_metadata
+from ferrule.runtime.metadata import NOTE_TYPE, read_metadata
 from ferrule.runtime.objectfile import read_object
 
 
@@ -39,7 +39,7 @@ def test_another_linux(triple: str, machine: Machine, tmp_path: Path) -> None:
         "__tvm_ffi__metadata_add_one_host",
     }
     assert not any(symbol.startswith("ferrule") for symbol in header.undefined)
-    (note,) = header.notes
+    (note,) = (each for each in header.notes if each.kind == NOTE_TYPE)
     assert read_metadata(note.text).triple == triple
 
 
@@ -192,7 +192,8 @@ on_x86_64 = pytest.mark.skipif(
 @on_x86_64
 def test_a_processor_level_is_recorded(tmp_path: Path) -> None:
     compiled_add_one("--host-cpu x86-64-v3").export_to_c(tmp_path / "k.o")
-    (note,) = read_object((tmp_path / "k.o").read_bytes()).notes
+    notes = read_object((tmp_path / "k.o").read_bytes()).notes
+    (note,) = (each for each in notes if each.kind == NOTE_TYPE)
     metadata = read_metadata(note.text)
     assert metadata.cpu == "x86-64-v3"
     assert set(metadata.features) == set(cpus.LEVELS["x86-64-v3"])

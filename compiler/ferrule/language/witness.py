@@ -7,8 +7,8 @@ Each value is noted when it is first read, and is the same then for the whole co
 from __future__ import annotations
 
 import gc
+import os
 import sys
-import sysconfig
 import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ _LIBRARIES: Final = frozenset({"ferrule", "numpy", "torch", "tvm_ffi"})
 _OURS: Final = frozenset({"ferrule", "tvm_ffi"})
 """Whose objects never change; those of other libraries hold what the user puts into them."""
 _HEAP_TYPE: Final = 1 << 9  # of a class that a class statement made
-_STANDARD: Final = sysconfig.get_path("stdlib")
+_STANDARD: Final = os.path.dirname(os.__file__)
 
 
 def _untold(guard: Guard, value: Any) -> bool:
