@@ -171,9 +171,11 @@ def test_a_signal_waits_for_a_block_and_not_for_more(
         compiled(seen, rounds)
     timer.join()
     took, begin = time.monotonic() - begin, time.monotonic()
-    one_block(np.ones(1, np.int64), rounds)
-    # The machine may be busy: blocks are then longer.  Thirty blocks are too many in any case.
-    assert took < 0.3 + 0.2 + 12 * max(_BLOCK, time.monotonic() - begin)
+    one_block(np.ones(int(team), np.int64), rounds)
+    in_time = took < 0.3 + 0.2 + 12 * max(_BLOCK, time.monotonic() - begin)
+    # The machine may be busy, and blocks longer than they are now: then they are counted.
+    ran = np.count_nonzero(seen != 1) // (4 if function is strips else 1)
+    assert in_time or (ran < 30 and function is not launches_of_one_block)
     compiled(np.ones(4, np.int64), 1)
 
 

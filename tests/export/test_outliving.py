@@ -56,5 +56,5 @@ def test_results_and_errors_outlive_their_library(tmp_path: Path) -> None:
     path = tmp_path / "k.so"
     fe.export_library(path, [made, fe.compile(refused, 1, options="--target cpu")])
     said = run_python(OUTLIVING, path)
-    assert said.startswith("[2.0, 2.0, 2.0] ('a name of many letters', 7, None) [1.5, 7] ")
+    assert said.startswith('[2.0, 2.0, 2.0] ("a name of many letters", 7, None) [1.5, 7] ')
     assert said.endswith("a text that is long enough for the heap, and 3\n")
