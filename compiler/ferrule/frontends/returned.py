@@ -14,27 +14,17 @@ from typing import Final, Literal, TypeAlias
 
 from ferrule.compiler.conventions.returns import Checked, ReturnCode
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.compiler.spelledtypes import read_type
+from ferrule.compiler.spelledtypes import DTYPES, read_type
 from ferrule.specs import DType, as_dtype
 
 _Returned: TypeAlias = "DType | Literal['pointer', 'string'] | None"
 
-_DTYPES: Final = {
-    "_Bool": "bool",
-    "char": "int8",
-    "signed char": "int8",
-    "unsigned char": "uint8",
-    "short": "int16",
-    "unsigned short": "uint16",
-    "int": "int32",
-    "unsigned int": "uint32",
-    "long": "int64",
-    "unsigned long": "uint64",
-    "long long": "int64",
-    "unsigned long long": "uint64",
-    "float": "float32",
-    "double": "float64",
-}
+_NUMBERS: Final = (
+    *("_Bool", "char", "signed char", "unsigned char", "short", "unsigned short", "int"),
+    *("unsigned int", "long", "unsigned long", "long long", "unsigned long long"),
+    *("float", "double"),
+)
+_DTYPES: Final = {name: DTYPES[name] for name in _NUMBERS}
 _OTHERS: Final = ("void", "long double", "_Float16", "__bf16", "__int128", "unsigned __int128")
 _CLASSES: Final = {"a pointer": 5, "a complex number": 9, "a struct": 12, "a union": 13}
 """Types by the numbers of `__builtin_classify_type`."""
