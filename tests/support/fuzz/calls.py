@@ -20,8 +20,8 @@ from ferrule.specs import Signature, parse_signature
 from fuzz.campaigns import Case, Failure
 
 UNIT: Final = "calls"
-CALLS: Final = 400
-"""Of each signature: a wrapper takes as long to build as a hundred calls."""
+CALLS: Final = 1000
+"""Of each signature: a wrapper takes as long to build as two hundred calls."""
 WAYS: Final = (True, False)
 
 
