@@ -33,7 +33,7 @@ def test_most_programs_compile() -> None:
     outcomes = []
     for case in cases:
         names = typed_constants.load(case.text, "<most programs>")
-        outcomes.append(typed_constants.outcome(case, names, typed_constants.KNOWN, CPU))
+        outcomes.append(typed_constants.outcome(case, names[typed_constants.KNOWN], CPU))
     assert sum(each.results is not None for each in outcomes) >= 6
 
 
@@ -259,3 +259,12 @@ def test_powers_of_typed_constants_have_their_type() -> None:
         return fe.Uint8(7) ** fe.Uint8(3), n ** fe.Uint8(3), fe.Int8(100) ** fe.Int8(2)
 
     assert powers(7) == (87, 87, 16)
+
+
+def test_programs_that_are_compiled_as_one_agree() -> None:
+    assert typed_constants.agree(range(4), CPU)
+
+
+def test_programs_that_are_compiled_as_one_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(typed_constants.Value, "literal", "fe.Int16(77)")
+    assert not typed_constants.agree(range(4), CPU)

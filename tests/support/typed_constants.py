@@ -15,7 +15,8 @@ import math
 import random
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -41,6 +42,8 @@ KNOWN: Final = "known"
 GIVEN: Final = "given"
 ROOM: Final = 12
 """How many results a program may have."""
+_SIZES: Final = (1, 1, 2, 2, 3, 4)
+"""Statements of a body: more of the small ones find more in the same time."""
 
 _HEADER: Final = """\
 CODES = {dtype: code for code, dtype in enumerate(DTYPES)}
@@ -53,6 +56,8 @@ def put(words, reals, kinds, k, x):
     else:
         words[k] = fe.Int64(x)
 """
+
+_TENSORS: Final = "(words: fe.Tensor, reals: fe.Tensor, kinds: fe.Tensor)"
 
 
 @dataclass(frozen=True)
@@ -73,15 +78,24 @@ class Value:
 
 @dataclass(frozen=True)
 class Program:
-    """A module's text without its imports, the values of its parameters, how many results it has.
+    """The lines of a body, the values of its parameters, how many results it has.
 
     `in_kernel`: it runs in a kernel of one thread, else in a host function.
     """
 
-    text: str
+    lines: tuple[str, ...]
     values: tuple[Value, ...]
     count: int
     in_kernel: bool
+
+    @property
+    def text(self) -> str:
+        """A module's text without its imports."""
+        return f"{_HEADER}{self.part('')}"
+
+    def part(self, suffix: str) -> str:
+        """The functions of the module, whose names end so."""
+        return _functions(self, suffix)
 
 
 @dataclass(frozen=True)
@@ -97,9 +111,8 @@ def program(seed: int) -> Program:
     chance = random.Random(seed)
     values = tuple(_value(chance, name) for name in "abcdef")
     writer = _Writer(chance, [Expression(v.name, v.dtype) for v in values])
-    lines = [line for _ in range(chance.randint(1, 4)) for line in writer.statement()]
-    in_kernel = chance.random() < 0.5
-    return Program(_module(values, lines, in_kernel), values, writer.count, in_kernel)
+    lines = [line for _ in range(chance.choice(_SIZES)) for line in writer.statement()]
+    return Program(tuple(lines), values, writer.count, chance.random() < 0.5)
 
 
 def _value(chance: random.Random, name: str) -> Value:
@@ -119,25 +132,35 @@ def _value(chance: random.Random, name: str) -> Value:
     return Value(name, dtype, converted(dtype, number))
 
 
-def _module(values: tuple[Value, ...], lines: list[str], in_kernel: bool) -> str:
-    names = ", ".join(value.name for value in values)
-    body = "\n".join(f"    {line}" for line in lines)
-    known = "\n".join(f"    {value.name} = {value.literal}" for value in values)
+def _functions(case: Program, suffix: str) -> str:
+    names = ", ".join(value.name for value in case.values)
+    body = "\n".join(f"    {line}" for line in case.lines)
+    known = "\n".join(f"    {value.name} = {value.literal}" for value in case.values)
     given = "\n".join(
         f"    {v.name} = fe.{v.dtype.__name__}"
         f"({'reals' if v.dtype.kind == 'float' else 'words'}[{ROOM + i}])"
-        for i, v in enumerate(values)
+        for i, v in enumerate(case.values)
     )
-    mark = "kernel" if in_kernel else "jit"
-    tensors = "(words: fe.Tensor, reals: fe.Tensor, kinds: fe.Tensor):"
-    text = f"{_HEADER}\n\ndef body(words, reals, kinds, {names}):\n{body}\n"
-    for name, begin in ((KNOWN, known), (GIVEN, given)):
-        inner = f"{name}_in_kernel" if in_kernel else name
-        text += f"\n\n@fe.{mark}\ndef {inner}{tensors}"
-        text += f"\n{begin}\n    body(words, reals, kinds, {names})\n"
-        if in_kernel:
-            text += f"\n\n@fe.jit\ndef {name}{tensors}"
+    mark = "kernel" if case.in_kernel else "jit"
+    text = f"\n\ndef body{suffix}(words, reals, kinds, {names}):\n{body}\n"
+    for way, begin in ((KNOWN, known), (GIVEN, given)):
+        name = f"{way}{suffix}"
+        inner = f"{name}_in_kernel" if case.in_kernel else name
+        text += f"\n\n@fe.{mark}\ndef {inner}{_TENSORS}:"
+        text += f"\n{begin}\n    body{suffix}(words, reals, kinds, {names})\n"
+        if case.in_kernel:
+            text += f"\n\n@fe.jit\ndef {name}{_TENSORS}:"
             text += f"\n    {inner}(words, reals, kinds).launch(grid=1, block=1)\n"
+    return text
+
+
+def joined(cases: Sequence[Program]) -> str:
+    """One module of several programs, with a host function `chosen` that runs one of them."""
+    text = _HEADER + "".join(case.part(f"_{i}") for i, case in enumerate(cases))
+    text += f"\n\n@fe.jit\ndef chosen{_TENSORS[:-1]}, which: fe.Int32):\n"
+    for i in range(len(cases)):
+        for j, way in enumerate((KNOWN, GIVEN)):
+            text += f"    if which == {2 * i + j}:\n        {way}_{i}(words, reals, kinds)\n"
     return text
 
 
@@ -391,8 +414,17 @@ def _names() -> str:
     return "(" + ", ".join(f"fe.{dtype.__name__}" for dtype in DTYPES) + ")"
 
 
-def outcome(case: Program, names: dict[str, Any], which: str, options: str) -> Outcome:
+def outcome(case: Program, function: Any, options: str) -> Outcome:
     """Compiles and runs one of the two functions."""
+    try:
+        compiled = fe.compile(function, *_examples(), options=options)
+    except fe.CompileError as error:
+        return Outcome(None, str(error).splitlines()[0], compiles=False)
+    return called(case, compiled)
+
+
+def called(case: Program, compiled: Callable[..., object], *which: int) -> Outcome:
+    """What a compiled function does with the numbers of a program."""
     words, reals = np.zeros(2 * ROOM, np.int64), np.zeros(2 * ROOM, np.float64)
     kinds = np.full(2 * ROOM, -1, np.int32)
     for i, value in enumerate(case.values):
@@ -401,19 +433,18 @@ def outcome(case: Program, names: dict[str, Any], which: str, options: str) -> O
         else:
             words[ROOM + i] = np.uint64(int(value.value) % (1 << 64)).astype(np.int64)
     arrays = (words, reals, kinds)
-    examples = (
-        fe.make_fake_compact_tensor(dtype, (fe.sym_int(),))
-        for dtype in (fe.Int64, fe.Float64, fe.Int32)
-    )
     try:
-        compiled = fe.compile(names[which], *examples, options=options)
-    except fe.CompileError as error:
-        return Outcome(None, str(error).splitlines()[0], compiles=False)
-    try:
-        compiled(*arrays)
+        compiled(*arrays, *which)
     except ZeroDivisionError as error:
         return Outcome(None, type(error).__name__)
     return Outcome(tuple(_result(arrays, i) for i in range(case.count)))
+
+
+def _examples() -> list[Any]:
+    return [
+        fe.make_fake_compact_tensor(dtype, (fe.sym_int(),))
+        for dtype in (fe.Int64, fe.Float64, fe.Int32)
+    ]
 
 
 def _result(arrays: tuple[np.ndarray, np.ndarray, np.ndarray], i: int) -> tuple[str, Any]:
@@ -427,17 +458,38 @@ def _result(arrays: tuple[np.ndarray, np.ndarray, np.ndarray], i: int) -> tuple[
 def disagreement(seed: int, options: str = "--target cpu") -> str | None:
     """In what the two functions of a seed's program differ; None where they do not."""
     case = program(seed)
-    name = f"<typed constants {seed}>"
-    names = load(case.text, name)
-    try:
-        known, given = (outcome(case, names, which, options) for which in (KNOWN, GIVEN))
-    finally:
-        linecache.cache.pop(name, None)
+    with _loaded(case.text, f"<typed constants {seed}>") as names:
+        known, given = (outcome(case, names[way], options) for way in (KNOWN, GIVEN))
     if known == given or not (known.compiles or given.compiles):
         return None
     body = case.text.partition("def body")[2].partition("@fe")[0]
     shown = [value.literal for value in case.values]
     return f"seed {seed}: {shown}\nbody{body}known: {known}\ngiven: {given}"
+
+
+def agree(seeds: Sequence[int], options: str) -> bool:
+    """Whether the programs of these seeds, compiled as one, do the same in both ways.
+
+    Where one of them does not compile it is False: `disagreement` tells of each.
+    """
+    cases = [program(seed) for seed in seeds]
+    with _loaded(joined(cases), f"<typed constants {seeds[0]} and more>") as names:
+        try:
+            compiled = fe.compile(names["chosen"], *_examples(), fe.Int32, options=options)
+        except fe.CompileError:
+            return False
+    return all(
+        called(case, compiled, 2 * i) == called(case, compiled, 2 * i + 1)
+        for i, case in enumerate(cases)
+    )
+
+
+@contextmanager
+def _loaded(text: str, name: str) -> Iterator[dict[str, Any]]:
+    try:
+        yield load(text, name)
+    finally:
+        linecache.cache.pop(name, None)
 
 
 def main(first: int, count: int) -> int:
