@@ -9,8 +9,6 @@ from ferrule.runtime.entry.key import CallTraits
 from ferrule.specs import Signature
 from ferrule.specs.params import EnvStream
 
-_LONG = ops.For | ops.While | ops.Parallel | ops.Launch | ops.Alloc | ops.Print | ops.Call
-
 
 def traits_of(
     program: ops.Program, signature: Signature, *, on_gpu: bool, release_gil: GilPolicy = "auto"
@@ -21,7 +19,7 @@ def traits_of(
     tensors, calls and output release it.
     """
     host = list(all_ops(program.host.body))
-    long = any(isinstance(op, _LONG) for op in host)
+    long = any("blocks" in op.effects for op in host)
     calls = any(isinstance(op, ops.Call) for op in host)
     called = [op.callee.traits for op in host if isinstance(op, ops.CallBody)]
     long = long or any(each.releases_gil for each in called)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from ferrule.language.ir.operation import Operation, Result
 from ferrule.language.ir.values import Value
 
 UnaryOp = Literal[
@@ -63,28 +64,28 @@ CompareOp = Literal["eq", "ne", "lt", "le", "gt", "ge"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Constant:
+class Constant(Operation, effects=(), uniform=True, speculative=True):
     """A number of the result's dtype, or 0 for the handle that is null."""
 
-    result: Value
+    result: Result
     value: bool | int | float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Unary:
+class Unary(Operation, effects=(), uniform=True, speculative=True):
     """`op operand`; the result has the operand's dtype."""
 
-    result: Value
+    result: Result
     op: UnaryOp
     operand: Value
     fast: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Binary:
+class Binary(Operation, effects=(), uniform=True, speculative=True):
     """`lhs op rhs`; operands and result have one dtype."""
 
-    result: Value
+    result: Result
     op: BinaryOp
     lhs: Value
     rhs: Value
@@ -92,46 +93,46 @@ class Binary:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fma:
+class Fma(Operation, effects=(), uniform=True, speculative=True):
     """`x * y + z` of floats, rounded once; operands and result have one dtype."""
 
-    result: Value
+    result: Result
     x: Value
     y: Value
     z: Value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Compare:
+class Compare(Operation, effects=(), uniform=True, speculative=True):
     """`lhs op rhs` as a Boolean; comparisons with NaN are false, `ne` true."""
 
-    result: Value
+    result: Result
     op: CompareOp
     lhs: Value
     rhs: Value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cast:
+class Cast(Operation, effects=(), uniform=True, speculative=True):
     """The operand in the result's dtype."""
 
-    result: Value
+    result: Result
     operand: Value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bitcast:
+class Bitcast(Operation, effects=(), uniform=True, speculative=True):
     """The operand's bits in the result's dtype, which has the same size (no bool)."""
 
-    result: Value
+    result: Result
     operand: Value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Select:
+class Select(Operation, effects=(), uniform=True, speculative=True):
     """`on_true` if the condition holds, else `on_false`; both are evaluated."""
 
-    result: Value
+    result: Result
     condition: Value
     on_true: Value
     on_false: Value

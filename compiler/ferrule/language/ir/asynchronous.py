@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from ferrule.language.ir.operation import Operation
 from ferrule.language.ir.values import Value
 
 CacheMode = Literal["always", "global"]
@@ -47,7 +48,9 @@ COPY_BYTES: Final = (4, 8, 16)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AsyncCopy:
+class AsyncCopy(
+    Operation, effects=("reads", "writes", "orders"), writes=("target",), place="kernel"
+):
     """Copies the first `count` elements of a tensor of one dim to shared memory: PTX's `cp.async`.
 
     The bytes are 4, 8 or 16, and both addresses a multiple of that.  Where `holds`, a Boolean, is
@@ -63,7 +66,7 @@ class AsyncCopy:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Control:
+class Control(Operation, effects=("orders",), place="kernel"):
     """Says something of the thread's work that has no operands; `amount` where it has a number.
 
     `cp_async_commit_group`, `cp_async_wait_group`: see above; those of `bulk` are the same of

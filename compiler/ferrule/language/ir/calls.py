@@ -8,6 +8,7 @@ from typing import Any, Literal
 from ferrule.compiler.artefacts import Fault, Location, Part
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.language.ir.objects import DTypeText, Keep, Member
+from ferrule.language.ir.operation import Operation, Result
 from ferrule.language.ir.values import Value
 from ferrule.runtime.entry.key import CallTraits
 from ferrule.runtime.links import Link
@@ -70,12 +71,18 @@ class Linked:
     code: DeviceCode | None = None
 
 
-Callee = Value | str | Extern | Imported | Linked | Member | Keep | DTypeText
+Foreign = str | Extern | Imported | Linked | Member | Keep | DTypeText
+"""What a `Call` calls that is no value."""
+Callee = Value | Foreign
 """What a `Call` calls."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Call:
+class Call(
+    Operation,
+    effects=("reads", "writes", "makes", "shows", "fails", "blocks", "calls", "asks"),
+    place="host",
+):
     """Calls a function of tvm-ffi (host only): one that is registered under a name, a handle, one
     of another object, of an imported module, one that is linked, through its wrapper, a member of
     a registered type, `Keep`, or `DTypeText`.
@@ -87,8 +94,8 @@ class Call:
     the call of the program ends, or the same op runs again.
     """
 
-    result: Value
-    callee: Callee
+    result: Result
+    callee: Value | Foreign
     kinds: tuple[ArgumentKind, ...]
     arguments: tuple[Value, ...]
     wanted: Literal["nothing", "int", "bool", "float", "any"]
@@ -96,7 +103,9 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CallBody:
+class CallBody(
+    Operation, effects=("reads", "writes", "makes", "shows", "fails", "calls", "asks"), place="host"
+):
     """Calls the body of a linked function (host only), whose checks are known to hold.
 
     `arguments` are the leaves of its parameters, then the values of its symbols, each with the type
@@ -105,7 +114,7 @@ class CallBody:
     parts, along this dim.
     """
 
-    result: Value
+    result: Result
     callee: Linked
     arguments: tuple[Value, ...]
     made: tuple[tuple[Sym, int, int], ...] = ()
@@ -113,7 +122,7 @@ class CallBody:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Receive:
+class Receive(Operation, effects=("reads", "fails", "asks"), place="host"):
     """Ends the call with an error unless a value that came back is as its spec says (host only).
 
     `shown` is what messages call the call.  The result is a handle of the leaves of the value,
@@ -121,7 +130,7 @@ class Receive:
     values here, each with its position.
     """
 
-    result: Value
+    result: Result
     value: Value
     param: Param
     shown: str
@@ -130,7 +139,7 @@ class Receive:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Received:
+class Received(Operation, effects=("reads",), place="host"):
     """One part of what came back, by its position.
 
     Of a `CallBody` a tensor is its object, which is known then.  Of a `Receive` it is known for a
@@ -138,7 +147,7 @@ class Received:
     positions of items of tuples.
     """
 
-    result: Value
+    result: Result
     parts: Value
     position: int
     owner: Value | None = None

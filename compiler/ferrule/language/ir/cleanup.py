@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.rewrite import with_regions
-from ferrule.language.ir.walk import Work, drive, operands_of, regions_of
+from ferrule.language.ir.walk import Work, drive
 
 
 def remove_unused(program: ops.Program) -> ops.Program:
@@ -38,13 +38,13 @@ def _region(region: ops.Region, used: set[ops.Value], done: list[ops.Region]) ->
         if isinstance(op, ops.If):
             op = _without_results(op, used)
         before = len(done)
-        for inner in reversed(regions_of(op)):
+        for inner in reversed(op.regions):
             yield _region(inner, used, done)
         op = with_regions(op, done[before:][::-1])
         del done[before:]
         if not isinstance(op, ops.If) or op.results or op.then.ops or op.otherwise.ops:
             kept.append(op)
-            used |= set(operands_of(op))
+            used |= set(op.operands)
     done.append(ops.Region(tuple(reversed(kept)), region.yields))
 
 
@@ -62,34 +62,5 @@ def _without_results(op: ops.If, used: set[ops.Value]) -> ops.If:
 
 
 def _is_needed(op: ops.Op, used: set[ops.Value]) -> bool:
-    """Whether an op has an effect, or its result a use."""
-    match op:
-        case ops.If() | ops.For() | ops.While() | ops.Parallel():
-            return True
-        case ops.Store() | ops.Check() | ops.Print() | ops.Launch() | ops.Return():
-            return True
-        case ops.Barrier() | ops.WarpBarrier() | ops.Fence():
-            return True
-        case ops.Mma() | ops.LoadMatrix() | ops.AsyncCopy() | ops.Control():
-            return True
-        case ops.MBarrier() | ops.MBarrierWait() | ops.BulkCopy():
-            return True
-        case ops.TensorCopy() | ops.BulkStore() | ops.StoreMatrix() | ops.BarrierArrive():
-            return True
-        case ops.PeerStore():
-            return True
-        case ops.Call() | ops.CallBody() | ops.Receive():
-            return True
-        case (
-            ops.Atomic()
-            | ops.Shuffle()
-            | ops.Vote()
-            | ops.Match()
-            | ops.MBarrierTry()
-            | ops.PeerLoad()
-        ):
-            return True
-        case ops.Size(fault=fault) if fault is not None:
-            return True
-        case _:
-            return op.result in used
+    """Whether somebody sees that an op ran, or its result has a use."""
+    return bool(op.regions) or op.is_seen or not used.isdisjoint(op.defined)

@@ -23,7 +23,7 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.axes import known_sizes, loop_order, product
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.rewrite import rewrite, substitute
-from ferrule.language.ir.walk import all_ops, operands_of, regions_of
+from ferrule.language.ir.walk import all_ops
 from ferrule.specs import Compound, Dim, Int64, Sym
 from ferrule.specs.expr import make
 
@@ -101,7 +101,7 @@ class _Axes:
 
     def __post_init__(self) -> None:
         for inner in all_ops(self.op.body):
-            self.numbers.update(v for region in regions_of(inner) for v in region.yields)
+            self.numbers.update(v for region in inner.regions for v in region.yields)
             match inner:
                 case ops.Load(_, tensor, indices):
                     self.moves.append(_strides(tensor, indices))
@@ -109,7 +109,7 @@ class _Axes:
                     self.moves.append(_strides(tensor, indices))
                     self.numbers.add(value)
                 case _:
-                    self.numbers.update(operands_of(inner))
+                    self.numbers.update(inner.operands)
 
     def collapsed(self, b: Builder) -> ops.Parallel:
         """The `Parallel` over as few axes as can be proved to do."""

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ferrule.compiler.artefacts import Location
+from ferrule.language.ir.operation import Argument, Operation, Result
 from ferrule.language.ir.values import Region, Value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class If:
+class If(Operation, effects=(), uniform=True):
     """Runs one of two regions; its results are what that one yields."""
 
-    results: tuple[Value, ...]
+    results: tuple[Result, ...]
     condition: Value
     then: Region
     otherwise: Region
@@ -32,43 +33,43 @@ class LoopHints:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class For:
+class For(Operation, effects=("blocks",), uniform=True):
     """A counted loop as Python's `range`; a step of 0 has no iterations.
 
     `carried` are the values of an iteration, `initial` those of the first one; the body yields
     those of the next.  The results are the values after the last iteration.
     """
 
-    results: tuple[Value, ...]
-    index: Value
+    results: tuple[Result, ...]
+    index: Argument
     start: Value
     stop: Value
     step: Value
     initial: tuple[Value, ...]
-    carried: tuple[Value, ...]
+    carried: tuple[Argument, ...]
     body: Region
     hints: LoopHints | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class While:
+class While(Operation, effects=("blocks",), uniform=True):
     """A loop: `test` yields a Boolean from the carried values; the body yields the next ones."""
 
-    results: tuple[Value, ...]
+    results: tuple[Result, ...]
     initial: tuple[Value, ...]
-    carried: tuple[Value, ...]
+    carried: tuple[Argument, ...]
     test: Region
     body: Region
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Parallel:
+class Parallel(Operation, effects=("blocks", "calls"), place="host"):
     """Runs the body for every coordinate below the extents (Int64), in any order (host only).
 
     Its index values are Int64.  A whole-tensor assignment becomes one; on a GPU it is a kernel.
     """
 
-    indices: tuple[Value, ...]
+    indices: tuple[Argument, ...]
     extents: tuple[Value, ...]
     body: Region
     location: Location | None = None

@@ -56,14 +56,7 @@ def _stored(function: ops.Function) -> set[ops.Value]:
 
 
 def _stores(function: ops.Function) -> set[ops.Value]:
-    found = set()
-    for op in all_ops(function.body):
-        match op:
-            case ops.Store(tensor) | ops.TensorCopy("store", tensor) | ops.BulkStore(tensor):
-                found.add(tensor)
-            case ops.Atomic(tensor=tensor):
-                found.add(tensor)
-    return found
+    return {tensor for op in all_ops(function.body) for tensor in op.written}
 
 
 def _memory_of(function: ops.Function, tensors: set[ops.Value]) -> set[ops.Value]:

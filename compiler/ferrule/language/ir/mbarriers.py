@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ferrule.compiler.artefacts import Location
+from ferrule.language.ir.operation import Operation, Result
 from ferrule.language.ir.values import Value
 
 MBarrierKind = Literal["init", "arrive", "expect_tx", "arrive_and_expect_tx"]
@@ -18,7 +19,9 @@ MBarrierKind = Literal["init", "arrive", "expect_tx", "arrive_and_expect_tx"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MBarrier:
+class MBarrier(
+    Operation, effects=("reads", "writes", "orders"), writes=("barrier",), place="kernel"
+):
     """`init`: makes a barrier for `amount` arrivals.  `arrive`: is one of them.  `expect_tx`: the
     phase waits for `amount` bytes more.  An amount is an Int32.  An `arrive` with a `peer`, an
     Int32, is at the barrier at the same place of the block of the cluster with that number."""
@@ -30,7 +33,7 @@ class MBarrier:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MBarrierWait:
+class MBarrierWait(Operation, effects=("reads", "waits", "orders"), place="kernel"):
     """Waits until the phase that has this number, an Int32 of 0 or 1, has ended.
 
     What threads did before they arrived, and what the copies brought, is seen behind it.
@@ -42,20 +45,22 @@ class MBarrierWait:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MBarrierTry:
+class MBarrierTry(Operation, effects=("reads", "orders"), place="kernel"):
     """Whether the phase that has this number has ended, a Boolean: waits for a while.
 
     How long is the target's choice; those whose threads do not run side by side wait till then.
     """
 
-    result: Value
+    result: Result
     barrier: Value
     phase: Value
     location: Location | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BulkCopy:
+class BulkCopy(
+    Operation, effects=("reads", "writes", "orders"), writes=("target", "barrier"), place="kernel"
+):
     """Copies `size` bytes, an Int32, from global to shared memory, for which a barrier waits.
 
     The size and both addresses are multiples of 16.  The phase waits for as many bytes as it was

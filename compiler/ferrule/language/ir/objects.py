@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from ferrule.language.ir.operation import Operation, Result
 from ferrule.language.ir.values import Value
 
 if TYPE_CHECKING:
@@ -74,26 +75,26 @@ Member = Method | Setter
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Item:
+class Item(Operation, effects=("reads", "makes"), place="host"):
     """The element of an Array or List at a position (host only).
 
     The position is an Int64 that is known to be in it.  The result is a handle of any value.
     """
 
-    result: Value
+    result: Result
     container: Value
     index: Value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Field:
+class Field(Operation, effects=("reads", "makes", "asks"), place="host"):
     """A reflected field of an object, which is of the type or derived from it (host only).
 
     Where the field lies is found by the type's key and the field's name when the op first runs; a
     type without the field is an AttributeError.  The result is a handle of any value.
     """
 
-    result: Value
+    result: Result
     object: Value
     type_key: str
     name: str
@@ -101,7 +102,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Peek:
+class Peek(Operation, effects=("reads",), place="host"):
     """A part of any value, or the `size` of a container (host only).
 
     `type_index`: an Int32.  The others mean something for values of a fitting type, and are some
@@ -111,16 +112,16 @@ class Peek:
     that.  A `size` is an Int64.
     """
 
-    result: Value
+    result: Result
     source: Value
     part: PeekPart
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class IsInstance:
+class IsInstance(Operation, effects=("reads",), place="host"):
     """Whether any value is an object of the type with this key, or of one derived from it."""
 
-    result: Value
+    result: Result
     source: Value
     type_key: str
 

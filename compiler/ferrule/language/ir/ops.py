@@ -34,7 +34,7 @@ Meaning that all targets share:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from ferrule.compiler.artefacts import Fault, Location, Relation
 from ferrule.language.ir.arithmetic import (
@@ -92,6 +92,7 @@ from ferrule.language.ir.objects import (
     PeekPart,
     Setter,
 )
+from ferrule.language.ir.operation import Effects, Operation, Result
 from ferrule.language.ir.peers import PeerLoad, PeerStore
 from ferrule.language.ir.tensor_copies import Boxes, BulkStore, TensorCopy, TensorCopyKind
 from ferrule.language.ir.tensor_cores import LoadMatrix, Mma, StoreMatrix
@@ -210,6 +211,9 @@ __all__ = [  # of what is made elsewhere
     "While",
 ]
 
+_NO_EFFECT: Final[Effects] = frozenset()
+_FAILS: Final[Effects] = frozenset(("fails",))
+
 Register = Literal[
     "thread_idx",
     "block_idx",
@@ -223,93 +227,108 @@ Register = Literal[
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Size:
+class Size(Operation, effects=(), uniform=True, speculative=True):
     """The value of an expression over the program's symbols, as an Int32 or Int64."""
 
-    result: Value
+    result: Result
     dim: Dim
     fault: Fault | None = None
 
+    @property
+    def effects(self) -> Effects:
+        """One with a fault may end the call."""
+        return _NO_EFFECT if self.fault is None else _FAILS
+
+    @property
+    def is_speculative(self) -> bool:
+        """Only one without a fault."""
+        return self.fault is None
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Special:
+class Special(Operation, effects=(), uniform=True, speculative=True, place="kernel"):
     """A coordinate of the running thread, Int32 (kernels only)."""
 
-    result: Value
+    result: Result
     register: Register
     axis: int
 
+    @property
+    def is_uniform(self) -> bool:
+        """Blocks and sizes are."""
+        return self.register != "thread_idx"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Load:
+class Load(Operation, effects=("reads",), uniform=True):
     """The element of a tensor at these coordinates (one integer for each dim)."""
 
-    result: Value
+    result: Result
     tensor: Value
     indices: tuple[Value, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class View:
+class View(Operation, effects=(), uniform=True):
     """A tensor that begins at an element of another one, with a shape and strides of its own.
 
     Without indices it begins at the first element, and may have another dtype; `tensor` may then be
     the handle of a pointer.  It is the same memory.
     """
 
-    result: Value
+    result: Result
     tensor: Value
     indices: tuple[Value, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fragment:
+class Fragment(Operation, effects=("makes",)):
     """A new tensor of the running thread alone, in registers or on its stack.
 
     Its elements are undefined until they are written, each time that the op runs.
     """
 
-    result: Value
+    result: Result
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Alloc:
+class Alloc(Operation, effects=("makes", "blocks", "asks"), place="host"):
     """A new tensor (host only).  `sizes` are the values of its dims: Int64, none negative."""
 
-    result: Value
+    result: Result
     sizes: tuple[Value, ...]
     location: Location | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Text:
+class Text(Operation, effects=(), uniform=True, place="host"):
     """The address of constant bytes, which are there as long as the code: a handle."""
 
-    result: Value
+    result: Result
     data: bytes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Address:
+class Address(Operation, effects=(), uniform=True):
     """A handle as a number, Int64; of a tensor the address of its first element.
 
     Of the result of an `Alloc` of this function it is the object, which a `Return` needs.
     """
 
-    result: Value
+    result: Result
     operand: Value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CallDevice:
+class CallDevice(Operation, effects=(), uniform=True, place="host"):
     """The device of the call's tensors as the bits of a DLDevice, Int64: its type, and its index 32
     bits above (host functions only)."""
 
-    result: Value
+    result: Result
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Store:
+class Store(Operation, effects=("writes",), writes=("tensor",)):
     """Writes an element of a tensor."""
 
     tensor: Value
@@ -318,7 +337,7 @@ class Store:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Check:
+class Check(Operation, effects=("fails",)):
     """Ends the call with `fault` if `condition` is false.
 
     One that is `inserted` is about the op behind it alone: other ops may come before it.
@@ -331,7 +350,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Print:
+class Print(Operation, effects=("shows", "blocks")):
     """Writes text to the standard output of the process.
 
     `format` is one of C's `printf`, with a conversion for each value: `%lld` for an Int64, `%llu`
@@ -345,7 +364,7 @@ class Print:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Return:
+class Return(Operation, effects=("ends",), place="host"):
     """Gives the caller the parts of the program's result: the last op of its host function.
 
     A tensor or object is its address, as is a string, whose length follows.
@@ -355,7 +374,9 @@ class Return:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Launch:
+class Launch(
+    Operation, effects=("reads", "writes", "shows", "fails", "blocks", "calls"), place="host"
+):
     """Runs a kernel of the program with these arguments (host functions only).
 
     Grid and block are three Int64 each (x, y, z), within CUDA's limits.  Without a `stream`, a

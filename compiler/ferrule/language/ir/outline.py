@@ -19,7 +19,7 @@ from ferrule.language.ir.axes import known_sizes, loop_order, product
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.cleanup import remove_unused
 from ferrule.language.ir.rewrite import rewrite, substitute
-from ferrule.language.ir.walk import all_ops, operands_of, regions_of
+from ferrule.language.ir.walk import all_ops
 from ferrule.specs import Compound, Dim, Int64, Uint64, ceil_div
 
 THREADS: Final = 256
@@ -194,35 +194,8 @@ def _captured(op: ops.Parallel) -> list[ops.Value]:
     used: dict[ops.Value, None] = {}
     defined = set(op.indices)
     for inner in all_ops(op.body):
-        used.update(dict.fromkeys(operands_of(inner)))
-        for region in regions_of(inner):
+        used.update(dict.fromkeys(inner.operands))
+        for region in inner.regions:
             used.update(dict.fromkeys(region.yields))
-        defined.update(_definitions(inner))
+        defined.update((*inner.defined, *inner.defined_inside))
     return [value for value in used if value not in defined]
-
-
-def _definitions(op: ops.Op) -> tuple[ops.Value, ...]:
-    """The values that an op defines, for itself and for its regions."""
-    match op:
-        case ops.If(results=results):
-            return results
-        case ops.For(results=results, index=index, carried=carried):
-            return *results, index, *carried
-        case ops.While(results=results, carried=carried):
-            return *results, *carried
-        case ops.Parallel(indices=indices):
-            return indices
-        case ops.Store() | ops.Check() | ops.Print() | ops.Launch() | ops.Return():
-            return ()
-        case ops.Barrier() | ops.WarpBarrier() | ops.Fence():
-            return ()
-        case ops.Mma() | ops.LoadMatrix() | ops.AsyncCopy() | ops.Control():
-            return ()
-        case ops.MBarrier() | ops.MBarrierWait() | ops.BulkCopy():
-            return ()
-        case ops.TensorCopy() | ops.BulkStore() | ops.StoreMatrix() | ops.BarrierArrive():
-            return ()
-        case ops.PeerStore():
-            return ()
-        case _:
-            return (op.result,)

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ferrule.language.ir.operation import Operation, Result
 from ferrule.language.ir.values import Value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PeerLoad:
+class PeerLoad(Operation, effects=("reads",), uniform=True, place="kernel"):
     """Reads an element of a block of the cluster."""
 
-    result: Value
+    result: Result
     source: Value
     peer: Value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PeerStore:
+class PeerStore(Operation, effects=("writes",), writes=("target",), place="kernel"):
     """Writes an element of a block of the cluster."""
 
     target: Value

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
-from ferrule.language.ir.walk import Work, drive, regions_of
+from ferrule.language.ir.walk import Work, drive
 
 Rule: TypeAlias = Callable[[Builder, ops.Op], None]
 """Appends what an op becomes, its own regions done already: the op itself, others, or nothing."""
@@ -42,7 +42,7 @@ def _region(
     with b.region() as opened:
         for op in region.ops:
             before = len(done)
-            for inner in regions_of(op):
+            for inner in op.regions:
                 yield _region(b, inner, rule, values, done)
             rule(b, with_regions(op, done[before:]))
             del done[before:]
@@ -50,7 +50,7 @@ def _region(
 
 
 def with_regions(op: ops.Op, regions: Sequence[ops.Region]) -> ops.Op:
-    """The op with other regions, in the order of `regions_of`."""
+    """The op with other regions, in the order of its fields."""
     match op:
         case ops.If():
             then, otherwise = regions

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ferrule.compiler.cuda.tilings import Tiling
+from ferrule.language.ir.operation import Operation
 from ferrule.language.ir.values import Value
 
 TensorCopyKind = Literal["load", "store", "prefetch", "prefetch_map"]
@@ -24,7 +25,7 @@ class Boxes:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TensorCopy:
+class TensorCopy(Operation, effects=("reads", "writes", "orders"), place="kernel"):
     """Copies the box of a tensor that begins at these coordinates, Int32, one for each dim.
 
     The box lies compact in shared memory, the innermost dim fastest, 16-byte chunks swapped as the
@@ -43,9 +44,22 @@ class TensorCopy:
     barrier: Value | None = None
     mask: Value | None = None
 
+    @property
+    def written(self) -> tuple[Value, ...]:
+        """Shared memory and the barrier, or the tensor; nothing where it is fetched ahead."""
+        match self.kind:
+            case "load":
+                return tuple(each for each in (self.shared, self.barrier) if each is not None)
+            case "store":
+                return (self.tensor,)
+            case "prefetch" | "prefetch_map":
+                return ()
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BulkStore:
+class BulkStore(
+    Operation, effects=("reads", "writes", "orders"), writes=("target",), place="kernel"
+):
     """Copies `size` bytes, an Int32, from shared to global memory; see `TensorCopy` of a store.
 
     The size and both addresses are multiples of 16.

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ferrule.compiler.artefacts import Location
+from ferrule.language.ir.operation import Operation
 from ferrule.language.ir.values import Value
 from ferrule.specs import (
     BFloat16,
@@ -47,7 +48,7 @@ MATRIX_COUNTS: Final = (1, 2, 4)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Mma:
+class Mma(Operation, effects=("reads", "writes", "waits"), writes=("d",), place="kernel"):
     """`d = a @ b + c` of a matrix A of 16 rows, B of 8 columns, C and D: PTX's `mma.sync`.
 
     The operands are fragments: 4 elements of C and D, and of A twice as many as of B: 2 or 4 words
@@ -64,7 +65,9 @@ class Mma:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LoadMatrix:
+class LoadMatrix(
+    Operation, effects=("reads", "writes", "waits"), writes=("target",), place="kernel"
+):
     """Loads 1, 2 or 4 matrices of 8 rows of 16 bytes from shared memory: PTX's `ldmatrix`.
 
     `source` of lane i is row i % 8 of matrix i // 8, as a tensor of one dim whose address is a
@@ -86,7 +89,9 @@ class LoadMatrix:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StoreMatrix:
+class StoreMatrix(
+    Operation, effects=("reads", "writes", "waits"), writes=("target",), place="kernel"
+):
     """Stores 1, 2 or 4 matrices of 8 rows of 16 bytes to shared memory: PTX's `stmatrix`.
 
     What `LoadMatrix` loads from `target` is the fragment `source`, in all points.

@@ -24,6 +24,7 @@ from typing import Final, Literal
 from ferrule.compiler.artefacts import Location
 from ferrule.language.ir.asynchronous import AsyncCopy, Control
 from ferrule.language.ir.mbarriers import BulkCopy, MBarrier, MBarrierTry, MBarrierWait
+from ferrule.language.ir.operation import Operation, Result
 from ferrule.language.ir.peers import PeerLoad, PeerStore
 from ferrule.language.ir.tensor_copies import BulkStore, TensorCopy
 from ferrule.language.ir.tensor_cores import LoadMatrix, Mma, StoreMatrix
@@ -45,7 +46,7 @@ MAX_SHARED_ALIGN: Final = 1024
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shared:
+class Shared(Operation, effects=(), uniform=True, place="kernel"):
     """Static shared memory of the block: one place for each op in the text, however often it runs.
 
     A tensor in `smem` of constant sizes and strides, none negative.  With `kept` (on the CPU only)
@@ -53,24 +54,24 @@ class Shared:
     next, as does all other shared memory of the kernel.
     """
 
-    result: Value
+    result: Result
     kept: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DynamicShared:
+class DynamicShared(Operation, effects=(), uniform=True, place="kernel"):
     """The dynamic shared memory of the block, from `offset` bytes on: a tensor in `smem`.
 
     How many bytes there are the launch says (`Launch.smem`), so the tensor may claim more: it has
     sizes of any kind, or one dim of 2**63 - 1.  Byte 0 is aligned to `MAX_SHARED_ALIGN`.
     """
 
-    result: Value
+    result: Result
     offset: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Barrier:
+class Barrier(Operation, effects=("waits",), place="kernel"):
     """Waits until `count` threads of the block wait at barrier `id`, both Int32.
 
     Without an id it is barrier 0, without a count all threads of the block.  An id is from 0 to 15,
@@ -83,7 +84,7 @@ class Barrier:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WarpBarrier:
+class WarpBarrier(Operation, effects=("waits",), place="kernel"):
     """Waits for the lanes of the mask, a Uint32 that names the own one and is alike in all."""
 
     mask: Value
@@ -91,14 +92,14 @@ class WarpBarrier:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fence:
+class Fence(Operation, effects=("orders",), place="kernel"):
     """What the thread wrote before is seen before what it writes after, by those in scope."""
 
     scope: FenceScope
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shuffle:
+class Shuffle(Operation, effects=("waits",), place="kernel"):
     """The value that another lane of the mask gives: PTX's `shfl.sync`.
 
     `lane` (Int32) is its lane (`idx`), how far it is below (`up`) or above (`down`), or what the
@@ -108,7 +109,7 @@ class Shuffle:
     does not have, comes anything.  The value is any scalar.
     """
 
-    result: Value
+    result: Result
     op: ShuffleOp
     value: Value
     lane: Value
@@ -118,13 +119,13 @@ class Shuffle:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Vote:
+class Vote(Operation, effects=("waits",), place="kernel"):
     """Whether a Boolean is true in all or any lanes of the mask, or alike in all (`uni`).
 
     `ballot` is the Uint32 with the bits of those where it is true.
     """
 
-    result: Value
+    result: Result
     op: VoteOp
     predicate: Value
     mask: Value
@@ -132,14 +133,14 @@ class Vote:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Match:
+class Match(Operation, effects=("waits",), place="kernel"):
     """The lanes of the mask with the own lane's value, a Uint32; values are alike bit by bit.
 
     `all`: the mask if all have one value, else 0.  The value is an integer or float of 32 or 64
     bits.
     """
 
-    result: Value
+    result: Result
     op: MatchOp
     value: Value
     mask: Value
@@ -147,7 +148,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Atomic:
+class Atomic(Operation, effects=("reads", "writes"), writes=("tensor",), place="kernel"):
     """Replaces an element by `op` of it and `value` in one step; the result is the old element.
 
     `cas` writes the value if the element is `compare`, bit by bit.  `inc` is `0 if old >= value
@@ -155,7 +156,7 @@ class Atomic:
     floats rounds as usual, to nearest; `min` and `max` of floats are those of `Binary`.
     """
 
-    result: Value
+    result: Result
     op: AtomicOp
     tensor: Value
     indices: tuple[Value, ...]
@@ -167,7 +168,7 @@ class Atomic:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BarrierArrive:
+class BarrierArrive(Operation, effects=("orders",), place="kernel"):
     """Arrives at a barrier of the block with a number and a count, both Int32, and goes on.
 
     The count is as in `Barrier`: of all threads that arrive, those that wait there among them.

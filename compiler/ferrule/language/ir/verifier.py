@@ -106,7 +106,7 @@ from ferrule.language.ir import (
 )
 from ferrule.language.ir.arithmetic_rules import INTEGERS, holds
 from ferrule.language.ir.types import HandleType, TensorType, Type
-from ferrule.language.ir.walk import Work, drive, operands_of
+from ferrule.language.ir.walk import Work, drive
 from ferrule.specs import Boolean, Dim, DType, Int32, Int64, symbols_of
 from ferrule.specs.dtypes import Kind
 
@@ -203,7 +203,7 @@ class _Checker:
         owner, outer = self.op, set(self.visible)
         for op in region.ops:
             self.op = op
-            self.use(operands_of(op))
+            self.use(op.operands)
             match op:
                 case ops.If() | ops.For() | ops.While() | ops.Parallel():
                     yield self.structured(op)
@@ -329,7 +329,7 @@ class _Checker:
 
 def describe(op: ops.Op) -> str:
     """An op in a line: what it is, and the names and types of its operands."""
-    operands = ", ".join(f"%{value.hint}: {_name(value.type)}" for value in operands_of(op))
+    operands = ", ".join(f"%{value.hint}: {_name(value.type)}" for value in op.operands)
     name = getattr(op, "op", "")
     return " ".join(part for part in (type(op).__name__, name, f"({operands})") if part)
 

@@ -7,15 +7,11 @@ place where its work is due; `drive` runs them with a stack of its own.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from typing import Final, TypeAlias, get_args
+from typing import TypeAlias
 
 from ferrule.language.ir import ops
 
 Work: TypeAlias = "Generator[Work, None, None]"
-
-
-_NESTING: Final = get_args(ops.RegionOp)
-"""The ops that have regions: see `regions_of`."""
 
 
 def drive(work: Work) -> None:
@@ -28,19 +24,6 @@ def drive(work: Work) -> None:
             stack.pop()
 
 
-def regions_of(op: ops.Op) -> tuple[ops.Region, ...]:
-    """The regions of an op, in the order of its text."""
-    match op:
-        case ops.If(_, _, then, otherwise):
-            return then, otherwise
-        case ops.For(body=body) | ops.Parallel(body=body):
-            return (body,)
-        case ops.While(test=test, body=body):
-            return test, body
-        case _:
-            return ()
-
-
 def all_ops(region: ops.Region) -> Iterator[ops.Op]:
     """Every op of a region and of those inside it, in the order of the text."""
     stack = [iter(region.ops)]
@@ -50,8 +33,8 @@ def all_ops(region: ops.Region) -> Iterator[ops.Op]:
             stack.pop()
             continue
         yield op
-        if isinstance(op, _NESTING):
-            stack.extend(iter(inner.ops) for inner in reversed(regions_of(op)))
+        if op.regions:
+            stack.extend(iter(inner.ops) for inner in reversed(op.regions))
 
 
 def merged_by(op: ops.Op) -> Iterator[tuple[ops.Value, ops.Value]]:
@@ -64,100 +47,3 @@ def merged_by(op: ops.Op) -> Iterator[tuple[ops.Value, ops.Value]]:
             for each in (op.initial, op.body.yields):
                 yield from zip(each, op.carried, strict=True)
             yield from zip(op.carried, op.results, strict=True)
-
-
-def operands_of(op: ops.Op) -> tuple[ops.Value, ...]:
-    """The values that an op itself reads; those that its regions yield are not among them."""
-    match op:  # What programs are full of comes first: a match tries one case after the other.
-        case ops.Constant() | ops.Size() | ops.Special() | ops.Text() | ops.Fragment():
-            return ()
-        case ops.Binary(lhs=lhs, rhs=rhs) | ops.Compare(lhs=lhs, rhs=rhs):
-            return lhs, rhs
-        case ops.Unary(operand=operand) | ops.Cast(operand=operand) | ops.Bitcast(operand=operand):
-            return (operand,)
-        case ops.Load(_, tensor, indices) | ops.View(_, tensor, indices):
-            return tensor, *indices
-        case ops.Store(tensor, indices, value):
-            return tensor, *indices, value
-        case ops.Check(condition, _, values):
-            return condition, *values
-        case ops.If(condition=condition):
-            return (condition,)
-        case ops.For(start=start, stop=stop, step=step, initial=initial):
-            return start, stop, step, *initial
-        case ops.Alloc(sizes=sizes):
-            return sizes
-        case ops.Return(values=values):
-            return values
-        case ops.Address(operand=operand):
-            return (operand,)
-        case ops.Call(_, callee, _, arguments):
-            return (callee, *arguments) if isinstance(callee, ops.Value) else arguments
-        case ops.CallBody(arguments=arguments):
-            return arguments
-        case ops.Receive(_, value):
-            return (value,)
-        case ops.Received(_, parts, _, owner):
-            return (parts,) if owner is None else (parts, owner)
-        case ops.Item(_, container, index):
-            return container, index
-        case ops.Field(object=of):
-            return (of,)
-        case ops.Peek(source=source) | ops.IsInstance(source=source):
-            return (source,)
-        case ops.CallDevice():
-            return ()
-        case ops.Shared() | ops.DynamicShared() | ops.Fence():
-            return ()
-        case ops.Barrier(number, count):
-            return tuple(value for value in (number, count) if value is not None)
-        case ops.WarpBarrier(mask):
-            return (mask,)
-        case ops.Shuffle(_, _, value, lane, mask, clamp):
-            return value, lane, mask, clamp
-        case ops.Mma(d, a, b, c, mask):
-            return d, a, b, c, mask
-        case ops.LoadMatrix(target, source, _, mask):
-            return target, source, mask
-        case ops.AsyncCopy(target, source, holds=holds):
-            return target, source, *(() if holds is None else (holds,))
-        case ops.Control():
-            return ()
-        case ops.MBarrier(_, barrier, amount, peer):
-            return barrier, *(value for value in (amount, peer) if value is not None)
-        case ops.MBarrierWait(barrier, phase) | ops.MBarrierTry(_, barrier, phase):
-            return barrier, phase
-        case ops.BulkCopy(target, source, size, barrier):
-            return target, source, size, barrier
-        case ops.BulkStore(target, source, size):
-            return target, source, size
-        case ops.TensorCopy(_, tensor, _, coordinates, shared, barrier, mask):
-            more = (value for value in (shared, barrier, mask) if value is not None)
-            return tensor, *coordinates, *more
-        case ops.StoreMatrix(target, source, _, mask):
-            return target, source, mask
-        case ops.PeerLoad(_, source, peer):
-            return source, peer
-        case ops.PeerStore(target, value, peer):
-            return target, value, peer
-        case ops.BarrierArrive(number, count):
-            return number, count
-        case ops.Vote(_, _, value, mask) | ops.Match(_, _, value, mask):
-            return value, mask
-        case ops.Atomic(_, _, tensor, indices, value, compare):
-            return tensor, *indices, value, *(() if compare is None else (compare,))
-        case ops.Fma(_, x, y, z):
-            return x, y, z
-        case ops.Select(_, condition, on_true, on_false):
-            return condition, on_true, on_false
-        case ops.Print(values=values):
-            return values
-        case ops.Launch(_, grid, block, arguments, stream, smem):
-            given = (*grid, *block, *arguments, *op.cluster)
-            events = (op.completion_event, op.programmatic_event)
-            optional = (stream, smem, op.priority, *events)
-            return *given, *(value for value in optional if value is not None)
-        case ops.While(initial=initial):
-            return initial
-        case ops.Parallel(extents=extents):
-            return extents

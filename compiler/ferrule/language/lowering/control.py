@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
-from ferrule.language.ir import ops
 from ferrule.language.ir.builder import OpenRegion
 from ferrule.language.lowering import exits, operators
 from ferrule.language.lowering.context import MAX_UNROLL, MAX_UNROLLED, Lowering
@@ -27,22 +26,7 @@ from ferrule.specs import Boolean
 Step = Callable[["Sequence[Step]"], bool]
 """A statement: runs it, given those behind it; whether it has run these too."""
 
-_PURE: Final = (
-    ops.Constant,
-    ops.Special,
-    ops.Unary,
-    ops.Compare,
-    ops.Cast,
-    ops.Select,
-    ops.Binary,
-    ops.Fma,
-)
 _MAX_NESTED: Final = 16
-
-
-def is_pure(op: ops.Op) -> bool:
-    """Whether an op may run although its result is not wanted: no memory, no fault, no region."""
-    return isinstance(op, _PURE) or (isinstance(op, ops.Size) and op.fault is None)
 
 
 def compile_time_items(low: Lowering, value: Any, node: ast.AST) -> list[Any]:
@@ -296,7 +280,7 @@ def choose(low: Lowering, condition: Number, node: ast.IfExp) -> Any:
     known = narrow(low, node.test)
     then, left = _evaluate_side(low, node.body, known.true, node)
     otherwise, right = _evaluate_side(low, node.orelse, known.false, node)
-    if same(left, right) and all(is_pure(op) for op in (*then.ops, *otherwise.ops)):
+    if same(left, right) and all(op.is_speculative for op in (*then.ops, *otherwise.ops)):
         return left
     sides = [Sides("value", "this value", left, right)]
     try:
@@ -324,7 +308,7 @@ def short_circuit(
     with low.builder.region() as region, low.in_region():
         value = operators.truth(low, evaluate_right(), right)
         number = operators.as_number(low, value, right, Boolean)
-    if all(is_pure(op) for op in region.ops):
+    if all(op.is_speculative for op in region.ops):
         for op in region.ops:
             low.builder.append(op)
         return Number(low.builder.binary("and" if is_and else "or", left.value, number.value))

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, TensorType
-from ferrule.language.ir.walk import all_ops, operands_of
+from ferrule.language.ir.walk import all_ops
 from ferrule.language.lowering import chosen, exits, outgoing, structures
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.values import Handle, Maybe, Number, OneOf, TensorView
@@ -67,7 +67,7 @@ def _made_of(op: ops.Op) -> Iterator[tuple[ops.Value, tuple[ops.Value, ...]]]:
                 yield inside, (first, following)
                 yield result, (inside,)
         case _ if hasattr(op, "result"):
-            yield op.result, operands_of(op)
+            yield op.result, op.operands
 
 
 def _is_address(value: ops.Value) -> bool:

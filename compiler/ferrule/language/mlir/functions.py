@@ -20,7 +20,7 @@ from ferrule.language.codegen.values.scalars import dtype_of
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.types import HandleType, TensorType
-from ferrule.language.ir.walk import all_ops, operands_of, regions_of
+from ferrule.language.ir.walk import all_ops
 from ferrule.language.mathlib.expand import expand_fma
 from ferrule.language.mlir import (
     approximate,
@@ -124,7 +124,7 @@ class FunctionText:
     def fails(self, op: ops.Op) -> bool:
         """Whether an op, or one inside it, may end the function early."""
         if op not in self._fails:
-            if regions_of(op):
+            if op.regions:
                 found = any(self.where.fails(inner) for inner in all_ops(ops.Region((op,))))
             else:
                 found = self.where.fails(op)
@@ -203,7 +203,7 @@ class FunctionText:
         t, values, native = self.t, self.values, self.where.native
         match op:
             case ops.Unary() | ops.Binary() if self.where.approximates and keeps(op):
-                operands = [values[value] for value in operands_of(op)]
+                operands = [values[value] for value in op.operands]
                 return approximate.emit(t, op.op, dtype_of(op.result), operands)
             case ops.Unary(result, name, operand):
                 return arithmetic.unary(t, name, dtype_of(result), values[operand], native=native)

@@ -24,13 +24,12 @@ if TYPE_CHECKING:
 OUTSIDE: Final = (ops.Alloc, ops.Outgoing, ops.ObjectOp)
 """Ops that are calls of TVM-FFI: new tensors, containers and objects, functions of others."""
 
-_FAILING: Final = (ops.Alloc, ops.Call, ops.CallBody, ops.Receive, ops.Field)
 _WORDS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def may_fail(op: ops.Op) -> bool:
     """Whether an op asks for something that may be refused."""
-    return isinstance(op, _FAILING)
+    return "asks" in op.effects
 
 
 def emit(f: FunctionText, op: ops.Op) -> None:

@@ -31,8 +31,6 @@ _WHILE: Final = 4096
 _ENDED: Final = Fault("KeyboardInterrupt", "a signal ended the call")
 """Only a body that has a fault may say that it has set the error itself, as it does here."""
 
-_LONG: Final = (ops.Parallel, ops.Launch, ops.Call, ops.CallBody)
-
 
 class Interrupts:
     """The watch of one host function; made where it begins."""
@@ -81,6 +79,6 @@ def watch(function: ops.Function, lowering: FunctionLowering) -> Interrupts | No
 def _iterations(loop: ops.For | ops.While) -> int | None:
     """After how many a loop around others, launches or calls asks; None for any other."""
     inner = list(all_ops(loop.body))
-    if any(isinstance(op, _LONG) for op in inner):
+    if any("calls" in op.effects for op in inner):
         return _LAUNCHES
     return _ROUND if any(isinstance(op, (ops.For, ops.While)) for op in inner) else None

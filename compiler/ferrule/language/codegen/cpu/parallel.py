@@ -25,7 +25,7 @@ from ferrule.language.codegen.functions.loops import ONE, ZERO, counted
 from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.ir import ops
 from ferrule.language.ir.axes import loop_order
-from ferrule.language.ir.walk import Work, all_ops, operands_of, regions_of
+from ferrule.language.ir.walk import Work, all_ops
 from ferrule.runtime.llvm.layouts import I64
 from ferrule.specs import Sym
 
@@ -159,8 +159,8 @@ def _free_values(op: ops.Parallel) -> dict[ops.Value, None]:
     read = dict.fromkeys(op.extents)
     own = set(op.indices)
     for inner in all_ops(op.body):
-        read |= dict.fromkeys(operands_of(inner))
-        for region in regions_of(inner):
+        read |= dict.fromkeys(inner.operands)
+        for region in inner.regions:
             read |= dict.fromkeys(region.yields)
         match inner:
             case ops.If(results=results):

@@ -24,7 +24,7 @@ from ferrule.language.codegen.functions.dispatch import emit_simple
 from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.codegen.values.scalars import dtype_of, value_type
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import operands_of
+from ferrule.language.ir.operation import Effects
 from ferrule.runtime.llvm.layouts import I1
 
 MAX_BRANCHES: Final = 8
@@ -90,7 +90,7 @@ class Knowledge:
 
     def truth(self, op: ops.SimpleOp) -> bool | None:
         """What a condition is by those that it is made of, if that is known."""
-        known = [self.truths.get(operand) for operand in operands_of(op)]
+        known = [self.truths.get(operand) for operand in op.operands]
         match op:
             case ops.Binary(_, "and"):
                 return False if False in known else None if None in known else True
@@ -106,7 +106,7 @@ class Knowledge:
             case ops.Special(_, register, axis) if axis == self.plan.axis:
                 fused = bool(self.plan.fused) and register == "block_idx"
                 return fused or register == "thread_idx"
-        return op.result in self.varying or not self.varying.isdisjoint(operands_of(op))
+        return op.result in self.varying or not self.varying.isdisjoint(op.operands)
 
 
 def _find(region: ops.Region, known: Knowledge, depth: int) -> Steady:
@@ -138,12 +138,10 @@ def _find(region: ops.Region, known: Knowledge, depth: int) -> Steady:
 
 def without_effect(op: ops.Op) -> TypeGuard[ops.SimpleOp]:
     """Whether an op may be done again, or earlier, and nobody sees it."""
-    match op:
-        case ops.Size(fault=fault):
-            return fault is None
-        case ops.Fragment() | ops.Alloc() | ops.Call() | ops.Item() | ops.Field():
-            return False
-    return isinstance(op, ops.SimpleOp) and not isinstance(op, ops.Cooperation)
+    return isinstance(op, ops.SimpleOp) and op.effects <= _REPEATABLE
+
+
+_REPEATABLE: Final[Effects] = frozenset(("reads",))
 
 
 @contextmanager

@@ -35,7 +35,7 @@ from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.codegen.values.arithmetic import intrinsic
 from ferrule.language.codegen.values.scalars import dtype_of, value_type
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import all_ops, drive, operands_of
+from ferrule.language.ir.walk import all_ops, drive
 from ferrule.runtime.llvm.layouts import I64
 from ferrule.specs import Boolean
 
@@ -163,7 +163,7 @@ class _Degrees:
 
     def take(self, op: ops.SimpleOp, loads: list[int | None]) -> None:
         """Learns about an op's result; adds to `loads` how one goes through memory."""
-        operands = [self.of(operand) for operand in operands_of(op)]
+        operands = [self.of(operand) for operand in op.operands]
         degree = coefficient(op, self.plan.axis, operands)
         match op:
             case ops.Load(_, tensor, indices):

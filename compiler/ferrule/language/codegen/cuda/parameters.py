@@ -24,7 +24,7 @@ from ferrule.compiler.cuda.tensormaps import ALIGN, BYTES
 from ferrule.language.codegen.values.scalars import memory_type
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
-from ferrule.language.ir.walk import all_ops, operands_of, regions_of
+from ferrule.language.ir.walk import all_ops
 from ferrule.runtime.llvm.layouts import I32, I64, PTR, Field, Layout, align_of, size_of
 from ferrule.specs import Dim, DType, Sym, symbols_of
 
@@ -151,9 +151,9 @@ def _seen(kernel: ops.Function) -> set[ops.Value]:
     """The values that a kernel reads otherwise than through a map."""
     found: set[ops.Value] = set()
     for op in all_ops(kernel.body):
-        operands = operands_of(op)
+        operands = op.operands
         found.update(operands[1:] if isinstance(op, ops.TensorCopy) else operands)
-        for region in regions_of(op):
+        for region in op.regions:
             found.update(region.yields)
     return found
 
@@ -201,7 +201,7 @@ def _used(kernel: ops.Function) -> tuple[Sym, ...]:
     for op in all_ops(kernel.body):
         if isinstance(op, ops.Size):
             found |= dict.fromkeys(symbols_of(op.dim))
-        operands = operands_of(op)
+        operands = op.operands
         for operand in operands[1:] if isinstance(op, ops.TensorCopy) else operands:
             if isinstance(operand.type, TensorType):
                 for dim in operand.type.strides:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import all_ops, regions_of
+from ferrule.language.ir.walk import all_ops
 
 UNKNOWN: Final = 64
 """How many iterations a loop is taken to have, if its bounds are not constants."""
@@ -41,7 +41,7 @@ def cost_of(body: ops.Region) -> Cost:
                     trips = None
             bounded = bounded and trips is not None
             inner = min(MOST, times * (UNKNOWN if trips is None else trips))
-            todo += [(each, inner) for each in regions_of(op)]
+            todo += [(each, inner) for each in op.regions]
     return Cost(max(1, operations), bounded)
 
 

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from ferrule.language.codegen.facts.launched import AXIS_COUNT
 from ferrule.language.codegen.facts.spine import Bound, Spine
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import all_ops, operands_of, regions_of
+from ferrule.language.ir.walk import all_ops
 from ferrule.specs import Int32
 
 
@@ -132,9 +132,9 @@ def _uses(kernel: ops.Function) -> dict[ops.Value, list[ops.Op | None]]:
     """What reads each value; None stands for a yield."""
     uses: dict[ops.Value, list[ops.Op | None]] = defaultdict(list)
     for op in all_ops(kernel.body):
-        for value in operands_of(op):
+        for value in op.operands:
             uses[value].append(op)
-        for region in regions_of(op):
+        for region in op.regions:
             for value in region.yields:
                 uses[value].append(None)
     return uses

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from ferrule.language.codegen.facts.launched import AXIS_COUNT
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import all_ops, operands_of
+from ferrule.language.ir.walk import all_ops
 from ferrule.specs import DType, Int32, Int64
 
 Side = Literal["below", "from"]
@@ -72,22 +72,10 @@ class Spine:
                     return None
                 case ops.Store(tensor) if tensor.tensor.is_own:
                     pass
-                case ops.Store() | ops.Check() | ops.Print() | ops.Launch() | ops.Return():
-                    return None
-                case ops.Barrier() | ops.WarpBarrier() | ops.Fence() | ops.Atomic():
-                    return None
-                case ops.Mma() | ops.LoadMatrix() | ops.AsyncCopy() | ops.Control():
-                    return None
-                case ops.MBarrier() | ops.MBarrierWait() | ops.BulkCopy():
-                    return None
-                case ops.TensorCopy() | ops.BulkStore() | ops.StoreMatrix() | ops.BarrierArrive():
-                    return None
-                case ops.PeerStore():
-                    return None
-                case ops.Shuffle() | ops.Vote() | ops.Match() | ops.MBarrierTry() | ops.PeerLoad():
-                    return None
-                case _:
+                case _ if isinstance(op, ops.SimpleOp) and not op.is_seen:
                     self.take(op)
+                case _:
+                    return None
         return None
 
     def take_steady(self, body: ops.Region) -> None:
@@ -112,7 +100,7 @@ class Spine:
                 if other is not None:
                     self.coefficients[result] = other
                 return
-        operands = [self.coefficients.get(operand) for operand in operands_of(op)]
+        operands = [self.coefficients.get(operand) for operand in op.operands]
         if isinstance(op, ops.Load) or None in operands:
             return
         known = [operand for operand in operands if operand is not None]
@@ -189,7 +177,7 @@ class Spine:
         for op in reversed(self.order):
             if op.result in needed and op.result not in given:
                 found.append(op)
-                needed.update(operands_of(op))
+                needed.update(op.operands)
         return tuple(reversed(found))
 
 

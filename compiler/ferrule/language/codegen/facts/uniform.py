@@ -15,9 +15,12 @@ that do not take it but plain arithmetic.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import all_ops, operands_of, regions_of
+from ferrule.language.ir.operation import Effects
+from ferrule.language.ir.types import TensorType
+from ferrule.language.ir.walk import all_ops
 
 
 class Divergent(Exception):
@@ -26,11 +29,7 @@ class Divergent(Exception):
 
 def waits(op: ops.Op) -> bool:
     """Whether an op waits for other threads, or one inside it does."""
-    return isinstance(op, ops.Synchronising) or any(
-        isinstance(inner, ops.Synchronising)
-        for region in regions_of(op)
-        for inner in all_ops(region)
-    )
+    return any("waits" in each.effects for each in all_ops(ops.Region((op,))))
 
 
 @dataclass(slots=True)
@@ -72,7 +71,7 @@ class Uniform:
                 return False
             case ops.MBarrierWait():
                 raise Divergent
-            case _ if isinstance(op, ops.Synchronising):
+            case _ if "waits" in op.effects:
                 return False
             case ops.If() if waits(op):
                 return self.branch(op, dirty, masked)
@@ -85,7 +84,7 @@ class Uniform:
             return dirty
         if self.is_uniform(op, dirty or masked, masked):
             self.hoisted.add(op)
-            self.values.update(results_of(op))
+            self.values.update(op.defined)
             return dirty
         return dirty or any(map(_writes, all_ops(ops.Region((op,)))))
 
@@ -93,7 +92,7 @@ class Uniform:
         """Whether an op can be done once for the block."""
         inside = ops.Region((op,))
         every = list(all_ops(inside))
-        if not all(_is_pure(each, dirty, masked) for each in every):
+        if not all(_is_alike(each, dirty, masked) for each in every):
             return False
         return self.values.issuperset(needs(inside))
 
@@ -147,27 +146,14 @@ class Uniform:
         return after
 
 
-def results_of(op: ops.Op) -> tuple[ops.Value, ...]:
-    """What an op gives."""
-    match op:
-        case ops.If(results=results) | ops.For(results=results) | ops.While(results=results):
-            return results
-    return (op.result,) if isinstance(op, ops.SimpleOp) else ()
-
-
 def needs(region: ops.Region) -> dict[ops.Value, None]:
     """The values from outside that a region uses, in the order of their use."""
     made: set[ops.Value] = set()
     used: dict[ops.Value, None] = {}
     for op in all_ops(region):
-        used.update(dict.fromkeys(operands_of(op)))
-        made.update(results_of(op))
-        match op:
-            case ops.For(index=index, carried=carried):
-                made.update((index, *carried))
-            case ops.While(carried=carried):
-                made.update(carried)
-        for inner in regions_of(op):
+        used.update(dict.fromkeys(op.operands))
+        made.update((*op.defined, *op.defined_inside))
+        for inner in op.regions:
             used.update(dict.fromkeys(inner.yields))
     used.update(dict.fromkeys(region.yields))
     return {value: None for value in used if value not in made}
@@ -175,40 +161,37 @@ def needs(region: ops.Region) -> dict[ops.Value, None]:
 
 def has_effect(region: ops.Region) -> bool:
     """Whether it is seen that a thread ran a region."""
-    for op in all_ops(region):
-        match op:
-            case ops.Store() | ops.Atomic() | ops.Check() | ops.Print() | ops.Fence():
-                return True
-            case ops.Size(fault=fault) if fault is not None:
-                return True
-    return False
+    return any(op.is_seen for op in all_ops(region))
 
 
-def _is_pure(op: ops.Op, dirty: bool, masked: bool) -> bool:
-    """Whether an op has no effect, and gives the same to all threads if its operands are."""
-    match op:
-        case ops.Load(_, tensor):
-            return not dirty and not tensor.tensor.is_own
-        case ops.Special(_, register):
-            return register != "thread_idx"
-        case ops.Size(fault=fault):
-            return fault is None or not masked
-        case ops.Fragment() | ops.Atomic() | ops.Alloc() | ops.Call():
-            return False
-        case ops.While():
-            return not masked
-        case ops.If() | ops.For():
-            return True
-    return isinstance(op, ops.SimpleOp)
+_MAY_REPEAT: Final[Effects] = frozenset(("reads", "fails", "blocks"))
+
+
+def _is_alike(op: ops.Op, dirty: bool, masked: bool) -> bool:
+    """Whether an op gives the same to all threads if its operands are, and may run once for them.
+
+    Where a thread may have written since all waited, what is read is not the same; where only some
+    threads come by, a loop need not end, and what fails must not.
+    """
+    effects = op.effects
+    if not op.is_uniform or not effects <= _MAY_REPEAT:
+        return False
+    if "reads" in effects:
+        return not dirty and not any(map(_is_own, op.operands))
+    if masked:
+        return "fails" not in effects and not isinstance(op, ops.While)
+    return True
 
 
 def _writes(op: ops.Op) -> bool:
     """Whether another thread may see that an op ran; what comes behind a check may not run."""
-    match op:
-        case ops.Store(tensor):
-            return not tensor.tensor.is_own
-        case ops.Check(inserted=inserted):
-            return not inserted
-        case ops.Atomic():
-            return True
-    return False
+    if isinstance(op, ops.Check):
+        return not op.inserted
+    if not op.effects.isdisjoint(("fails", "ends", "calls")):
+        return True
+    return "writes" in op.effects and not (op.written and all(map(_is_own, op.written)))
+
+
+def _is_own(value: ops.Value) -> bool:
+    """Whether a value is a tensor of the running thread alone."""
+    return isinstance(value.type, TensorType) and value.type.is_own

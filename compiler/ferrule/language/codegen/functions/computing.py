@@ -9,7 +9,6 @@ from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.codegen.values import arithmetic, casts, fused
 from ferrule.language.codegen.values.scalars import constant, dtype_of
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import operands_of
 
 
 def computed(
@@ -24,7 +23,7 @@ def computed(
         case ops.Constant(_, value):
             return constant(dtype, value)
         case ops.Unary() | ops.Binary() if maths is not None and maths.keeps(op):
-            given = [values[operand] for operand in operands_of(op)]
+            given = [values[operand] for operand in op.operands]
             return maths.emit(e, op, dtype, given)
         case ops.Unary(_, name, operand):
             return arithmetic.unary(e, name, dtype, values[operand])

@@ -8,11 +8,10 @@ from typing import Final
 
 from ferrule.compiler.cuda.limits import MAX_THREADS
 from ferrule.language.codegen.cpu.cooperate import spread, warps
-from ferrule.language.codegen.facts.uniform import Uniform, needs, results_of
+from ferrule.language.codegen.facts.uniform import Uniform, needs
 from ferrule.language.ir import ops
 from ferrule.language.ir.rewrite import substitute
 from ferrule.language.ir.types import TensorType
-from ferrule.language.ir.walk import operands_of
 from ferrule.specs import DType, Int32
 
 Guard = tuple[ops.Value, bool]
@@ -76,7 +75,7 @@ class Values:
 
     def __post_init__(self) -> None:
         every = (*self.own, *(op for draft in self.drafts for op in draft.body))
-        self.makers = {result: op for op in every for result in results_of(op)}
+        self.makers = {result: op for op in every for result in op.defined}
 
     def phase(self, draft: Draft) -> ops.Parallel:
         """A phase, as far as it is known by now which values are kept."""
@@ -104,7 +103,7 @@ class Values:
                 ends.copies.remove((target, source))
 
     def _results(self, place: int) -> list[ops.Value]:
-        return [result for op in self.drafts[place].body for result in results_of(op)]
+        return [result for op in self.drafts[place].body for result in op.defined]
 
     def repeats(self, value: ops.Value) -> int | None:
         """How many ops make a value of the thread's coordinates and uniform values, if few do."""
@@ -119,7 +118,7 @@ class Values:
         if op is None or value in self.slots or not _is_arithmetic(op):
             return None
         total = 1
-        for operand in operands_of(op):
+        for operand in op.operands:
             below = self.repeats(operand)
             if below is None or total + below > MOST_REPEATED:
                 return None
@@ -186,7 +185,7 @@ class _Body:
         sources = tuple(source for _, source in draft.copies)
         for value in needs(ops.Region(tuple(draft.body), sources)):
             self.find(value)
-        made = [result for op in draft.body for result in results_of(op)]
+        made = [result for op in draft.body for result in op.defined]
         if draft.copies or not slots.keys().isdisjoint(made):
             self.find(self.thread)
         for op in draft.body:
@@ -201,7 +200,7 @@ class _Body:
             self.find(op.result)
             return
         self.ops.append(op)
-        for result in results_of(op):
+        for result in op.defined:
             if result in slots:
                 self.store(slots[result].tensor, result)
 
@@ -219,7 +218,7 @@ class _Body:
         if isinstance(op, ops.Fragment):
             self.own(value)
         elif op is not None and (isinstance(op, ops.View) or values.repeats(value) is not None):
-            for operand in operands_of(op):
+            for operand in op.operands:
                 self.find(operand)
             self.ops.append(op)
         else:
@@ -250,5 +249,5 @@ def _is_arithmetic(op: ops.Op) -> bool:
             pass
         case _:
             return False
-    types = [op.result.type, *(operand.type for operand in operands_of(op))]
+    types = [op.result.type, *(operand.type for operand in op.operands)]
     return all(isinstance(type_, DType) and type_.kind != "float" for type_ in types)

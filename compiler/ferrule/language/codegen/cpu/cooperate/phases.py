@@ -27,7 +27,6 @@ from ferrule.language.codegen.facts.uniform import (
     Divergent,
     Uniform,
     has_effect,
-    results_of,
     waits,
 )
 from ferrule.language.ir import ops
@@ -72,11 +71,11 @@ class _Splitter:
     def split(self, body: ops.Region) -> Split:
         """The phases of a kernel with this body."""
         cut, number = self.cut, self.cut.number
-        cut.makers = {result: op for op in all_ops(body) for result in results_of(op)}
+        cut.makers = {result: op for op in all_ops(body) for result in op.defined}
         cut.own += number.own
         frame = Open(done=list(number.uniform))
         for op in number.uniform:
-            cut.uniform.values.update(results_of(op))
+            cut.uniform.values.update(op.defined)
         self.region(body, frame)
         cut.flush(frame)
         filled = self.filled(ops.Region(tuple(frame.done)))
@@ -189,7 +188,7 @@ class _Splitter:
             self.cut.slots[result] = self.cut.slots[value]
         self.cut.flush(into, self.cut.moves(op.carried, op.initial))
         for each in (*form.first, *form.begin):
-            self.cut.uniform.values.update(results_of(each))
+            self.cut.uniform.values.update(each.defined)
         self.cut.uniform.values.add(form.base)
         self.cut.own += form.own
         inner = Open((*into.guards, (form.runs, True)), pending=[form.index, *op.body.ops])

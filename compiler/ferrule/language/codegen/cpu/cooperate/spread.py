@@ -11,7 +11,7 @@ from __future__ import annotations
 from ferrule.language.codegen.facts import lanes
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
-from ferrule.language.ir.walk import all_ops, operands_of
+from ferrule.language.ir.walk import all_ops
 from ferrule.specs import AddressSpace
 
 _PADDING = 16
@@ -32,7 +32,7 @@ def found(kernel: ops.Function) -> frozenset[ops.Value]:
             case ops.Store(_, indices, _) if constants.issuperset(indices):
                 pass
             case _:
-                others.update(operands_of(op))
+                others.update(op.operands)
     return frozenset() if lanes.has_wide_parts(kernel) else frozenset(own - others)
 
 

@@ -18,7 +18,7 @@ from ferrule.compiler.cuda.limits import MAX_THREADS
 from ferrule.language.codegen.facts.uniform import Uniform
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
-from ferrule.language.ir.walk import all_ops, operands_of
+from ferrule.language.ir.walk import all_ops
 from ferrule.specs import DType, Int32, Int64
 
 
@@ -131,7 +131,7 @@ def _result(op: ops.Op) -> tuple[ops.Value, ...]:
 
 def _degree(op: ops.Op, degrees: Mapping[ops.Value, int | None]) -> int | None:
     """How a result depends on the loop's index: 0 not at all, 1 if it is it plus something."""
-    operands = [degrees.get(value, 0) for value in operands_of(op)]
+    operands = [degrees.get(value, 0) for value in op.operands]
     match op, operands:
         case ops.Binary(_, "add"), [0, 1] | [1, 0]:
             return 1
