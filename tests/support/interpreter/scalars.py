@@ -19,6 +19,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from oracle.rounding import ZEROS, bits_of
 
+from ferrule.language.ir import scalars as rows
 from ferrule.specs import DType
 from interpreter import functions
 
@@ -226,3 +227,10 @@ _COMPARE: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "gt": operator.gt,
     "ge": operator.ge,
 }
+
+_UNARY: Final = {"neg", "not", "popc", "clz", *functions.UNARY}
+_INTEGER: Final = {"floordiv", "mod", "shl", "shr", "max", "min"}
+rows.require_all("interpreter.scalars.unary", _UNARY, rows.UNARY)
+rows.require_all(
+    "interpreter.scalars.binary", {*_INTEGER, *_BITS, *_FLOAT, *functions.BINARY}, rows.BINARY
+)

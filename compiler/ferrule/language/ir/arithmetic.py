@@ -6,60 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ferrule.language.ir.operation import Operation, Result
+from ferrule.language.ir.scalars import BinaryOp, UnaryOp
 from ferrule.language.ir.values import Value
 
-UnaryOp = Literal[
-    "neg",
-    "not",
-    "sqrt",
-    "popc",
-    "clz",
-    "fabs",
-    "floor",
-    "ceil",
-    "round",
-    "trunc",
-    "exp",
-    "exp2",
-    "expm1",
-    "log",
-    "log2",
-    "log10",
-    "log1p",
-    "rsqrt",
-    "cbrt",
-    "sin",
-    "cos",
-    "tan",
-    "asin",
-    "acos",
-    "atan",
-    "sinh",
-    "cosh",
-    "tanh",
-    "sigmoid",
-    "erf",
-    "erfc",
-]
-BinaryOp = Literal[
-    "add",
-    "sub",
-    "mul",
-    "div",
-    "floordiv",
-    "mod",
-    "max",
-    "min",
-    "and",
-    "or",
-    "xor",
-    "shl",
-    "shr",
-    "copysign",
-    "fmod",
-    "pow",
-    "atan2",
-]
 CompareOp = Literal["eq", "ne", "lt", "le", "gt", "ge"]
 
 

@@ -2,50 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, get_args
-
 from ferrule.language.ir import arithmetic
 from ferrule.language.ir.checker import Checker
+from ferrule.language.ir.scalars import BINARY, BITS, FLOATS, NUMBERS, UNARY
 from ferrule.language.ir.types import HandleType, Type
 from ferrule.language.ir.values import Value
 from ferrule.specs import Boolean, DType
-from ferrule.specs.dtypes import Kind
-
-INTEGERS: Final[tuple[Kind, ...]] = ("int", "uint")
-_NUMBERS: Final[tuple[Kind, ...]] = ("int", "uint", "float")
-_FLOATS: Final[tuple[Kind, ...]] = ("float",)
-BITS: Final[tuple[Kind, ...]] = ("bool", "int", "uint")
-
-UNARY_KINDS: Final[dict[arithmetic.UnaryOp, tuple[Kind, ...]]] = {
-    "neg": _NUMBERS,
-    "not": BITS,
-    "popc": INTEGERS,
-    "clz": INTEGERS,
-    **{
-        name: _FLOATS
-        for name in get_args(arithmetic.UnaryOp)
-        if name not in ("neg", "not", "popc", "clz")
-    },
-}
-BINARY_KINDS: Final[dict[arithmetic.BinaryOp, tuple[Kind, ...]]] = {
-    "add": _NUMBERS,
-    "sub": _NUMBERS,
-    "mul": _NUMBERS,
-    "div": _FLOATS,
-    "floordiv": INTEGERS,
-    "mod": INTEGERS,
-    "max": _NUMBERS,
-    "min": _NUMBERS,
-    "and": BITS,
-    "or": BITS,
-    "xor": BITS,
-    "shl": INTEGERS,
-    "shr": INTEGERS,
-    "copysign": _FLOATS,
-    "fmod": _FLOATS,
-    "pow": _FLOATS,
-    "atan2": _FLOATS,
-}
 
 
 def simple(checker: Checker, op: arithmetic.Arithmetic) -> None:
@@ -53,26 +15,26 @@ def simple(checker: Checker, op: arithmetic.Arithmetic) -> None:
     result = op.result
     match op:
         case arithmetic.Unary(_, name, operand):
-            checker.scalar(operand, UNARY_KINDS[name], f"the operand of {name}")
+            checker.scalar(operand, UNARY[name].kinds, f"the operand of {name}")
             checker.types([operand], [result.type], "operands")
         case arithmetic.Binary(_, name, lhs, rhs):
-            checker.scalar(lhs, BINARY_KINDS[name], f"the operands of {name}")
+            checker.scalar(lhs, BINARY[name].kinds, f"the operands of {name}")
             checker.types([lhs, rhs], [result.type] * 2, "operands")
         case arithmetic.Fma(_, x, y, z):
-            checker.scalar(x, _FLOATS, "the operands of fma")
+            checker.scalar(x, FLOATS, "the operands of fma")
             checker.types([x, y, z], [result.type] * 3, "operands")
         case arithmetic.Compare(_, _, lhs, rhs):
-            checker.scalar(lhs, (*BITS, *_FLOATS), "the operands of a comparison")
+            checker.scalar(lhs, (*BITS, *FLOATS), "the operands of a comparison")
             checker.types([rhs, result], [lhs.type, Boolean], "operands and result")
         case arithmetic.Cast(_, operand):
             for value in (operand, result):
-                checker.scalar(value, (*BITS, *_FLOATS), "what is cast")
+                checker.scalar(value, (*BITS, *FLOATS), "what is cast")
         case arithmetic.Bitcast(_, operand):
             for value in (operand, result):
-                checker.scalar(value, _NUMBERS, "what is cast")
+                checker.scalar(value, NUMBERS, "what is cast")
             checker.require(_bits(operand) == _bits(result), "a bitcast keeps the size")
         case arithmetic.Select(_, condition, on_true, on_false):
-            checker.scalar(result, (*BITS, *_FLOATS), "what is selected")
+            checker.scalar(result, (*BITS, *FLOATS), "what is selected")
             wanted = [Boolean, result.type, result.type]
             checker.types([condition, on_true, on_false], wanted, "operands")
 

@@ -11,8 +11,8 @@ from typing import Final
 
 from ferrule.compiler.artefacts import MAX_FAULT_VALUES
 from ferrule.language.ir import ops, tensor_rules
-from ferrule.language.ir.arithmetic_rules import BITS
 from ferrule.language.ir.checker import Checker
+from ferrule.language.ir.scalars import BITS
 from ferrule.language.ir.types import HandleType, TensorType, Type, result_types
 from ferrule.specs import Boolean, DType, Float64, Int32, Int64, Uint64
 

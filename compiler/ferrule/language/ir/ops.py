@@ -40,7 +40,6 @@ from ferrule.compiler.artefacts import Fault, Location, Relation
 from ferrule.language.ir.arithmetic import (
     Arithmetic,
     Binary,
-    BinaryOp,
     Bitcast,
     Cast,
     Compare,
@@ -49,7 +48,6 @@ from ferrule.language.ir.arithmetic import (
     Fma,
     Select,
     Unary,
-    UnaryOp,
 )
 from ferrule.language.ir.asynchronous import (
     WITH_AMOUNT,
@@ -94,6 +92,7 @@ from ferrule.language.ir.objects import (
 )
 from ferrule.language.ir.operation import Effects, Operation, Result
 from ferrule.language.ir.peers import PeerLoad, PeerStore
+from ferrule.language.ir.scalars import BinaryOp, UnaryOp
 from ferrule.language.ir.tensor_copies import Boxes, BulkStore, TensorCopy, TensorCopyKind
 from ferrule.language.ir.tensor_cores import LoadMatrix, Mma, StoreMatrix
 from ferrule.language.ir.threads import (

@@ -104,7 +104,8 @@ from ferrule.language.ir import (
     tensor_rules,
     thread_rules,
 )
-from ferrule.language.ir.arithmetic_rules import INTEGERS, holds
+from ferrule.language.ir.arithmetic_rules import holds
+from ferrule.language.ir.scalars import INTEGERS
 from ferrule.language.ir.types import HandleType, TensorType, Type
 from ferrule.language.ir.walk import Work, drive
 from ferrule.specs import Boolean, Dim, DType, Int32, Int64, symbols_of

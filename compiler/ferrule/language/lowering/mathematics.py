@@ -9,10 +9,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from functools import reduce
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 from ferrule.language import maths
 from ferrule.language.ir import ops
+from ferrule.language.ir.scalars import BINARY, EVERY, require_all
 from ferrule.language.lowering import constants, operators, typed
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.values import Number, is_run_time
@@ -22,14 +23,11 @@ Emit = Callable[[Lowering, list[Any], dict[str, Any], ast.Call], Any]
 
 _FAST: Final = ("fast", "fastmath")
 """The keyword, and CuTe's name for it."""
-_ROUNDED: Final = (
-    *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "cbrt", "pow"),
-    *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh"),
-    *("sigmoid", "erf", "erfc"),
-)
+_EXACT: Final = ("fma", *(name for name, row in EVERY.items() if row.function == "exact"))
+_ROUNDED: Final = tuple(name for name, row in EVERY.items() if row.function == "rounded")
 """What takes the keyword: functions that are not exact."""
-_EXACT: Final = ("floor", "ceil", "round", "trunc", "fabs", "copysign", "fma", "fmod")
-_OPERANDS: Final = {"fma": 3, **dict.fromkeys(get_args(ops.BinaryOp), 2)}
+_OPERANDS: Final = {"fma": 3, **dict.fromkeys(BINARY, 2)}
+require_all("lowering.constants.FUNCTIONS", constants.FUNCTIONS, (*_EXACT, *_ROUNDED))
 
 
 def _function(name: str) -> Emit:

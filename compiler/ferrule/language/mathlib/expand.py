@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, TypeAlias
 
-from ferrule.language.ir import ops
+from ferrule.language.ir import ops, scalars
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.rewrite import rewrite
 from ferrule.language.mathlib import (
@@ -126,3 +126,8 @@ BINARY: Final[dict[ops.BinaryOp, Callable[[Num, Num], Num]]] = {
     "fmod": remainder.fmod,
     "copysign": rounding.copysign,
 }
+scalars.require_all(
+    "mathlib.expand",
+    {*UNARY, *BINARY},
+    [name for name, row in scalars.EVERY.items() if row.library],
+)

@@ -10,53 +10,15 @@ from collections.abc import Callable
 from typing import Final
 
 from ferrule import specs
+from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.ir import ops
+from ferrule.language.ir.scalars import BINARY, UNARY, ScalarOp
 from ferrule.language.mlir import halves
 from ferrule.language.mlir.text import Text
 from ferrule.language.mlir.types import HALVES
 from ferrule.runtime.llvm.arithmetic import Predicate
 from ferrule.specs import DType, Float32
 
-_MATH: Final[dict[str, str]] = {
-    "sqrt": "math.sqrt",
-    "fabs": "math.absf",
-    "floor": "math.floor",
-    "ceil": "math.ceil",
-    "round": "math.roundeven",
-    "trunc": "math.trunc",
-    **{name: f"math.{name}" for name in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p")},
-    **{name: f"math.{name}" for name in ("rsqrt", "cbrt", "sin", "cos", "tan", "asin", "acos")},
-    **{name: f"math.{name}" for name in ("atan", "sinh", "cosh", "tanh", "erf", "erfc")},
-    "pow": "math.powf",
-    "atan2": "math.atan2",
-    "copysign": "math.copysign",
-    "fmod": "arith.remf",
-}
-_FLOATS: Final = {
-    "add": "addf",
-    "sub": "subf",
-    "mul": "mulf",
-    "div": "divf",
-    "max": "maximumf",
-    "min": "minimumf",
-    "neg": "negf",
-}
-_INTEGERS: Final = {
-    "add": "addi",
-    "sub": "subi",
-    "mul": "muli",
-    "and": "andi",
-    "or": "ori",
-    "xor": "xori",
-    "popc": "math.ctpop",
-    "clz": "math.ctlz",
-}
-_ORDERS: Final[dict[tuple[str, bool], str]] = {
-    ("max", True): "maxsi",
-    ("max", False): "maxui",
-    ("min", True): "minsi",
-    ("min", False): "minui",
-}
 _SIGNED: Final[dict[ops.CompareOp, Predicate]] = {
     "eq": "eq",
     "ne": "ne",
@@ -91,7 +53,7 @@ def unary(t: Text, op: ops.UnaryOp, dtype: DType, operand: str, *, native: bool)
         case "not":
             return t.arith("xori", operand, t.integer(-1, t.types[operand]))
         case _:
-            return t.arith(_INTEGERS[op], operand)
+            return t.arith(_named(UNARY[op], op, dtype), operand)
 
 
 def binary(t: Text, op: ops.BinaryOp, dtype: DType, lhs: str, rhs: str, *, native: bool) -> str:
@@ -101,15 +63,12 @@ def binary(t: Text, op: ops.BinaryOp, dtype: DType, lhs: str, rhs: str, *, nativ
         result = binary(t, op, Float32, left, right, native=native)
         return halves.narrow(t, dtype, result, native=native)
     if dtype.kind == "float":
-        return t.arith(_float_op(op), lhs, rhs)
-    signed = dtype.kind == "int"
+        return t.arith(_named(BINARY[op], op, dtype), lhs, rhs)
     match op:
-        case "max" | "min":
-            return t.arith(_ORDERS[op, signed], lhs, rhs)
         case "floordiv" | "mod" | "shl" | "shr":
-            return _SAFE[op, signed](t, lhs, rhs)
+            return _SAFE[op, dtype.kind == "int"](t, lhs, rhs)
         case _:
-            return t.arith(_INTEGERS[op], lhs, rhs)
+            return t.arith(_named(BINARY[op], op, dtype), lhs, rhs)
 
 
 def compare(t: Text, op: ops.CompareOp, dtype: DType, lhs: str, rhs: str, *, native: bool) -> str:
@@ -130,11 +89,15 @@ def _float_unary(t: Text, op: ops.UnaryOp, operand: str, *, native: bool) -> str
             text = f'llvm.call_intrinsic "llvm.sqrt.{kind}"({operand}) : ({kind}) -> {kind}'
             return t.op(text, kind)
         case _:
-            return t.arith(_float_op(op), operand)
+            return t.arith(_named(UNARY[op], op, Float32), operand)
 
 
-def _float_op(op: str) -> str:
-    return _FLOATS.get(op) or _MATH[op]
+def _named(row: ScalarOp, op: str, dtype: DType) -> str:
+    """MLIR's operation.  Raises CodegenError for an operator that has none."""
+    name = row.mlir.get(dtype.kind)
+    if name is None:
+        raise CodegenError(f"MLIR has no operation for {op} of {dtype.name}")
+    return name
 
 
 def _negated_half(t: Text, operand: str) -> str:

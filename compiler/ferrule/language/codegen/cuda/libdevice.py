@@ -10,19 +10,12 @@ from llvmlite import ir
 from ferrule.compiler import halves
 from ferrule.compiler.cuda.libdevice import PREFIX
 from ferrule.language.ir import ops
+from ferrule.language.ir.scalars import EVERY
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import F32, F64
 from ferrule.specs import BFloat16, DType, Float16, Float32, Float64
 
-_NAMES: Final = frozenset(
-    (
-        *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "rsqrt", "cbrt", "sin", "cos"),
-        *("tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "erf", "erfc"),
-        *("pow", "atan2", "fmod"),
-    )
-)
-"""Ops that have the name of a function, and C's special values."""
-
+_NAMES: Final = frozenset(name for name, row in EVERY.items() if row.libdevice)
 _DTYPES: Final = (Float32, Float64, Float16, BFloat16)
 
 

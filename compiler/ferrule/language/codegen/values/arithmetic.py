@@ -7,7 +7,7 @@ square root that is the same as rounding once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from llvmlite import ir
@@ -16,6 +16,7 @@ from ferrule.compiler import halves
 from ferrule.language.codegen.errors import CodegenError
 from ferrule.language.codegen.values.scalars import Form, form
 from ferrule.language.ir import ops
+from ferrule.language.ir.scalars import BINARY, UNARY, ScalarOp, require_all
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I1, I16
 from ferrule.specs import DType, Float32
@@ -247,3 +248,18 @@ _COMPARE: Final[dict[ops.CompareOp, str]] = {
     "gt": ">",
     "ge": ">=",
 }
+
+
+def _forms(table: Mapping[str, Mapping[Form, _Emit]]) -> set[str]:
+    return {f"{name} of {form}" for name, forms in table.items() for form in forms}
+
+
+def _needed(rows: Mapping[str, ScalarOp]) -> set[str]:
+    """What has no formula in the library of maths needs an instruction for each kind."""
+    return {
+        f"{name} of {kind}" for name, row in rows.items() if not row.library for kind in row.kinds
+    }
+
+
+require_all("codegen.values.arithmetic", _forms(_UNARY), _needed(UNARY))
+require_all("codegen.values.arithmetic", _forms(_BINARY), _needed(BINARY))
