@@ -111,11 +111,11 @@ def test_sizes_and_faults() -> None:
 
 
 def test_what_kernels_and_hosts_have() -> None:
-    refused_kernel("no Parallel", ops.Parallel((), (), ops.Region()))
+    refused_kernel("outside Parallel", ops.Parallel((), (), ops.Region()))
     refused("only a kernel has threads", ops.Special(value(Int32), "thread_idx", 0))
     refused_kernel("three axes", ops.Special(value(Int32), "thread_idx", 3))
     inner = ops.Parallel((), (), ops.Region())
-    refused("not inside another", ops.Parallel((), (), ops.Region((inner,))))
+    refused("outside Parallel", ops.Parallel((), (), ops.Region((inner,))))
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def refused(rule: str, op: Any, *used: ops.Value) -> None:
 
 
 def test_only_kernels_have_them() -> None:
-    with pytest.raises(VerifierError, match="only the threads of a kernel work together"):
+    with pytest.raises(VerifierError, match="only a kernel has threads"):
         verify(host("broken", (), ops.Region((ops.Control("griddepcontrol_wait"),))))
 
 

@@ -16,7 +16,6 @@ from ferrule.specs import Boolean, Int32, Int64, Uint32
 
 def effect(checker: Checker, op: threads.ArchOp) -> None:
     """Checks an op without a result."""
-    checker.require(checker.in_kernel, "only the threads of a kernel work together")
     match op:
         case tensor_cores.Mma():
             _mma(checker, op)

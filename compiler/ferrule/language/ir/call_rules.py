@@ -30,7 +30,6 @@ CALL_OPERANDS: Final[dict[calls.ArgumentKind, tuple[DType | Literal["handle", "t
 
 def call(checker: Checker, op: calls.Call) -> None:
     """Checks a call of a function."""
-    checker.on_host("a Call")
     handle = not isinstance(op.callee, Value) or isinstance(op.callee.type, HandleType)
     checker.require(handle, "what a Call calls is a name, a function, or a handle")
     wanted: Type = Float64 if op.wanted == "float" else Int64
@@ -53,7 +52,6 @@ def receive(
     checker: Checker, op: calls.CallBody | calls.Receive | calls.Received, made: Collection[Sym]
 ) -> None:
     """Checks what reads the result of a call; `made` are the symbols that the program makes."""
-    checker.on_host(f"a {type(op).__name__}")
     match op:
         case calls.CallBody(result):
             checker.types([result], [HandleType("results")], "results of a CallBody")

@@ -120,6 +120,11 @@ class CallBody(
     made: tuple[tuple[Sym, int, int], ...] = ()
     location: Location | None = None
 
+    @property
+    def written(self) -> tuple[Value, ...]:
+        """The arguments that the body writes to."""
+        return tuple(self.arguments[position] for position in sorted(self.callee.written))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Receive(Operation, effects=("reads", "fails", "asks"), place="host"):

@@ -59,14 +59,12 @@ def _print(checker: Checker, format_: str, values: Sequence[ops.Value]) -> None:
 
 
 def _return(checker: Checker, op: ops.Return, program: ops.Program) -> None:
-    checker.on_host("a Return")
     checker.require(op is program.host.body.ops[-1], "a Return is the last op")
     wanted = () if program.result is None else result_types(program.result)
     checker.types(op.values, wanted, "the parts of the result")
 
 
 def _launch(checker: Checker, op: ops.Launch, program: ops.Program) -> None:
-    checker.on_host("a Launch")
     checker.types((*op.grid, *op.block), [Int64] * 6, "the sizes of a launch")
     known = any(kernel.name == op.kernel for kernel in program.kernels)
     checker.require(known, f"there is no kernel @{op.kernel}")

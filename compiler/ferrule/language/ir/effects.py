@@ -13,10 +13,6 @@ def written_params(program: ops.Program) -> set[ops.Value]:
     kernels = {kernel.name: _stored(kernel) for kernel in program.kernels}
     touched = _stores(program.host)
     for op in all_ops(program.host.body):
-        if isinstance(op, ops.Call):
-            touched |= set(op.arguments)
-        if isinstance(op, ops.CallBody):
-            touched |= {op.arguments[position] for position in op.callee.written}
         if isinstance(op, ops.Launch):
             params = program.kernel(op.kernel).params
             pairs = zip(params, op.arguments, strict=True)
@@ -56,7 +52,9 @@ def _stored(function: ops.Function) -> set[ops.Value]:
 
 
 def _stores(function: ops.Function) -> set[ops.Value]:
-    return {tensor for op in all_ops(function.body) for tensor in op.written}
+    """What the ops of a function write to; what a launch does is for its kernel to say."""
+    others = (op for op in all_ops(function.body) if not isinstance(op, ops.Launch))
+    return {tensor for op in others for tensor in op.written}
 
 
 def _memory_of(function: ops.Function, tensors: set[ops.Value]) -> set[ops.Value]:

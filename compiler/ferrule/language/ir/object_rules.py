@@ -30,7 +30,6 @@ PEEKED: Final[dict[objects.PeekPart, Type | None]] = {
 
 def simple(checker: Checker, op: objects.ObjectOp) -> None:
     """Checks an op with one result."""
-    checker.on_host(f"a {type(op).__name__}")
     match op:
         case objects.Item(result, container, index):
             _handle(checker, container)

@@ -16,7 +16,7 @@ take long.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, get_args
@@ -41,15 +41,14 @@ Effect = Literal[
     "calls",
     "asks",
 ]
-"""What running an op can do, besides giving its results.
-
+EFFECTS: Final = """\
 `reads`, `writes`: memory that another op can write, or read.  `makes`: the result is another memory
 or object each time.  `waits`: for other threads of the block.  `orders`: what was written before,
 and copies in the background, for other threads.  `shows`: something outside of the program, such as
 text or the work of another function.  `fails`: ends the call with an error that the program asks
 for.  `ends`: the function.  `blocks`: takes so long that other Python threads should run.  `calls`:
-runs other code, which may take long.  `asks`: for something that may be refused, with a status.
-"""
+runs other code, which may take long.  `asks`: for something that may be refused, with a status."""
+"""What running an op can do, besides giving its results."""
 Effects = frozenset[Effect]
 
 EVERY: Final[Effects] = frozenset(get_args(Effect))
@@ -81,6 +80,8 @@ class Operation:
 
     __slots__ = ()
     facts: ClassVar[Facts] = Facts()
+    fields: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """The names of the fields that make each of the properties below."""
 
     if TYPE_CHECKING:  # made of the annotations, by `__init_subclass__`
 
@@ -113,9 +114,12 @@ class Operation:
             return  # `dataclass` makes each class a second time, with slots, and copies what it has
         cls.facts = Facts(frozenset(effects), writes, uniform, speculative, place)
         annotations = {name: str(text) for name, text in vars(cls)["__annotations__"].items()}
+        fields: dict[str, tuple[str, ...]] = {}
         for role, word in _ROLES.items():
             found = {name: text for name, text in annotations.items() if word.search(text)}
+            fields[role] = tuple(found)
             setattr(cls, role, property(_getter(found)))
+        cls.fields = fields
 
     @property
     def effects(self) -> Effects:

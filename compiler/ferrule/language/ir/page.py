@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Final, get_args
 
 from ferrule.language.ir import asynchronous, mbarriers, ops, tensor_cores, threads, verifier
+from ferrule.language.ir.operation import EFFECTS, Effect, Operation
 
 _HEAD: Final = """\
 # The kernel IR
@@ -83,6 +84,11 @@ program @double {
 defined once, `%name`, and has a type. `n` is a symbol of the program: every function of it can read
 its value.
 """  # noqa: E501
+_EFFECTS: Final = f"""\
+What running an op can do, besides giving its results: {EFFECTS}
+
+A *uniform* op gives the same to all threads of a block if its operands and what it reads are the
+same; a *speculative* one may run although its result is not wanted."""
 _GROUPS: Final = (
     ("Ops with one result", ops.SimpleOp),
     ("Ops with an effect", ops.EffectOp),
@@ -96,7 +102,8 @@ def page() -> str:
     lines += ["## Threads that work together", "", *_meaning(threads)]
     lines += ["## Tensor cores", "", *_meaning(tensor_cores)]
     lines += ["## Work in the background", "", *_meaning(asynchronous)]
-    lines += ["## Barriers in shared memory", "", *_meaning(mbarriers), "## The ops", "", *_ops()]
+    lines += ["## Barriers in shared memory", "", *_meaning(mbarriers), "## The ops", ""]
+    lines += [*_markdown(_EFFECTS), "", *_kinds()]
     return "\n".join([*lines, "## The rules", "", *_rules()])
 
 
@@ -107,14 +114,26 @@ def _meaning(module: ModuleType) -> Iterator[str]:
     yield ""
 
 
-def _ops() -> Iterator[str]:
+def _kinds() -> Iterator[str]:
     for title, kinds in _GROUPS:
         yield from (f"### {title}", "")
         for kind in get_args(kinds):
             yield from (f"**{kind.__name__}**", "")
             yield from (*_markdown(inspect.getdoc(kind) or ""), "")
             names = ", ".join(f"`{name}`" for name in kind.__dataclass_fields__)
-            yield from (f"Parts: {names}.", "")
+            yield from (f"Parts: {names}.", "", _facts(kind), "")
+
+
+def _facts(kind: type[Operation]) -> str:
+    """What passes know of an op, in a line."""
+    facts = kind.facts
+    effects = [effect for effect in get_args(Effect) if effect in facts.effects]
+    said = [f"Effects: {', '.join(effects) or 'none'}."]
+    if facts.writes is not None:
+        said.append(f"It writes {' and '.join(f'`{name}`' for name in facts.writes)}.")
+    said += ["It is uniform."] * facts.uniform + ["It is speculative."] * facts.speculative
+    where = {"anywhere": "", "kernel": "In kernels only.", "host": "In host functions only."}
+    return " ".join(filter(None, [*said, where[facts.place]]))
 
 
 def _rules() -> Iterator[str]:

@@ -6,7 +6,7 @@ Values keep their identity, unless they are replaced.  Regions nest as deep as m
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from ferrule.language.ir import ops
@@ -51,26 +51,19 @@ def _region(
 
 def with_regions(op: ops.Op, regions: Sequence[ops.Region]) -> ops.Op:
     """The op with other regions, in the order of its fields."""
-    match op:
-        case ops.If():
-            then, otherwise = regions
-            return replace(op, then=then, otherwise=otherwise)
-        case ops.While():
-            test, body = regions
-            return replace(op, test=test, body=body)
-        case ops.For() | ops.Parallel():
-            return replace(op, body=regions[0])
-        case _:
-            return op
+    if not regions:
+        return op
+    changed: dict[str, Any] = dict(zip(op.fields["regions"], regions, strict=True))
+    return replace(op, **changed)
 
 
 def _with_operands(op: ops.Op, values: Values) -> ops.Op:
     """The op with other operands, whatever its fields for them are called."""
     changed: dict[str, Any] = {}
-    for field in fields(op):
-        match getattr(op, field.name):
+    for name in op.fields["operands"]:
+        match getattr(op, name):
             case ops.Value() as old if old in values:
-                changed[field.name] = values[old]
+                changed[name] = values[old]
             case tuple() as many if any(each in values for each in many):
-                changed[field.name] = tuple(values.get(each, each) for each in many)
+                changed[name] = tuple(values.get(each, each) for each in many)
     return replace(op, **changed) if changed else op

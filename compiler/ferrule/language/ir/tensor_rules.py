@@ -66,7 +66,6 @@ def _fragment(checker: Checker, result: ops.Value) -> None:
 
 
 def _alloc(checker: Checker, op: ops.Alloc) -> None:
-    checker.on_host("an Alloc")
     checker.require(isinstance(op.result.type, TensorType), "an Alloc is a tensor")
     type_ = op.result.tensor
     row_major = compact_strides(type_.shape, tuple(reversed(range(len(type_.shape)))))

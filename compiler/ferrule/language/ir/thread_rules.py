@@ -37,7 +37,6 @@ ATOMIC: Final[dict[threads.AtomicOp, tuple[DType, ...]]] = {
 
 def effect(checker: Checker, op: threads.Barrier | threads.WarpBarrier | threads.Fence) -> None:
     """Checks an op without a result."""
-    checker.require(checker.in_kernel, "only the threads of a kernel work together")
     match op:
         case threads.Barrier(number, count):
             given = [value for value in (number, count) if value is not None]
@@ -50,7 +49,6 @@ def effect(checker: Checker, op: threads.Barrier | threads.WarpBarrier | threads
 
 def simple(checker: Checker, op: threads.Cooperation) -> None:
     """Checks an op with one result."""
-    checker.require(checker.in_kernel, "only the threads of a kernel work together")
     match op:
         case threads.Shared(result):
             _shared(checker, result)

@@ -157,9 +157,14 @@ class _Checker:
             at = "" if self.op is None else f": {describe(self.op)}"
             raise VerifierError(f"in {self.function.kind} @{self.function.name}: {rule}{at}")
 
-    def on_host(self, what: str) -> None:
-        host = self.function.kind == "host" and not self.parallel
-        self.require(host, f"{what} is in the host function, outside Parallel")
+    def place(self, op: ops.Op) -> None:
+        name, place = type(op).__name__, op.facts.place
+        if place == "host":
+            host = self.function.kind == "host" and not self.parallel
+            self.require(host, f"{name} is in the host function, outside Parallel")
+        self.require(
+            place != "kernel" or self.in_kernel, f"only a kernel has threads, and so {name}"
+        )
 
     def define(self, values: Iterable[ops.Value]) -> None:
         for value in values:
@@ -205,6 +210,7 @@ class _Checker:
         for op in region.ops:
             self.op = op
             self.use(op.operands)
+            self.place(op)
             match op:
                 case ops.If() | ops.For() | ops.While() | ops.Parallel():
                     yield self.structured(op)
@@ -273,8 +279,6 @@ class _Checker:
         return carried
 
     def parallel_(self, op: ops.Parallel) -> Work:
-        self.require(self.function.kind == "host", "a kernel has no Parallel")
-        self.require(not self.parallel, "a Parallel is not inside another")
         self.types(op.extents, [Int64] * len(op.extents), "the extents of a Parallel")
         self.types(op.indices, [Int64] * len(op.extents), "the indices of a Parallel")
         self.define(op.indices)
@@ -295,18 +299,15 @@ class _Checker:
                 self.require(fault is None or self.function.kind == "host", "a kernel has no fault")
                 self.dims([dim])
             case ops.Special(_, _, axis):
-                self.require(self.function.kind == "kernel", "only a kernel has threads")
                 self.require(0 <= axis < len(ops.AXES), "there are three axes")
                 self.types([result], [Int32], "coordinates")
             case ops.Load() | ops.View() | ops.Fragment() | ops.Alloc():
                 tensor_rules.simple(self, op)
             case ops.Text():
-                self.on_host("a Text")
                 self.types([result], [HandleType("bytes")], "texts")
             case ops.Address(_, operand):
                 self.address(result, operand)
             case ops.CallDevice():
-                self.on_host("a CallDevice")
                 self.types([result], [Int64], "devices")
             case ops.Item() | ops.Field() | ops.Peek() | ops.IsInstance():
                 object_rules.simple(self, op)

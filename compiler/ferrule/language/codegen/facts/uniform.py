@@ -71,8 +71,10 @@ class Uniform:
                 return False
             case ops.MBarrierWait():
                 raise Divergent
-            case _ if "waits" in op.effects:
+            case _ if isinstance(op, ops.Synchronising):
                 return False
+            case _ if "waits" in op.effects:
+                raise Divergent  # nobody knows for whom
             case ops.If() if waits(op):
                 return self.branch(op, dirty, masked)
             case ops.For() if waits(op):
