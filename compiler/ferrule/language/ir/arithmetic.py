@@ -13,7 +13,7 @@ CompareOp = Literal["eq", "ne", "lt", "le", "gt", "ge"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Constant(Operation, effects=(), uniform=True, speculative=True):
+class Constant(Operation, text="constant {value!r}", effects=(), uniform=True, speculative=True):
     """A number of the result's dtype, or 0 for the handle that is null."""
 
     result: Result
@@ -21,7 +21,9 @@ class Constant(Operation, effects=(), uniform=True, speculative=True):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Unary(Operation, effects=(), uniform=True, speculative=True):
+class Unary(
+    Operation, text="{op}{fast:fast} {operand}", effects=(), uniform=True, speculative=True
+):
     """`op operand`; the result has the operand's dtype."""
 
     result: Result
@@ -31,7 +33,9 @@ class Unary(Operation, effects=(), uniform=True, speculative=True):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Binary(Operation, effects=(), uniform=True, speculative=True):
+class Binary(
+    Operation, text="{op}{fast:fast} {lhs}, {rhs}", effects=(), uniform=True, speculative=True
+):
     """`lhs op rhs`; operands and result have one dtype."""
 
     result: Result
@@ -42,7 +46,7 @@ class Binary(Operation, effects=(), uniform=True, speculative=True):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fma(Operation, effects=(), uniform=True, speculative=True):
+class Fma(Operation, text="fma {x}, {y}, {z}", effects=(), uniform=True, speculative=True):
     """`x * y + z` of floats, rounded once; operands and result have one dtype."""
 
     result: Result
@@ -52,7 +56,7 @@ class Fma(Operation, effects=(), uniform=True, speculative=True):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Compare(Operation, effects=(), uniform=True, speculative=True):
+class Compare(Operation, text="cmp {op} {lhs}, {rhs}", effects=(), uniform=True, speculative=True):
     """`lhs op rhs` as a Boolean; comparisons with NaN are false, `ne` true."""
 
     result: Result
@@ -62,7 +66,7 @@ class Compare(Operation, effects=(), uniform=True, speculative=True):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cast(Operation, effects=(), uniform=True, speculative=True):
+class Cast(Operation, text="cast {operand}", effects=(), uniform=True, speculative=True):
     """The operand in the result's dtype."""
 
     result: Result
@@ -70,7 +74,7 @@ class Cast(Operation, effects=(), uniform=True, speculative=True):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bitcast(Operation, effects=(), uniform=True, speculative=True):
+class Bitcast(Operation, text="bitcast {operand}", effects=(), uniform=True, speculative=True):
     """The operand's bits in the result's dtype, which has the same size (no bool)."""
 
     result: Result
@@ -78,7 +82,13 @@ class Bitcast(Operation, effects=(), uniform=True, speculative=True):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Select(Operation, effects=(), uniform=True, speculative=True):
+class Select(
+    Operation,
+    text="select {condition}, {on_true}, {on_false}",
+    effects=(),
+    uniform=True,
+    speculative=True,
+):
     """`on_true` if the condition holds, else `on_false`; both are evaluated."""
 
     result: Result

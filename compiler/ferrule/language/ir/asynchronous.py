@@ -49,7 +49,11 @@ COPY_BYTES: Final = (4, 8, 16)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AsyncCopy(
-    Operation, effects=("reads", "writes", "orders"), writes=("target",), place="kernel"
+    Operation,
+    text="async_copy {target}, {source}, {count}{holds:word=if} {cache}",
+    effects=("reads", "writes", "orders"),
+    writes=("target",),
+    place="kernel",
 ):
     """Copies the first `count` elements of a tensor of one dim to shared memory: PTX's `cp.async`.
 
@@ -66,7 +70,7 @@ class AsyncCopy(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Control(Operation, effects=("orders",), place="kernel"):
+class Control(Operation, text="{words}", effects=("orders",), place="kernel"):
     """Says something of the thread's work that has no operands; `amount` where it has a number.
 
     `cp_async_commit_group`, `cp_async_wait_group`: see above; those of `bulk` are the same of
@@ -81,3 +85,8 @@ class Control(Operation, effects=("orders",), place="kernel"):
 
     kind: ControlKind
     amount: int = 0
+
+    @property
+    def words(self) -> str:
+        """What is said, with the number where there is one."""
+        return f"{self.kind} {self.amount}" if self.kind in WITH_AMOUNT else self.kind

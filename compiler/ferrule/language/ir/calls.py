@@ -80,6 +80,7 @@ Callee = Value | Foreign
 @dataclass(frozen=True, slots=True, eq=False)
 class Call(
     Operation,
+    text="call {callee:callee}({kinds}; {arguments})",
     effects=("reads", "writes", "makes", "shows", "fails", "blocks", "calls", "asks"),
     place="host",
 ):
@@ -104,7 +105,10 @@ class Call(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallBody(
-    Operation, effects=("reads", "writes", "makes", "shows", "fails", "calls", "asks"), place="host"
+    Operation,
+    text="call_body @{callee.name}({arguments})",
+    effects=("reads", "writes", "makes", "shows", "fails", "calls", "asks"),
+    place="host",
 ):
     """Calls the body of a linked function (host only), whose checks are known to hold.
 
@@ -127,7 +131,9 @@ class CallBody(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Receive(Operation, effects=("reads", "fails", "asks"), place="host"):
+class Receive(
+    Operation, text="receive {value} as {shown!r}", effects=("reads", "fails", "asks"), place="host"
+):
     """Ends the call with an error unless a value that came back is as its spec says (host only).
 
     `shown` is what messages call the call.  The result is a handle of the leaves of the value,
@@ -144,7 +150,7 @@ class Receive(Operation, effects=("reads", "fails", "asks"), place="host"):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Received(Operation, effects=("reads",), place="host"):
+class Received(Operation, text="part {position} of {parts}", effects=("reads",), place="host"):
     """One part of what came back, by its position.
 
     Of a `CallBody` a tensor is its object, which is known then.  Of a `Receive` it is known for a

@@ -26,6 +26,7 @@ class LaunchOptions:
     max_threads: tuple[int, int, int] = (0, 0, 0)
     min_blocks: int = 0
 
+    @property
     def words(self) -> str:
         """The options as the IR's text has them, those that are said."""
         flags = ("cooperative", "programmatic", "at_block_start")

@@ -20,7 +20,11 @@ MBarrierKind = Literal["init", "arrive", "expect_tx", "arrive_and_expect_tx"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MBarrier(
-    Operation, effects=("reads", "writes", "orders"), writes=("barrier",), place="kernel"
+    Operation,
+    text="mbarrier {kind} {barrier}{amount:more}{peer:word}",
+    effects=("reads", "writes", "orders"),
+    writes=("barrier",),
+    place="kernel",
 ):
     """`init`: makes a barrier for `amount` arrivals.  `arrive`: is one of them.  `expect_tx`: the
     phase waits for `amount` bytes more.  An amount is an Int32.  An `arrive` with a `peer`, an
@@ -33,7 +37,12 @@ class MBarrier(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MBarrierWait(Operation, effects=("reads", "waits", "orders"), place="kernel"):
+class MBarrierWait(
+    Operation,
+    text="mbarrier wait {barrier}, {phase}",
+    effects=("reads", "waits", "orders"),
+    place="kernel",
+):
     """Waits until the phase that has this number, an Int32 of 0 or 1, has ended.
 
     What threads did before they arrived, and what the copies brought, is seen behind it.
@@ -45,7 +54,9 @@ class MBarrierWait(Operation, effects=("reads", "waits", "orders"), place="kerne
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MBarrierTry(Operation, effects=("reads", "orders"), place="kernel"):
+class MBarrierTry(
+    Operation, text="mbarrier try {barrier}, {phase}", effects=("reads", "orders"), place="kernel"
+):
     """Whether the phase that has this number has ended, a Boolean: waits for a while.
 
     How long is the target's choice; those whose threads do not run side by side wait till then.
@@ -59,7 +70,11 @@ class MBarrierTry(Operation, effects=("reads", "orders"), place="kernel"):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BulkCopy(
-    Operation, effects=("reads", "writes", "orders"), writes=("target", "barrier"), place="kernel"
+    Operation,
+    text="bulk_copy {target}, {source}, {size}, {barrier}",
+    effects=("reads", "writes", "orders"),
+    writes=("target", "barrier"),
+    place="kernel",
 ):
     """Copies `size` bytes, an Int32, from global to shared memory, for which a barrier waits.
 

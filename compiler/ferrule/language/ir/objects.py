@@ -75,7 +75,7 @@ Member = Method | Setter
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Item(Operation, effects=("reads", "makes"), place="host"):
+class Item(Operation, text="item {container}[{index}]", effects=("reads", "makes"), place="host"):
     """The element of an Array or List at a position (host only).
 
     The position is an Int64 that is known to be in it.  The result is a handle of any value.
@@ -87,7 +87,12 @@ class Item(Operation, effects=("reads", "makes"), place="host"):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Field(Operation, effects=("reads", "makes", "asks"), place="host"):
+class Field(
+    Operation,
+    text="field {object}, {type_key}.{name}",
+    effects=("reads", "makes", "asks"),
+    place="host",
+):
     """A reflected field of an object, which is of the type or derived from it (host only).
 
     Where the field lies is found by the type's key and the field's name when the op first runs; a
@@ -102,7 +107,7 @@ class Field(Operation, effects=("reads", "makes", "asks"), place="host"):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Peek(Operation, effects=("reads",), place="host"):
+class Peek(Operation, text="peek {part} {source}", effects=("reads",), place="host"):
     """A part of any value, or the `size` of a container (host only).
 
     `type_index`: an Int32.  The others mean something for values of a fitting type, and are some
@@ -118,7 +123,9 @@ class Peek(Operation, effects=("reads",), place="host"):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class IsInstance(Operation, effects=("reads",), place="host"):
+class IsInstance(
+    Operation, text="is_instance {source}, {type_key}", effects=("reads",), place="host"
+):
     """Whether any value is an object of the type with this key, or of one derived from it."""
 
     result: Result

@@ -65,7 +65,8 @@ class Facts:
 
     `writes`: the operands whose memory is written, by the names of their fields; None: any.
     `uniform`: the results are the same for all threads of a block if operands and memory are.
-    `speculative`: it may run although its result is not wanted.
+    `speculative`: it may run although its result is not wanted.  `text`: how it is printed; see
+    `printer`.
     """
 
     effects: Effects = EVERY
@@ -73,6 +74,7 @@ class Facts:
     uniform: bool = False
     speculative: bool = False
     place: Place = "anywhere"
+    text: str = ""
 
 
 class Operation:
@@ -108,11 +110,12 @@ class Operation:
         uniform: bool = False,
         speculative: bool = False,
         place: Place = "anywhere",
+        text: str = "",
     ) -> None:
         super().__init_subclass__()
         if "facts" in vars(cls):
             return  # `dataclass` makes each class a second time, with slots, and copies what it has
-        cls.facts = Facts(frozenset(effects), writes, uniform, speculative, place)
+        cls.facts = Facts(frozenset(effects), writes, uniform, speculative, place, text)
         annotations = {name: str(text) for name, text in vars(cls)["__annotations__"].items()}
         fields: dict[str, tuple[str, ...]] = {}
         for role, word in _ROLES.items():

@@ -226,7 +226,7 @@ Register = Literal[
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Size(Operation, effects=(), uniform=True, speculative=True):
+class Size(Operation, text="size {dim:dim}", effects=(), uniform=True, speculative=True):
     """The value of an expression over the program's symbols, as an Int32 or Int64."""
 
     result: Result
@@ -245,7 +245,14 @@ class Size(Operation, effects=(), uniform=True, speculative=True):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Special(Operation, effects=(), uniform=True, speculative=True, place="kernel"):
+class Special(
+    Operation,
+    text="{register} {axis:axis}",
+    effects=(),
+    uniform=True,
+    speculative=True,
+    place="kernel",
+):
     """A coordinate of the running thread, Int32 (kernels only)."""
 
     result: Result
@@ -259,7 +266,7 @@ class Special(Operation, effects=(), uniform=True, speculative=True, place="kern
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Load(Operation, effects=("reads",), uniform=True):
+class Load(Operation, text="load {tensor}[{indices}]", effects=("reads",), uniform=True):
     """The element of a tensor at these coordinates (one integer for each dim)."""
 
     result: Result
@@ -268,7 +275,7 @@ class Load(Operation, effects=("reads",), uniform=True):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class View(Operation, effects=(), uniform=True):
+class View(Operation, text="view {tensor}{indices:at}", effects=(), uniform=True):
     """A tensor that begins at an element of another one, with a shape and strides of its own.
 
     Without indices it begins at the first element, and may have another dtype; `tensor` may then be
@@ -281,7 +288,7 @@ class View(Operation, effects=(), uniform=True):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fragment(Operation, effects=("makes",)):
+class Fragment(Operation, text="fragment", effects=("makes",)):
     """A new tensor of the running thread alone, in registers or on its stack.
 
     Its elements are undefined until they are written, each time that the op runs.
@@ -291,7 +298,7 @@ class Fragment(Operation, effects=("makes",)):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Alloc(Operation, effects=("makes", "blocks", "asks"), place="host"):
+class Alloc(Operation, text="alloc ({sizes})", effects=("makes", "blocks", "asks"), place="host"):
     """A new tensor (host only).  `sizes` are the values of its dims: Int64, none negative."""
 
     result: Result
@@ -300,7 +307,7 @@ class Alloc(Operation, effects=("makes", "blocks", "asks"), place="host"):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Text(Operation, effects=(), uniform=True, place="host"):
+class Text(Operation, text="text {data!r}", effects=(), uniform=True, place="host"):
     """The address of constant bytes, which are there as long as the code: a handle."""
 
     result: Result
@@ -308,7 +315,7 @@ class Text(Operation, effects=(), uniform=True, place="host"):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Address(Operation, effects=(), uniform=True):
+class Address(Operation, text="address {operand}", effects=(), uniform=True):
     """A handle as a number, Int64; of a tensor the address of its first element.
 
     Of the result of an `Alloc` of this function it is the object, which a `Return` needs.
@@ -319,7 +326,7 @@ class Address(Operation, effects=(), uniform=True):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CallDevice(Operation, effects=(), uniform=True, place="host"):
+class CallDevice(Operation, text="call_device", effects=(), uniform=True, place="host"):
     """The device of the call's tensors as the bits of a DLDevice, Int64: its type, and its index 32
     bits above (host functions only)."""
 
@@ -327,7 +334,9 @@ class CallDevice(Operation, effects=(), uniform=True, place="host"):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Store(Operation, effects=("writes",), writes=("tensor",)):
+class Store(
+    Operation, text="store {value}, {tensor}[{indices}]", effects=("writes",), writes=("tensor",)
+):
     """Writes an element of a tensor."""
 
     tensor: Value
@@ -336,7 +345,11 @@ class Store(Operation, effects=("writes",), writes=("tensor",)):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Check(Operation, effects=("fails",)):
+class Check(
+    Operation,
+    text="{inserted:prefix}check {condition}, {fault.kind} {fault.message!r}({values})",
+    effects=("fails",),
+):
     """Ends the call with `fault` if `condition` is false.
 
     One that is `inserted` is about the op behind it alone: other ops may come before it.
@@ -349,7 +362,7 @@ class Check(Operation, effects=("fails",)):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Print(Operation, effects=("shows", "blocks")):
+class Print(Operation, text="print {format!r}({values})", effects=("shows", "blocks")):
     """Writes text to the standard output of the process.
 
     `format` is one of C's `printf`, with a conversion for each value: `%lld` for an Int64, `%llu`
@@ -363,7 +376,7 @@ class Print(Operation, effects=("shows", "blocks")):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Return(Operation, effects=("ends",), place="host"):
+class Return(Operation, text="return {values}", effects=("ends",), place="host"):
     """Gives the caller the parts of the program's result: the last op of its host function.
 
     A tensor or object is its address, as is a string, whose length follows.
@@ -374,7 +387,11 @@ class Return(Operation, effects=("ends",), place="host"):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Launch(
-    Operation, effects=("reads", "writes", "shows", "fails", "blocks", "calls"), place="host"
+    Operation,
+    text="launch @{kernel}({arguments}) grid({grid}) block({block}){stream:word}{smem:word}"
+    "{cluster:word}{priority:word}{completion_event:word}{programmatic_event:word}{options.words}",
+    effects=("reads", "writes", "shows", "fails", "blocks", "calls"),
+    place="host",
 ):
     """Runs a kernel of the program with these arguments (host functions only).
 

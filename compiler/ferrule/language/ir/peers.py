@@ -13,7 +13,9 @@ from ferrule.language.ir.values import Value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PeerLoad(Operation, effects=("reads",), uniform=True, place="kernel"):
+class PeerLoad(
+    Operation, text="peer_load {source}, {peer}", effects=("reads",), uniform=True, place="kernel"
+):
     """Reads an element of a block of the cluster."""
 
     result: Result
@@ -22,7 +24,13 @@ class PeerLoad(Operation, effects=("reads",), uniform=True, place="kernel"):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PeerStore(Operation, effects=("writes",), writes=("target",), place="kernel"):
+class PeerStore(
+    Operation,
+    text="peer_store {value}, {target}, {peer}",
+    effects=("writes",),
+    writes=("target",),
+    place="kernel",
+):
     """Writes an element of a block of the cluster."""
 
     target: Value

@@ -5,15 +5,17 @@ Names are deterministic: a value is `%hint`, or `%hint_1` … where the hint is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from operator import attrgetter
+from string import Formatter
+from typing import Any, Final
 
-from ferrule.language.ir import ops, threads
+from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, TensorType, Type
 from ferrule.specs import Dim, Sym, format_dim
 
 _INDENT: Final = "  "
-_FAST: Final = {False: "", True: ".fast"}
 
 
 def print_program(program: ops.Program) -> str:
@@ -50,6 +52,69 @@ def _hints(hints: ops.LoopHints | None) -> str:
         return ""
     wishes = {"unroll": hints.unroll, "vectorize": hints.vectorize}
     return "".join(f" {name}({wish})" for name, wish in wishes.items() if wish is not None)
+
+
+# ---- what an op says of its text ----
+
+_Part = Callable[["_Printer", ops.Op], str]
+_Field = Callable[["_Printer", Any, str], str]
+
+
+@cache
+def _parts_of(kind: type[ops.Op]) -> tuple[_Part, ...]:
+    """The parts of the text of a kind of op.
+
+    `{field}` is a value, several values, or what `str` makes of anything else; `{field!r}` what
+    `repr` makes.  After a colon stands one of `_FORMS`, with another name for the field after an
+    equals sign.
+    """
+    found: list[_Part] = []
+    for literal, path, form, conversion in Formatter().parse(kind.facts.text):
+        if literal:
+            found.append(_literal(literal))
+        if path is not None:
+            name, _, other = (form or "").partition("=")
+            found.append(_field(path, "repr" if conversion else name, other or path))
+    return tuple(found) or (_literal(kind.__name__),)
+
+
+def _literal(text: str) -> _Part:
+    return lambda printer, op: text
+
+
+def _field(path: str, form: str, name: str) -> _Part:
+    get, shown = attrgetter(path), _FORMS[form]
+    return lambda printer, op: shown(printer, get(op), name)
+
+
+def _plain(printer: _Printer, item: Any, name: str) -> str:
+    match item:
+        case ops.Value():
+            return printer.use([item])
+        case tuple():
+            return ", ".join(_plain(printer, each, name) for each in item)
+    return str(item)
+
+
+def _word(printer: _Printer, item: Any, name: str) -> str:
+    """` name(…)`; nothing for what is not there."""
+    return f" {name}({_plain(printer, item, name)})" if item not in (None, ()) else ""
+
+
+_FORMS: Final[Mapping[str, _Field]] = {
+    "": _plain,
+    "repr": lambda printer, item, name: repr(item),
+    "word": _word,
+    "flag": lambda printer, item, name: f" {name}" if item else "",
+    "prefix": lambda printer, item, name: f"{name} " if item else "",
+    "fast": lambda printer, item, name: ".fast" if item else "",
+    "first": lambda printer, item, name: "" if item is None else f"{printer.use([item])}, ",
+    "more": lambda printer, item, name: "" if item is None else f", {printer.use([item])}",
+    "at": lambda printer, item, name: f"[{printer.use(item)}]" if item else "",
+    "axis": lambda printer, item, name: ops.AXES[item],
+    "dim": lambda printer, item, name: format_dim(item, printer.symbols),
+    "callee": lambda printer, item, name: printer.callee(item),
+}
 
 
 class _Printer:
@@ -100,165 +165,11 @@ class _Printer:
         match op:
             case ops.If() | ops.For() | ops.While() | ops.Parallel():
                 self.structured(op)
-            case ops.Store(tensor, indices, value):
-                self.line(f"store {self.use([value])}, {self.use([tensor])}[{self.use(indices)}]")
-            case ops.Check(condition, fault, values, inserted):
-                word = "inserted check" if inserted else "check"
-                self.line(
-                    f"{word} {self.use([condition])}, {fault.kind}"
-                    f" {fault.message!r}({self.use(values)})"
-                )
-            case ops.Return(values):
-                self.line(f"return {self.use(values)}")
-            case ops.Barrier(number, count):
-                self.line(f"barrier{self.optional('id', number)}{self.optional('count', count)}")
-            case ops.WarpBarrier(mask):
-                self.line(f"warp_barrier mask({self.use([mask])})")
-            case ops.Fence(scope):
-                self.line(f"fence {scope}")
-            case ops.Mma() | ops.LoadMatrix() | ops.AsyncCopy() | ops.Control():
-                self.line(self.arch(op))
-            case ops.MBarrier() | ops.MBarrierWait() | ops.BulkCopy():
-                self.line(self.arch(op))
-            case ops.TensorCopy() | ops.BulkStore() | ops.StoreMatrix() | ops.BarrierArrive():
-                self.line(self.arch(op))
-            case ops.PeerStore():
-                self.line(self.arch(op))
-            case ops.Print(format_, values):
-                self.line(f"print {format_!r}({self.use(values)})")
-            case ops.Launch(kernel, grid, block, arguments, stream, smem):
-                on = self.optional("stream", stream) + self.optional("smem", smem)
-                on += f" cluster({self.use(op.cluster)})" if op.cluster else ""
-                for name in ("priority", "completion_event", "programmatic_event"):
-                    on += self.optional(name, getattr(op, name))
-                on += op.options.words()
-                self.line(
-                    f"launch @{kernel}({self.use(arguments)})"
-                    f" grid({self.use(grid)}) block({self.use(block)}){on}"
-                )
-            case _:
-                text = self.pure(op)
-                self.line(f"{self.define(op.result)} = {text} : {self.type(op.result.type)}")
-
-    def pure(self, op: ops.SimpleOp) -> str:
-        match op:
-            case ops.Constant(_, value):
-                return f"constant {value!r}"
-            case ops.Size(_, dim):
-                return f"size {format_dim(dim, self.symbols)}"
-            case ops.Special(_, register, axis):
-                return f"{register} {ops.AXES[axis]}"
-            case ops.Unary(_, name, operand, fast):
-                return f"{name}{_FAST[fast]} {self.use([operand])}"
-            case ops.Binary(_, name, lhs, rhs, fast):
-                return f"{name}{_FAST[fast]} {self.use([lhs, rhs])}"
-            case ops.Fma(_, x, y, z):
-                return f"fma {self.use([x, y, z])}"
-            case ops.Compare(_, name, lhs, rhs):
-                return f"cmp {name} {self.use([lhs, rhs])}"
-            case ops.Cast(_, operand):
-                return f"cast {self.use([operand])}"
-            case ops.Bitcast(_, operand):
-                return f"bitcast {self.use([operand])}"
-            case ops.Select(_, condition, on_true, on_false):
-                return f"select {self.use([condition, on_true, on_false])}"
-            case ops.Load(_, tensor, indices):
-                return f"load {self.use([tensor])}[{self.use(indices)}]"
-            case ops.Fragment():
-                return "fragment"
-            case ops.Alloc(_, sizes):
-                return f"alloc ({self.use(sizes)})"
-            case ops.Call(_, callee, kinds, arguments):
-                function = self.callee(callee)
-                return f"call {function}({', '.join(kinds)}; {self.use(arguments)})"
-            case ops.CallBody(_, callee, arguments):
-                return f"call_body @{callee.name}({self.use(arguments)})"
-            case ops.Receive(_, value, _, shown):
-                return f"receive {self.use([value])} as {shown!r}"
-            case ops.Received(_, parts, position):
-                return f"part {position} of {self.use([parts])}"
-            case ops.Item(_, container, index):
-                return f"item {self.use([container])}[{self.use([index])}]"
-            case ops.Field(_, of, key, name):
-                return f"field {self.use([of])}, {key}.{name}"
-            case ops.Peek(_, source, part):
-                return f"peek {part} {self.use([source])}"
-            case ops.IsInstance(_, source, key):
-                return f"is_instance {self.use([source])}, {key}"
-            case ops.Text(_, data):
-                return f"text {data!r}"
-            case ops.Address(_, operand):
-                return f"address {self.use([operand])}"
-            case ops.CallDevice():
-                return "call_device"
-            case ops.View(_, tensor, indices):
-                at = f"[{self.use(indices)}]" if indices else ""
-                return f"view {self.use([tensor])}{at}"
-            case _:
-                return self.cooperation(op)
-
-    def cooperation(self, op: ops.Cooperation) -> str:
-        match op:
-            case ops.Shared(_, kept):
-                return "shared kept" if kept else "shared"
-            case ops.DynamicShared(_, offset):
-                return f"dynamic_shared {offset}"
-            case ops.Shuffle(_, name, value, lane, mask, clamp):
-                return (
-                    f"shuffle {name} {self.use([value, lane])}"
-                    f"{self.optional('mask', mask)}{self.optional('clamp', clamp)}"
-                )
-            case ops.Vote(_, name, predicate, mask):
-                return f"vote {name} {self.use([predicate])}{self.optional('mask', mask)}"
-            case ops.PeerLoad(_, source, peer):
-                return f"peer_load {self.use([source, peer])}"
-            case ops.MBarrierTry(_, barrier, phase):
-                return f"mbarrier try {self.use([barrier, phase])}"
-            case ops.Match(_, name, value, mask):
-                return f"match {name} {self.use([value])}{self.optional('mask', mask)}"
-            case ops.Atomic(_, name, tensor, indices, value, compare, sem, scope):
-                new = self.use([value] if compare is None else [compare, value])
-                at = f"{self.use([tensor])}[{self.use(indices)}]"
-                return f"atomic {name} {at}, {new} {sem} {scope}"
-
-    def arch(self, op: threads.ArchOp) -> str:
-        match op:
-            case ops.Mma(d, a, b, c, mask):
-                return f"mma {self.use([d, a, b, c])}{self.optional('mask', mask)}"
-            case ops.LoadMatrix(target, source, transposed, mask):
-                form = " transposed" if transposed else ""
-                given = self.use([target, source])
-                return f"load_matrix{form} {given}{self.optional('mask', mask)}"
-            case ops.AsyncCopy(target, source, count, cache, holds):
-                form = f"{self.optional('if', holds)} {cache}"
-                return f"async_copy {self.use([target, source])}, {count}{form}"
-            case ops.BulkCopy(target, source, size, barrier):
-                return f"bulk_copy {self.use([target, source, size, barrier])}"
-            case ops.MBarrier(kind, barrier, amount, peer):
-                used = [barrier] if amount is None else [barrier, amount]
-                return f"mbarrier {kind} {self.use(used)}{self.optional('peer', peer)}"
-            case ops.TensorCopy():
-                return self.tensor_copy(op)
-            case ops.PeerStore(target, value, peer):
-                return f"peer_store {self.use([value, target, peer])}"
-            case ops.BulkStore(target, source, size):
-                return f"bulk_store {self.use([target, source, size])}"
-            case ops.StoreMatrix(target, source, transposed, mask):
-                form = " transposed" if transposed else ""
-                given = self.use([target, source])
-                return f"store_matrix{form} {given}{self.optional('mask', mask)}"
-            case ops.BarrierArrive(number, count):
-                return f"barrier_arrive id({self.use([number])}) count({self.use([count])})"
-            case ops.MBarrierWait(barrier, phase):
-                return f"mbarrier wait {self.use([barrier, phase])}"
-            case ops.Control(kind, number):
-                return f"{kind} {number}" if kind in ops.WITH_AMOUNT else kind
-
-    def tensor_copy(self, op: ops.TensorCopy) -> str:
-        text = f"tensor_copy {op.kind} {self.use([op.tensor])}[{self.use(op.coordinates)}]"
-        for name in ("shared", "barrier", "mask"):
-            text += self.optional(name, getattr(op, name))
-        return f"{text} {op.boxes.tiling}"
+                return
+        text = "".join(part(self, op) for part in _parts_of(type(op)))
+        if isinstance(op, ops.SimpleOp):
+            text = f"{self.define(op.result)} = {text} : {self.type(op.result.type)}"
+        self.line(text)
 
     def callee(self, callee: ops.Callee) -> str:
         match callee:
@@ -279,9 +190,6 @@ class _Printer:
             case ops.DTypeText():
                 return "dtype_text"
         return self.use([callee])
-
-    def optional(self, what: str, value: ops.Value | None) -> str:
-        return "" if value is None else f" {what}({self.use([value])})"
 
     def structured(self, op: ops.If | ops.For | ops.While | ops.Parallel) -> None:
         match op:

@@ -25,7 +25,13 @@ class Boxes:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TensorCopy(Operation, effects=("reads", "writes", "orders"), place="kernel"):
+class TensorCopy(
+    Operation,
+    text="tensor_copy {kind} {tensor}[{coordinates}]{shared:word}{barrier:word}{mask:word}"
+    " {boxes.tiling}",
+    effects=("reads", "writes", "orders"),
+    place="kernel",
+):
     """Copies the box of a tensor that begins at these coordinates, Int32, one for each dim.
 
     The box lies compact in shared memory, the innermost dim fastest, 16-byte chunks swapped as the
@@ -58,7 +64,11 @@ class TensorCopy(Operation, effects=("reads", "writes", "orders"), place="kernel
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BulkStore(
-    Operation, effects=("reads", "writes", "orders"), writes=("target",), place="kernel"
+    Operation,
+    text="bulk_store {target}, {source}, {size}",
+    effects=("reads", "writes", "orders"),
+    writes=("target",),
+    place="kernel",
 ):
     """Copies `size` bytes, an Int32, from shared to global memory; see `TensorCopy` of a store.
 

@@ -48,7 +48,13 @@ MATRIX_COUNTS: Final = (1, 2, 4)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Mma(Operation, effects=("reads", "writes", "waits"), writes=("d",), place="kernel"):
+class Mma(
+    Operation,
+    text="mma {d}, {a}, {b}, {c}{mask:word}",
+    effects=("reads", "writes", "waits"),
+    writes=("d",),
+    place="kernel",
+):
     """`d = a @ b + c` of a matrix A of 16 rows, B of 8 columns, C and D: PTX's `mma.sync`.
 
     The operands are fragments: 4 elements of C and D, and of A twice as many as of B: 2 or 4 words
@@ -66,7 +72,11 @@ class Mma(Operation, effects=("reads", "writes", "waits"), writes=("d",), place=
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadMatrix(
-    Operation, effects=("reads", "writes", "waits"), writes=("target",), place="kernel"
+    Operation,
+    text="load_matrix{transposed:flag} {target}, {source}{mask:word}",
+    effects=("reads", "writes", "waits"),
+    writes=("target",),
+    place="kernel",
 ):
     """Loads 1, 2 or 4 matrices of 8 rows of 16 bytes from shared memory: PTX's `ldmatrix`.
 
@@ -90,7 +100,11 @@ class LoadMatrix(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoreMatrix(
-    Operation, effects=("reads", "writes", "waits"), writes=("target",), place="kernel"
+    Operation,
+    text="store_matrix{transposed:flag} {target}, {source}{mask:word}",
+    effects=("reads", "writes", "waits"),
+    writes=("target",),
+    place="kernel",
 ):
     """Stores 1, 2 or 4 matrices of 8 rows of 16 bytes to shared memory: PTX's `stmatrix`.
 

@@ -46,7 +46,7 @@ MAX_SHARED_ALIGN: Final = 1024
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shared(Operation, effects=(), uniform=True, place="kernel"):
+class Shared(Operation, text="shared{kept:flag}", effects=(), uniform=True, place="kernel"):
     """Static shared memory of the block: one place for each op in the text, however often it runs.
 
     A tensor in `smem` of constant sizes and strides, none negative.  With `kept` (on the CPU only)
@@ -59,7 +59,9 @@ class Shared(Operation, effects=(), uniform=True, place="kernel"):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DynamicShared(Operation, effects=(), uniform=True, place="kernel"):
+class DynamicShared(
+    Operation, text="dynamic_shared {offset}", effects=(), uniform=True, place="kernel"
+):
     """The dynamic shared memory of the block, from `offset` bytes on: a tensor in `smem`.
 
     How many bytes there are the launch says (`Launch.smem`), so the tensor may claim more: it has
@@ -71,7 +73,7 @@ class DynamicShared(Operation, effects=(), uniform=True, place="kernel"):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Barrier(Operation, effects=("waits",), place="kernel"):
+class Barrier(Operation, text="barrier{id:word}{count:word}", effects=("waits",), place="kernel"):
     """Waits until `count` threads of the block wait at barrier `id`, both Int32.
 
     Without an id it is barrier 0, without a count all threads of the block.  An id is from 0 to 15,
@@ -84,7 +86,7 @@ class Barrier(Operation, effects=("waits",), place="kernel"):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WarpBarrier(Operation, effects=("waits",), place="kernel"):
+class WarpBarrier(Operation, text="warp_barrier{mask:word}", effects=("waits",), place="kernel"):
     """Waits for the lanes of the mask, a Uint32 that names the own one and is alike in all."""
 
     mask: Value
@@ -92,14 +94,19 @@ class WarpBarrier(Operation, effects=("waits",), place="kernel"):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fence(Operation, effects=("orders",), place="kernel"):
+class Fence(Operation, text="fence {scope}", effects=("orders",), place="kernel"):
     """What the thread wrote before is seen before what it writes after, by those in scope."""
 
     scope: FenceScope
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shuffle(Operation, effects=("waits",), place="kernel"):
+class Shuffle(
+    Operation,
+    text="shuffle {op} {value}, {lane}{mask:word}{clamp:word}",
+    effects=("waits",),
+    place="kernel",
+):
     """The value that another lane of the mask gives: PTX's `shfl.sync`.
 
     `lane` (Int32) is its lane (`idx`), how far it is below (`up`) or above (`down`), or what the
@@ -119,7 +126,7 @@ class Shuffle(Operation, effects=("waits",), place="kernel"):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Vote(Operation, effects=("waits",), place="kernel"):
+class Vote(Operation, text="vote {op} {predicate}{mask:word}", effects=("waits",), place="kernel"):
     """Whether a Boolean is true in all or any lanes of the mask, or alike in all (`uni`).
 
     `ballot` is the Uint32 with the bits of those where it is true.
@@ -133,7 +140,7 @@ class Vote(Operation, effects=("waits",), place="kernel"):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Match(Operation, effects=("waits",), place="kernel"):
+class Match(Operation, text="match {op} {value}{mask:word}", effects=("waits",), place="kernel"):
     """The lanes of the mask with the own lane's value, a Uint32; values are alike bit by bit.
 
     `all`: the mask if all have one value, else 0.  The value is an integer or float of 32 or 64
@@ -148,7 +155,13 @@ class Match(Operation, effects=("waits",), place="kernel"):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Atomic(Operation, effects=("reads", "writes"), writes=("tensor",), place="kernel"):
+class Atomic(
+    Operation,
+    text="atomic {op} {tensor}[{indices}], {compare:first}{value} {sem} {scope}",
+    effects=("reads", "writes"),
+    writes=("tensor",),
+    place="kernel",
+):
     """Replaces an element by `op` of it and `value` in one step; the result is the old element.
 
     `cas` writes the value if the element is `compare`, bit by bit.  `inc` is `0 if old >= value
@@ -168,7 +181,9 @@ class Atomic(Operation, effects=("reads", "writes"), writes=("tensor",), place="
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BarrierArrive(Operation, effects=("orders",), place="kernel"):
+class BarrierArrive(
+    Operation, text="barrier_arrive{id:word}{count:word}", effects=("orders",), place="kernel"
+):
     """Arrives at a barrier of the block with a number and a count, both Int32, and goes on.
 
     The count is as in `Barrier`: of all threads that arrive, those that wait there among them.

@@ -39,7 +39,7 @@ class Launches:
         given = dict(zip(kernel.params, op.arguments, strict=True))
         arguments = [_argument(f, each, given) for each in kernel_parameters(kernel)]
         listed = ", ".join(f"{each} : {t.types[each]}" for each in arguments)
-        said = op.options.words()
+        said = op.options.words
         if said or op.priority or op.completion_event or op.programmatic_event:
             t.line(f"//{said or ' with a priority or events'}")
         stream = "" if op.stream is None else f"<{f.values[op.stream]} : !llvm.ptr> "
