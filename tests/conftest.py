@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import ctypes
+import difflib
 import importlib
 import importlib.util
 import os
@@ -138,7 +139,21 @@ class Golden:
         if not path.exists():
             pytest.fail(f"{path} does not exist: pytest --update-golden writes it", pytrace=False)
         kept = path.read_text(encoding="utf-8")
-        assert wanted == kept, f"{path} differs: if that was meant, run pytest --update-golden"
+        if wanted != kept:
+            pytest.fail(_difference(path, kept, wanted), pytrace=False)
+
+
+MOST_LINES = 80
+"""Of a difference that is shown."""
+
+
+def _difference(path: Path, kept: str, wanted: str) -> str:
+    """What a golden differs in, as `diff -u` shows it."""
+    names = (str(path), "what the test has now")
+    lines = list(difflib.unified_diff(kept.splitlines(), wanted.splitlines(), *names, lineterm=""))
+    if len(lines) > MOST_LINES:
+        lines[MOST_LINES:] = [f"… and {len(lines) - MOST_LINES} lines more"]
+    return "\n".join([*lines, "If that was meant, run pytest --update-golden."])
 
 
 @pytest.fixture

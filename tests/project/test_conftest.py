@@ -8,8 +8,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -92,6 +93,19 @@ def test_a_golden_is_written_only_on_demand(root: Path, tmp_path: Path) -> None:
     assert written.status == 0
     assert (tmp_path / "golden/project/golden/one.txt").read_text() == "text a\n"
     assert "::test_a PASSED" in compared.said and "::test_b FAILED" in compared.said
+    assert "-text a\n+text b\n" in compared.said  # a unified diff
+
+
+def test_a_difference_is_shown_around_what_changed(golden: Any, tmp_path: Path) -> None:
+    text = "\n".join(f"line {i}" for i in range(600))
+    write, compare = (replace(golden, folder=tmp_path, update=each) for each in (True, False))
+    write("text.txt", text)
+    with pytest.raises(pytest.fail.Exception) as caught:
+        compare("text.txt", text.replace("line 400", "other"))
+    shown = str(caught.value)
+    assert "-line 400\n+other\n" in shown and "line 300" not in shown
+    with pytest.raises(pytest.fail.Exception, match="lines more"):
+        compare("text.txt", "")
 
 
 @pytest.mark.parametrize("options", [(), ("-n", "1")], ids=["alone", "with workers"])
