@@ -16,8 +16,8 @@ from random_programs.promotion import DTYPES
 
 from ferrule import specs
 from ferrule.language.ir import ops
-from ferrule.language.ir.arithmetic_rules import BINARY_KINDS, UNARY_KINDS
 from ferrule.language.ir.builder import Builder
+from ferrule.language.ir.scalars import BINARY, UNARY
 from ferrule.language.mathlib import expand_maths
 from ferrule.specs import DType, Float32, Int64, sym_int
 
@@ -96,12 +96,12 @@ def is_exact(op: str) -> bool:
 def test_every_operator(dtype: DType) -> None:
     made: dict[str, tuple[DType, Any]] = {}
     for op in filter(is_exact, get_args(ops.BinaryOp)):
-        if dtype.kind in BINARY_KINDS[op]:
+        if dtype.kind in BINARY[op].kinds:
             made[op] = dtype, lambda b, x, y, op=op: b.binary(op, x, y)
     for op in get_args(ops.CompareOp):
         made[op] = specs.Boolean, lambda b, x, y, op=op: b.compare(op, x, y)
     for op in filter(is_exact, get_args(ops.UnaryOp)):
-        if dtype.kind in UNARY_KINDS[op]:
+        if dtype.kind in UNARY[op].kinds:
             made[op] = dtype, lambda b, x, y, op=op: b.unary(op, x)
     made["select"] = dtype, lambda b, x, y: b.select(b.compare("lt", x, y), x, y)
     numbers = edges(dtype)[:: 2 if dtype.kind == "float" else 1]

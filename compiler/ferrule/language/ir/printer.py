@@ -61,21 +61,21 @@ _Field = Callable[["_Printer", Any, str], str]
 
 
 @cache
-def _parts_of(kind: type[ops.Op]) -> tuple[_Part, ...]:
-    """The parts of the text of a kind of op.
+def _parts_of(text: str) -> tuple[_Part, ...]:
+    """The parts of the text that a kind of op says.
 
     `{field}` is a value, several values, or what `str` makes of anything else; `{field!r}` what
     `repr` makes.  After a colon stands one of `_FORMS`, with another name for the field after an
     equals sign.
     """
     found: list[_Part] = []
-    for literal, path, form, conversion in Formatter().parse(kind.facts.text):
+    for literal, path, form, conversion in Formatter().parse(text):
         if literal:
             found.append(_literal(literal))
         if path is not None:
             name, _, other = (form or "").partition("=")
             found.append(_field(path, "repr" if conversion else name, other or path))
-    return tuple(found) or (_literal(kind.__name__),)
+    return tuple(found)
 
 
 def _literal(text: str) -> _Part:
@@ -112,7 +112,7 @@ _FORMS: Final[Mapping[str, _Field]] = {
     "more": lambda printer, item, name: "" if item is None else f", {printer.use([item])}",
     "at": lambda printer, item, name: f"[{printer.use(item)}]" if item else "",
     "axis": lambda printer, item, name: ops.AXES[item],
-    "dim": lambda printer, item, name: format_dim(item, printer.symbols),
+    "dim": lambda printer, item, name: printer.dim(item),
     "callee": lambda printer, item, name: printer.callee(item),
 }
 
@@ -136,6 +136,9 @@ class _Printer:
 
     def line(self, text: str) -> None:
         self.lines.append(_INDENT * self.depth + text)
+
+    def dim(self, dim: Dim) -> str:
+        return format_dim(dim, self.symbols)
 
     def type(self, type_: Type) -> str:
         return print_type(type_, self.symbols)
@@ -166,7 +169,7 @@ class _Printer:
             case ops.If() | ops.For() | ops.While() | ops.Parallel():
                 self.structured(op)
                 return
-        text = "".join(part(self, op) for part in _parts_of(type(op)))
+        text = "".join(part(self, op) for part in _parts_of(op.facts.text or type(op).__name__))
         if isinstance(op, ops.SimpleOp):
             text = f"{self.define(op.result)} = {text} : {self.type(op.result.type)}"
         self.line(text)

@@ -173,7 +173,9 @@ BINARY: Final[Mapping[BinaryOp, ScalarOp]] = MappingProxyType(
 )
 """Both are in the order of the names above."""
 
-EVERY: Final[Mapping[str, ScalarOp]] = MappingProxyType({**UNARY, **BINARY})
+EVERY: Final[Mapping[str, ScalarOp]] = MappingProxyType(
+    {str(name): row for name, row in (*UNARY.items(), *BINARY.items())}
+)
 
 
 def require_all(consumer: str, known: Collection[str], wanted: Collection[str]) -> None:

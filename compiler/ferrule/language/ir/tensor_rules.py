@@ -10,8 +10,10 @@ from ferrule.language.ir.scalars import INTEGERS
 from ferrule.language.ir.types import HandleType, TensorType
 from ferrule.specs import Int64, compact_strides
 
+TensorOp = ops.Load | ops.View | ops.Fragment | ops.Alloc
 
-def simple(checker: Checker, op: ops.Load | ops.View | ops.Fragment | ops.Alloc) -> None:
+
+def simple(checker: Checker, op: TensorOp) -> None:
     """Checks an op with one result."""
     match op:
         case ops.Load(result, tensor, indices):

@@ -35,7 +35,10 @@ ATOMIC: Final[dict[threads.AtomicOp, tuple[DType, ...]]] = {
 """The dtypes of each atomic op."""
 
 
-def effect(checker: Checker, op: threads.Barrier | threads.WarpBarrier | threads.Fence) -> None:
+Effect = threads.Barrier | threads.WarpBarrier | threads.Fence
+
+
+def effect(checker: Checker, op: Effect) -> None:
     """Checks an op without a result."""
     match op:
         case threads.Barrier(number, count):

@@ -211,24 +211,17 @@ class _Checker:
             self.op = op
             self.use(op.operands)
             self.place(op)
-            match op:
-                case ops.If() | ops.For() | ops.While() | ops.Parallel():
-                    yield self.structured(op)
-                case ops.Store() | ops.Check() | ops.Print() | ops.Launch() | ops.Return():
-                    effect_rules.effect(self, op, self.program)
-                case ops.Barrier() | ops.WarpBarrier() | ops.Fence():
-                    thread_rules.effect(self, op)
-                case ops.Mma() | ops.LoadMatrix() | ops.AsyncCopy() | ops.Control():
-                    arch_rules.effect(self, op)
-                case ops.MBarrier() | ops.MBarrierWait() | ops.BulkCopy():
-                    arch_rules.effect(self, op)
-                case ops.TensorCopy() | ops.BulkStore() | ops.StoreMatrix() | ops.BarrierArrive():
-                    arch_rules.effect(self, op)
-                case ops.PeerStore():
-                    arch_rules.effect(self, op)
-                case _:
-                    self.simple(op)
-                    self.define([op.result])
+            if isinstance(op, ops.RegionOp):
+                yield self.structured(op)
+            elif isinstance(op, ops.SimpleOp):
+                self.simple(op)
+                self.define([op.result])
+            elif isinstance(op, effect_rules.Effect):
+                effect_rules.effect(self, op, self.program)
+            elif isinstance(op, thread_rules.Effect):
+                thread_rules.effect(self, op)
+            else:
+                arch_rules.effect(self, op)
         self.op = owner
         self.use(region.yields)
         self.types(region.yields, yields, what)
@@ -301,23 +294,21 @@ class _Checker:
             case ops.Special(_, _, axis):
                 self.require(0 <= axis < len(ops.AXES), "there are three axes")
                 self.types([result], [Int32], "coordinates")
-            case ops.Load() | ops.View() | ops.Fragment() | ops.Alloc():
-                tensor_rules.simple(self, op)
             case ops.Text():
                 self.types([result], [HandleType("bytes")], "texts")
             case ops.Address(_, operand):
                 self.address(result, operand)
             case ops.CallDevice():
                 self.types([result], [Int64], "devices")
-            case ops.Item() | ops.Field() | ops.Peek() | ops.IsInstance():
-                object_rules.simple(self, op)
             case ops.Call():
                 call_rules.call(self, op)
-            case ops.CallBody() | ops.Receive() | ops.Received():
+            case _ if isinstance(op, ops.Outgoing):
                 call_rules.receive(self, op, self.program.made)
-            case ops.Shared() | ops.DynamicShared() | ops.Atomic():
-                thread_rules.simple(self, op)
-            case ops.Shuffle() | ops.Vote() | ops.Match() | ops.MBarrierTry() | ops.PeerLoad():
+            case _ if isinstance(op, tensor_rules.TensorOp):
+                tensor_rules.simple(self, op)
+            case _ if isinstance(op, ops.ObjectOp):
+                object_rules.simple(self, op)
+            case _ if isinstance(op, ops.Cooperation):
                 thread_rules.simple(self, op)
             case _:
                 arithmetic_rules.simple(self, op)

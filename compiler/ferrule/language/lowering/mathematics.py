@@ -26,7 +26,7 @@ _FAST: Final = ("fast", "fastmath")
 _EXACT: Final = ("fma", *(name for name, row in EVERY.items() if row.function == "exact"))
 _ROUNDED: Final = tuple(name for name, row in EVERY.items() if row.function == "rounded")
 """What takes the keyword: functions that are not exact."""
-_OPERANDS: Final = {"fma": 3, **dict.fromkeys(BINARY, 2)}
+_OPERANDS: Final = {"fma": 3} | {str(name): 2 for name in BINARY}
 require_all("lowering.constants.FUNCTIONS", constants.FUNCTIONS, (*_EXACT, *_ROUNDED))
 
 

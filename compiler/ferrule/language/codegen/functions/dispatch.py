@@ -37,11 +37,7 @@ def _op(lowering: FunctionLowering, op: ops.Op) -> Work | None:
             return control.for_(lowering, op, emit_region)
         case ops.While():
             return control.while_(lowering, op, emit_region)
-        case ops.Parallel() | ops.Launch() | ops.Alloc() | ops.Call() | ops.CallDevice():
-            return _hosted(lowering, op)
-        case ops.CallBody() | ops.Receive() | ops.Received():
-            return _hosted(lowering, op)
-        case ops.Item() | ops.Field() | ops.Peek() | ops.IsInstance():
+        case _ if isinstance(op, HostOp):
             return _hosted(lowering, op)
         case ops.Store(tensor, indices, value):
             memory.store(lowering, tensor, indices, value)
@@ -52,15 +48,7 @@ def _op(lowering: FunctionLowering, op: ops.Op) -> Work | None:
         case ops.Check(condition, fault, values):
             stored = tuple(lowering.as_i64(value) for value in values)
             lowering.check(lowering.values[condition], fault, stored)
-        case ops.Barrier() | ops.WarpBarrier() | ops.Fence():
-            _together(lowering, op)
-        case ops.Mma() | ops.LoadMatrix() | ops.AsyncCopy() | ops.Control():
-            _together(lowering, op)
-        case ops.MBarrier() | ops.MBarrierWait() | ops.BulkCopy():
-            _together(lowering, op)
-        case ops.TensorCopy() | ops.BulkStore() | ops.StoreMatrix() | ops.BarrierArrive():
-            _together(lowering, op)
-        case ops.PeerStore():
+        case _ if isinstance(op, ThreadOp):
             _together(lowering, op)
         case _:
             emit_simple(lowering, op)
@@ -96,12 +84,8 @@ def emit_simple(lowering: FunctionLowering, op: ops.SimpleOp) -> None:
             lowering.define_integer(result, lowering.coordinates[register, axis])
         case ops.View(_, tensor, indices):
             lowering.values[result] = memory.start(lowering, tensor, indices)
-        case ops.Alloc() | ops.Call() | ops.CallDevice():
-            raise TypeError("only a host function makes tensors and calls")
-        case ops.CallBody() | ops.Receive() | ops.Received():
-            raise TypeError("only a host function calls and receives")
-        case ops.Item() | ops.Field() | ops.Peek() | ops.IsInstance():
-            raise TypeError("only a host function reads containers and objects")
+        case _ if isinstance(op, HostOp):
+            raise TypeError(f"only a host function has a {type(op).__name__}")
         case ops.Text(_, data):
             lowering.values[result] = lowering.emitter.bytes_constant(data)
         case ops.Address(_, operand):
@@ -111,9 +95,7 @@ def emit_simple(lowering: FunctionLowering, op: ops.SimpleOp) -> None:
             lowering.values[result] = fragments.room(lowering.emitter, result)
         case ops.Constant() if isinstance(result.type, HandleType):
             lowering.values[result] = lowering.emitter.null()
-        case ops.Shared() | ops.DynamicShared() | ops.Atomic():
-            _together(lowering, op)
-        case ops.Shuffle() | ops.Vote() | ops.Match() | ops.MBarrierTry() | ops.PeerLoad():
+        case _ if isinstance(op, ops.Cooperation):
             _together(lowering, op)
         case _:
             lowering.values[result] = computed(lowering, op, partial(_inlined, lowering))

@@ -8,7 +8,7 @@ square root that is the same as rounding once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from llvmlite import ir
 
@@ -250,11 +250,11 @@ _COMPARE: Final[dict[ops.CompareOp, str]] = {
 }
 
 
-def _forms(table: Mapping[str, Mapping[Form, _Emit]]) -> set[str]:
+def _forms(table: Mapping[Any, Mapping[Form, _Emit]]) -> set[str]:
     return {f"{name} of {form}" for name, forms in table.items() for form in forms}
 
 
-def _needed(rows: Mapping[str, ScalarOp]) -> set[str]:
+def _needed(rows: Mapping[Any, ScalarOp]) -> set[str]:
     """What has no formula in the library of maths needs an instruction for each kind."""
     return {
         f"{name} of {kind}" for name, row in rows.items() if not row.library for kind in row.kinds
