@@ -48,7 +48,7 @@ def _op(lowering: FunctionLowering, op: ops.Op) -> Work | None:
         case ops.Check(condition, fault, values):
             stored = tuple(lowering.as_i64(value) for value in values)
             lowering.check(lowering.values[condition], fault, stored)
-        case _ if isinstance(op, ThreadOp):
+        case _ if isinstance(op, ops.CooperationEffect):
             _together(lowering, op)
         case _:
             emit_simple(lowering, op)
@@ -74,7 +74,7 @@ def emit_simple(lowering: FunctionLowering, op: ops.SimpleOp) -> None:
     result = op.result
     lowering.multiples.note(op)
     if result in lowering.values:
-        return
+        return  # such as shared memory, which has its place when a block begins
     match op:
         case ops.Size(_, dim, fault):
             checked = fault is not None
