@@ -166,6 +166,8 @@ def _convert(place: Place, param: specs.Param, value: Any) -> Any:
     match param:
         case specs.Tensor():
             return _tensor(place, param, value)
+        case specs.Scalar(dtype=dtype) if dtype.kind == "float":
+            return _float(place, value)
         case specs.Scalar() | specs.Constant():
             return _number(place, value)
         case specs.Pointer():
@@ -252,6 +254,24 @@ def _number(place: Place, value: Any) -> Any:
         expected = "a 64-bit integer, as this version of tvm-ffi passes no other (0.1.14 does)"
         place.refuse(ValueError, "Out of bound value", expected, str(found))
     return found
+
+
+def _float(place: Place, value: Any) -> Any:
+    """A number; an int that 64 bits do not hold is a float already, also in a container.
+
+    What no float holds is refused by the wrapper, if it comes there.
+    """
+    found = foreign.number(value)
+    if type(found) is not int or -(1 << 63) <= found < 1 << 63:
+        return found
+    try:
+        return float(found)
+    except OverflowError:
+        if foreign.has_big_ints():
+            return found
+    actual = "an int above 1.8e308" if found > 0 else "an int below -1.8e308"
+    expected = "to be in float64 range [-1.8e308, 1.8e308]"
+    place.refuse(ValueError, "Out of bound value", expected, actual)
 
 
 def _shape(place: Place, value: Any) -> Any:
