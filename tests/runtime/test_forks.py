@@ -92,7 +92,7 @@ def child():
 threads = [threading.Thread(target=busy, args=(i,)) for i in range(2)]
 for thread in threads:
     thread.start()
-waits = [fork(child) for _ in range(15)]
+waits = [fork(child) for _ in range(10)]
 stop.set()
 for thread in threads:
     thread.join()
@@ -209,7 +209,7 @@ called(a, forks_here)
 assert a[0] == 1
 handled = []
 signal.signal(signal.SIGALRM, lambda *_: (handled.append(1), forks_here()))
-for _ in range(5):
+for _ in range(3):
     signal.setitimer(signal.ITIMER_REAL, 0.004)
     for k in range(3):
         check(compiled(float(k)), float(k))
