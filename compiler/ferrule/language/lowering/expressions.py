@@ -257,8 +257,24 @@ def _subscript(low: Lowering, node: ast.Subscript) -> Any:
             f"but this index is {operators.describe(index)}",
             hint="loop over it with range_constexpr, or keep the values in a tensor",
         )
+    if isinstance(base, tuple) and isinstance(index, int):
+        _check_position(low, base, index, node)
     low.state.witness.add_special(base, "__getitem__")
     return operators.at_compile_time(low, node, lambda: base[index])
+
+
+def _check_position(low: Lowering, base: tuple[Any, ...], index: int, node: ast.Subscript) -> None:
+    """A CompileError for an item that a tuple, such as a shape, does not have."""
+    if -len(base) <= index < len(base):
+        return
+    of_tensor = isinstance(node.value, ast.Attribute) and node.value.attr in ("shape", "stride")
+    count = f"{len(base)} item{'s' * (len(base) != 1)}"
+    low.fail(
+        node,
+        f"{ast.unparse(node.value)} has {count}, but item {index} is asked for",
+        expected=f"an index from {-len(base)} to {len(base) - 1}" if base else None,
+        hint="a tensor of 0 dims has one element, a[()]" if of_tensor and not base else None,
+    )
 
 
 def _comprehension(low: Lowering, node: ast.ListComp | ast.GeneratorExp) -> list[Any]:
