@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from ferrule.compiler.artefacts import Location
 from ferrule.compiler.errors import CompileError, Diagnostic, Span
+from ferrule.language.edited import check_unedited
 from ferrule.language.witness import Outer
 
 _LAMBDA: Final = "<lambda>"
@@ -86,6 +87,7 @@ def read_source(function: Callable[..., Any], *, helper: bool = False) -> Source
     rest, first_line = _lines(function)
     place = _place(function, rest, first_line)
     refuse_kinds(function, place)
+    check_unedited(function, place, _all_lines(function))
     try:
         lines, node = _statement(rest, first_line)
     except SyntaxError:
@@ -111,6 +113,7 @@ def _read_lambda(function: types.FunctionType) -> Source:
     """A lambda of a module: that on its line, or the only one there that compiles to its code."""
     lines, first_line = _all_lines(function), function.__code__.co_firstlineno
     place = _place(function, lines[first_line - 1 :], first_line)
+    check_unedited(function, place, lines)
     try:
         tree = ast.parse("".join(lines))
     except SyntaxError:
