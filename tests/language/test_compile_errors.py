@@ -345,6 +345,58 @@ def lambda_free(x):
     pass
 
 
+@pytest.mark.parametrize("what", ["shape", "stride"])
+@pytest.mark.parametrize(
+    ("sizes", "index", "said"),
+    [
+        (
+            (),
+            0,
+            r"has 0 items, but item 0 is asked for(.|\n)*a tensor of 0 dims has one element",
+        ),
+        ((3,), 1, r"has 1 item, but item 1 is asked for(.|\n)*expected: an index from -1 to 0"),
+        ((3, 4), -3, r"has 2 items, but item -3 is asked for(.|\n)*an index from -2 to 1"),
+    ],
+)
+def test_dims_that_a_tensor_does_not_have(
+    what: str, sizes: tuple[int, ...], index: int, said: str
+) -> None:
+    def reads(a, index: fe.Constexpr):
+        x = a.shape[index] if what == "shape" else a.stride[index]
+        a[()] = x
+
+    with pytest.raises(fe.CompileError, match=rf"a\.{what} {said}"):
+        fe.compile(reads, np.zeros(sizes, np.float32), index, options="--target cpu")
+
+
+twice, plus = lambda x: x * 2, lambda x, y=3: x + y
+
+
+def test_lambdas_of_a_module_are_helpers() -> None:
+    def function(a):
+        a[0] = twice(plus(a[0], y=1))
+        a[1] = plus(a[1])
+
+    a = np.ones(2, np.float32)
+    fe.compile(function, a, options="--target cpu")(a)
+    assert a.tolist() == [4, 4]
+
+
+def test_numbers_of_numpy_are_computed_by_numpy_and_weak() -> None:
+    single, half = np.float32(0.1), np.float16(0.1)
+
+    def function(out):
+        out[0] = single * np.float32(3)
+        out[1] = (single * 3) * out[2]
+        out[3] = half * half + 1
+
+    out = np.ones(4)
+    fe.compile(function, out, options="--target cpu")(out)
+    assert out[0] == float(np.float32(0.1) * np.float32(3)) != 0.1 * 3
+    assert out[1] == float(np.float32(0.1) * 3)
+    assert out[3] == float(np.float16(0.1) * np.float16(0.1) + 1)
+
+
 def test_what_cannot_be_compiled() -> None:
     with pytest.raises(fe.CompileError, match="kernel is a kernel; what is compiled is a host"):
         fe.compile(kernel, vector(), vector())

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ferrule.compiler.errors import CompileError
 from ferrule.language.source import read_source
 
 PROGRAMS = {
@@ -56,3 +58,46 @@ def test_a_function_is_the_one_that_its_whole_file_has(tmp_path: Path, name: str
         wanted, include_attributes=True
     )
     assert source.lines[0] == text.splitlines()[source.first_line - 1]
+
+
+LAMBDAS = {
+    "alone": "f = lambda a, *, b=2: a * b\n",
+    "over lines": "x = 1\nt = {1: lambda a: (\n    a\n+ 5)}\nf = t[1]\n",
+    "a default": "f = lambda a, b=(lambda: 3)(): a + b\n",
+    "beside another name": "g, f = lambda a: a + x, lambda a: a + y\n",
+    "beside another constant": "g, f = lambda a: a + 1, lambda a: a + 1.0\n",
+    "in a function": "def g(k):\n    return lambda a: a * k\nf = g(3)\n",
+    "in a class": "class A:\n    m = staticmethod(lambda a: a - 1)\nf = A.m\n",
+    "in another": "g = lambda: lambda a: a * 7\nf = g()\n",
+}
+
+
+@pytest.mark.parametrize("name", LAMBDAS)
+def test_a_lambda_is_found_in_its_line(tmp_path: Path, name: str) -> None:
+    function = loaded(tmp_path / "program.py", LAMBDAS[name])
+    source = read_source(function, helper=True)
+    made = eval(compile(ast.Expression(source.node), "made", "eval"), {"x": 1, "y": 2, "k": 3})
+    names = function.__globals__ | {"k": 3, "x": 1, "y": 2}
+    function.__globals__.update(names)
+    for value in (2, 3.5):
+        assert repr(made(value)) == repr(function(value))
+    with pytest.raises(CompileError, match="a lambda cannot be compiled by itself"):
+        read_source(function)
+
+
+def test_lambdas_that_are_alike(tmp_path: Path) -> None:
+    function = loaded(tmp_path / "program.py", "g, f = lambda a: a + 1, lambda a: a - 1\n")
+    if sys.version_info >= (3, 11):
+        node = read_source(function, helper=True).node
+        assert isinstance(node, ast.Lambda) and isinstance(node.body, ast.BinOp)
+        assert isinstance(node.body.op, ast.Sub)
+    else:
+        with pytest.raises(CompileError, match="a line has 2 lambdas that this one may be"):
+            read_source(function, helper=True)
+
+
+def test_a_lambda_that_is_not_in_its_file(tmp_path: Path) -> None:
+    function = loaded(tmp_path / "program.py", "f = lambda a: a + 1\n")
+    (tmp_path / "program.py").write_text("f = lambda a: a + 22\n")
+    with pytest.raises(CompileError, match="a line has 0 lambdas that this one may be"):
+        read_source(function, helper=True)

@@ -268,3 +268,21 @@ def test_programs_that_are_compiled_as_one_agree() -> None:
 def test_programs_that_are_compiled_as_one_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(typed_constants.Value, "literal", "fe.Int16(77)")
     assert not typed_constants.agree(range(4), CPU)
+
+
+@fe.jit
+def negated_truths(o: fe.Tensor, n: fe.Int32):
+    no, two = fe.Boolean(False), fe.Float32(2.0)
+    o[0] = (not (no or two)).dtype == fe.Boolean
+    o[1] = (not (no or (not (two and no)))).dtype == fe.Boolean
+    o[2] = (not (n > 0 or two)).dtype == fe.Boolean
+    o[3] = not (no or two)
+    o[4] = not (no and two)
+    o[5] = not (n > 0 and two)
+    o[6] = (not (no or n > 0)).dtype == fe.Boolean
+
+
+def test_not_of_and_and_or_is_a_boolean_of_typed_constants() -> None:
+    out = np.zeros(7, np.float64)
+    fe.compile(negated_truths, vector(fe.Float64), fe.Int32, options=CPU)(out, 1)
+    assert out.tolist() == [1, 1, 1, 0, 1, 0, 1]

@@ -84,7 +84,7 @@ def slow(called: Function, *values: Any, **keywords: Any) -> Any:
     prepared = prepare_call(called, given, tuple(keywords))
     try:
         return tvm_ffi.Function.__call__(called, *prepared)
-    except RuntimeError:
+    except Exception:
         name_hidden(called, prepared)
         raise
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.language.edited import remember
 from ferrule.runtime.forks import ForkLock
 
 _VERSIONS: Final = 8
@@ -88,6 +89,7 @@ def _checked(function: Callable[..., Any], decorator: str) -> Callable[..., Any]
     if not inspect.isfunction(function):
         raise CompileError(f"@ferrule.{decorator} marks a function, but got {function!r}")
     check_undecorated(function)
+    remember(function)
     return function
 
 

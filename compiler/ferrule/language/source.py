@@ -7,13 +7,16 @@ import inspect
 import linecache
 import os
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ferrule.compiler.artefacts import Location
 from ferrule.compiler.errors import CompileError, Diagnostic, Span
+from ferrule.language.edited import check_unedited
 from ferrule.language.witness import Outer
+
+_LAMBDA: Final = "<lambda>"
 
 SPLIT: Final = (
     "split long expressions and chains of elif, and replace compile-time recursion by a loop"
@@ -71,17 +74,20 @@ def _characters(text: str, column: int | None) -> int:
     return len(text.encode()[:column].decode(errors="ignore"))
 
 
-def read_source(function: Callable[..., Any]) -> Source:
+def read_source(function: Callable[..., Any], *, helper: bool = False) -> Source:
     """The source of a Python function; of a decorated one, that of what the decorator made.
 
     Raises CompileError for what is no Python function, has no source that can be found, or is a
-    lambda, a generator or a coroutine.
+    generator, a coroutine or, unless it is a `helper` of another function, a lambda.
     """
     if not isinstance(function, types.FunctionType):
         raise CompileError(f"{function!r} is no Python function, so it has no source to compile")
+    if helper and function.__code__.co_name == _LAMBDA:
+        return _read_lambda(function)
     rest, first_line = _lines(function)
     place = _place(function, rest, first_line)
     refuse_kinds(function, place)
+    check_unedited(function, place, _all_lines(function))
     try:
         lines, node = _statement(rest, first_line)
     except SyntaxError:
@@ -101,6 +107,62 @@ def read_source(function: Callable[..., Any]) -> Source:
         first_line,
         evaluated_annotations(function),
     )
+
+
+def _read_lambda(function: types.FunctionType) -> Source:
+    """A lambda of a module: that on its line, or the only one there that compiles to its code."""
+    lines, first_line = _all_lines(function), function.__code__.co_firstlineno
+    place = _place(function, lines[first_line - 1 :], first_line)
+    check_unedited(function, place, lines)
+    try:
+        tree = ast.parse("".join(lines))
+    except SyntaxError:
+        raise _no_source(function) from None
+    except (RecursionError, MemoryError):
+        raise too_deep(place) from None
+    every = (node for node in ast.walk(tree) if isinstance(node, ast.Lambda))
+    found = [node for node in every if node.lineno == first_line and _may_be(node, function)]
+    if len(found) != 1:
+        wanted = "one lambda in a line" if found else "a lambda as it stands in its file"
+        raise CompileError(
+            Diagnostic(
+                f"a line has {len(found)} lambdas that this one may be",
+                place,
+                expected=wanted,
+                hint="write a def statement",
+            )
+        )
+    return Source(
+        function.__name__,
+        found[0],
+        Outer(function),
+        default_values(function),
+        place.file,
+        tuple(line.rstrip("\r\n") for line in lines[first_line - 1 : found[0].end_lineno]),
+        first_line,
+    )
+
+
+def _may_be(node: ast.Lambda, function: types.FunctionType) -> bool:
+    """Whether a lambda has the parameters, names, constants and columns of a function.
+
+    The code of its defaults stands before its own.
+    """
+    outer = compile(ast.Expression(node), _LAMBDA, "eval", dont_inherit=True)
+    *_, code = (each for each in outer.co_consts if isinstance(each, types.CodeType))
+    return _traits(code) == _traits(function.__code__)
+
+
+def _traits(code: types.CodeType) -> tuple[object, ...]:
+    """What of a function's code is the same for a text, whatever is around it.
+
+    Constants are texts: 1, 1.0 and True are not the same.  Columns are there from Python 3.11 on,
+    unless they were left out.
+    """
+    plain = [repr(each) for each in code.co_consts if not isinstance(each, types.CodeType)]
+    positions: Iterable[tuple[int | None, ...]] = getattr(code, "co_positions", tuple)()
+    places = {place for place in positions if None not in place and place[2:] != (0, 0)}
+    return code.co_varnames, {*code.co_names, *code.co_freevars}, plain, places
 
 
 def too_deep(place: Span) -> CompileError:
@@ -128,17 +190,23 @@ def _place(function: types.FunctionType, lines: list[str], first_line: int) -> S
 
 
 def _lines(function: types.FunctionType) -> tuple[list[str], int]:
-    """The lines of a file from a function on, decorators included, and the number of the first.
+    """The lines of a file from a function on, decorators included, and the number of the first."""
+    first_line = function.__code__.co_firstlineno
+    return _all_lines(function)[first_line - 1 :], first_line
+
+
+def _all_lines(function: types.FunctionType) -> list[str]:
+    """The lines of the file that a function is in, which has its first line at least.
 
     Found as `inspect` does, which searches all modules for one that is not imported.
     """
     code = function.__code__
     file = inspect.getsourcefile(code) or code.co_filename
     linecache.checkcache(file)
-    lines = linecache.getlines(file, function.__globals__)[code.co_firstlineno - 1 :]
-    if not lines:
+    lines = linecache.getlines(file, function.__globals__)
+    if len(lines) < code.co_firstlineno:
         raise _no_source(function)
-    return lines, code.co_firstlineno
+    return lines
 
 
 def _no_source(function: types.FunctionType) -> CompileError:
@@ -226,7 +294,7 @@ def is_hashable(value: object) -> bool:
 def refuse_kinds(function: Callable[..., Any], place: Span) -> None:
     """CompileError for a function that is none to be compiled: a lambda, a generator."""
     assert isinstance(function, types.FunctionType)
-    if function.__name__ == "<lambda>":
+    if function.__code__.co_name == _LAMBDA:
         raise CompileError(
             Diagnostic("a lambda cannot be compiled by itself", place, hint="write a def statement")
         )

@@ -141,7 +141,7 @@ class _Members:
             return lambda: self(*values)  # type: ignore[operator]
         try:
             bound: Callable[[], Any] = gate.bind(self, state.plan, values)
-        except RuntimeError:
+        except Exception:
             name_hidden(self, values)
             raise
         return bound
@@ -291,7 +291,7 @@ else:
         values = prepare_call(self, (*args, *kwargs.values()), tuple(kwargs))
         try:
             result = tvm_ffi.Function.__call__(self, *values)
-        except RuntimeError:
+        except Exception:
             name_hidden(self, values)
             raise
         return unpack(result, self.call_plan.form)

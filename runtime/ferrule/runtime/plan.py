@@ -187,11 +187,11 @@ _VALUES: Final = (int, float, bool, str, type(None), bytes, ctypes.c_void_p, tvm
 
 
 def _number_types(dtype: specs.DType) -> tuple[type[Any], ...]:
-    if dtype.kind == "float":
-        return (float, int, bool)
-    # The upper half of uint64 needs a look where tvm-ffi cannot pass it on.
-    big = dtype.kind == "uint" and dtype.bits == 64
-    return (bool,) if big and not has_big_ints() else (int, bool)
+    # Ints of more than 64 bits need a look where tvm-ffi cannot pass them on.
+    is_float = dtype.kind == "float"
+    big = is_float or (dtype.kind == "uint" and dtype.bits == 64)
+    ints: tuple[type[Any], ...] = (bool,) if big and not has_big_ints() else (int, bool)
+    return (float, *ints) if is_float else ints
 
 
 def _joined(*entries: Accepted) -> Accepted:

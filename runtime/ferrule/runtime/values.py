@@ -112,8 +112,20 @@ def convert(place: Place, param: specs.Param, value: Any) -> Any:
     if isinstance(value, numbers.Real) and foreign.number(value) is OTHER:
         # Such as a Fraction or a NumPy time span: tvm-ffi would make a plain number of it.
         place.refuse_type(param, type(value).__qualname__)
-    _must_end(value)
-    return value
+    if _takes_objects(param):
+        _must_end(value)
+        return value
+    return _for_refusal(value)
+
+
+def _takes_objects(param: specs.Param) -> bool:
+    """Whether a list can be what is wanted, as an object of tvm-ffi with all that it holds."""
+    match param:
+        case specs.Optional(item=item):
+            return _takes_objects(item)
+        case specs.Union(members=members):
+            return any(map(_takes_objects, members))
+    return isinstance(param, (specs.Object, specs.Module, specs.AnyValue))
 
 
 def _must_end(value: Any) -> None:
@@ -126,10 +138,36 @@ def _must_end(value: Any) -> None:
             _must_end(pair)
 
 
+def _for_refusal(value: Any) -> Any:
+    """A value that the wrapper refuses or takes without its tensors, such as an int or a list.
+
+    Tensors that cannot be passed on are another one in it: the wrapper says that there is a Tensor,
+    and of several arguments that are wrong it is the first that is told.
+    """
+    if isinstance(value, (tuple, list)):
+        items = [_for_refusal(item) for item in value]
+        same = all(new is old for new, old in zip(items, value, strict=True))
+        return value if same else tuple(items)
+    if isinstance(value, dict):
+        pairs = [(_for_refusal(key), _for_refusal(item)) for key, item in value.items()]
+        same = all(new[1] is old for new, old in zip(pairs, value.values(), strict=True))
+        return value if same else dict(pairs)
+    return np.empty(0, np.uint8) if _is_unfit_tensor(value) else value
+
+
+def _is_unfit_tensor(value: Any) -> bool:
+    """Whether tvm-ffi's call fails at a tensor, and does not say at which argument."""
+    if isinstance(value, np.ndarray):
+        return not (value.flags.writeable and has_dlpack_dtype(value))
+    return foreign.hidden_elements(value) is not None
+
+
 def _convert(place: Place, param: specs.Param, value: Any) -> Any:
     match param:
         case specs.Tensor():
             return _tensor(place, param, value)
+        case specs.Scalar(dtype=dtype) if dtype.kind == "float":
+            return _float(place, value)
         case specs.Scalar() | specs.Constant():
             return _number(place, value)
         case specs.Pointer():
@@ -218,6 +256,24 @@ def _number(place: Place, value: Any) -> Any:
     return found
 
 
+def _float(place: Place, value: Any) -> Any:
+    """A number; an int that 64 bits do not hold is a float already, also in a container.
+
+    What no float holds is refused by the wrapper, if it comes there.
+    """
+    found = foreign.number(value)
+    if type(found) is not int or -(1 << 63) <= found < 1 << 63:
+        return found
+    try:
+        return float(found)
+    except OverflowError:
+        if foreign.has_big_ints():
+            return found
+    actual = "an int above 1.8e308" if found > 0 else "an int below -1.8e308"
+    expected = "to be in float64 range [-1.8e308, 1.8e308]"
+    place.refuse(ValueError, "Out of bound value", expected, actual)
+
+
 def _shape(place: Place, value: Any) -> Any:
     if isinstance(value, tvm_ffi.Shape):
         return value
@@ -228,10 +284,7 @@ def _shape(place: Place, value: Any) -> Any:
 
 def _element(place: Place, value: Any) -> Any:
     found = _number(place, value)
-    if found is not OTHER:
-        return found
-    _must_end(value)
-    return value
+    return _for_refusal(value) if found is OTHER else found
 
 
 def _tuple(place: Place, param: specs.Tuple, value: Any) -> Any:
@@ -243,8 +296,7 @@ def _tuple(place: Place, param: specs.Tuple, value: Any) -> Any:
     if param.fields:
         _check_fields(place, param, value)
     if len(values) != len(param.items):
-        _must_end(values)
-        return tuple(values)
+        return tuple(_for_refusal(each) for each in values)
     if all(type(each) is float for each in values):
         return tuple(values)  # What a float is does not depend on what is wanted.
     pairs = enumerate(zip(param.items, values, strict=True))

@@ -6,6 +6,7 @@ import sys
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 from entry_pairs import GROUPS, PARAMS, VALUES, both, good
 from hypothesis import given, settings
@@ -15,8 +16,19 @@ from packed_functions import NoOrigin, outcome
 
 from ferrule import specs
 from ferrule.runtime import Function, make_function
-from ferrule.runtime.callpath import bind
+from ferrule.runtime.callpath import bind, prepare_call
 from ferrule.runtime.foreign import has_big_ints
+
+WITH_TENSORS = {
+    "any strides",
+    "complex",
+    "read-only",
+    "owning",
+    "optional",
+    "union",
+    "tensors",
+    "any",
+}
 
 
 @pytest.mark.parametrize("name", PARAMS)
@@ -35,6 +47,40 @@ def test_mixed_signatures(data: st.DataObject) -> None:
     picks = [data.draw(st.one_of(each, each, each, pool)) for each in fitting]
     entry, other = both(names, [VALUES[i] for i in picks])
     assert entry == other
+
+
+def _unfit() -> list[np.ndarray[Any, Any]]:
+    """Arrays that NumPy does not give out."""
+    frozen = np.zeros(3, np.float32)
+    frozen.flags.writeable = False
+    return [frozen, np.zeros(2, object), np.zeros(2, "S3"), np.zeros(2, ">f4")]
+
+
+@pytest.mark.parametrize("name", sorted(PARAMS.keys() - WITH_TENSORS))
+def test_where_no_tensor_belongs_it_is_told_in_its_turn(name: str) -> None:
+    """Whether or not it can be handed to the wrapper."""
+    for array in _unfit():
+        for value in (array, [array], (1, (array,)), {"a": array}):
+            entry, other = both(("int8", name), (1, value))
+            assert entry == other
+            (kind, text), _ = entry
+            assert kind in (TypeError, ValueError)
+            assert "argument #1 when calling" in text
+            assert value is not array or "but got Tensor" in text
+            ((_, text), _), _ = both(("int8", name), ("text", value))
+            assert "on argument #0" in text
+
+
+def test_an_object_may_hold_any_array() -> None:
+    """Nothing else takes its place, though NumPy does not give it out."""
+    array_object = specs.Object("a", "ffi.Array")
+    for kind in (array_object, specs.Union("a", (specs.Scalar("0", specs.Int8), array_object))):
+        wrapped = Wrapped(specs.Signature("f", (kind,)))
+        address = wrapped.engine.address("__tvm_ffi_f")
+        called = make_function(address, wrapped.signature, NoOrigin(), owner=wrapped.engine)
+        for array in _unfit():
+            given = [array]
+            assert prepare_call(called, (given,), None)[0] is given
 
 
 def test_every_kind_takes_something() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from entry_pairs import GROUPS, VALUES, both, good
 
@@ -40,19 +40,4 @@ def replay(case: Case) -> str | None:
     """What the two paths do otherwise."""
     names, values = tuple(case["names"]), [VALUES[place] for place in case["places"]]
     entry, slow = both(names, values)
-    if entry == slow or _refused(entry) and _refused(slow) and _wrong(case) > 1:
-        return None
-    return f"{names} of {values}\nentry: {entry}\nslow path: {slow}"
-
-
-def _refused(found: Any) -> bool:
-    """Whether a call was refused before its body ran."""
-    result, seen = found
-    return result is not None and not any(seen if isinstance(seen, list) else [seen])
-
-
-def _wrong(case: Case) -> int:
-    """How many values do not fit: of several, the two paths may tell another one."""
-    return sum(
-        place not in good(name) for name, place in zip(case["names"], case["places"], strict=True)
-    )
+    return None if entry == slow else f"{names} of {values}\nentry: {entry}\nslow path: {slow}"

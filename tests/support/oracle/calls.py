@@ -12,6 +12,7 @@ from typing import Any
 
 import draws as st
 
+from ferrule.runtime.foreign import has_big_ints
 from ferrule.specs import DEVICE_CODES, Dim, DType, Signature, Sym, evaluate
 from ferrule.specs import params as kinds
 from ferrule.specs.params import Param
@@ -42,6 +43,14 @@ from oracle.values import DTYPE_NAMES
 
 USUAL = st.sampled_from([1, 2, 3, 4, 5, 8, 16])
 ODD = st.sampled_from([0, 1, 2, 3, 7, 8, 24, -1, -8, 1 << 31, (1 << 31) - 1, 1 << 40, 1 << 62])
+BIG = st.builds(
+    Big,
+    st.sampled_from([1 << 63, (1 << 64) - 1, 1 << 64, -(1 << 64), 1 << 200, 10**400, -(10**400)])
+    | st.integers(1 << 63, 1 << 1100)
+    | st.integers(-(1 << 1100), -(1 << 63) - 1),
+)
+"""Ints of more than 64 bits."""
+
 NUMBERS = st.sampled_from(
     [0, 1, 2, 127, 128, 255, 256, 65535, 65536, -1, -2, -128, -129, 1 << 31, 1 << 32, *INT64]
 )
@@ -151,7 +160,7 @@ def numbers(draw: st.Draw, dtype: DType) -> Argument:
     if dtype.kind == "bool" or chance(draw, 6):
         return draw(st.sampled_from([True, False, 0, 1]))
     if dtype.kind == "float":
-        return draw(FLOATS | st.integers(*INT64) | NUMBERS)
+        return draw(FLOATS | st.integers(*INT64) | NUMBERS | (BIG if has_big_ints() else FLOATS))
     number = draw(st.integers(*dtype.range) | st.sampled_from(dtype.range))
     return number if fits(number) else Big(number)
 
@@ -242,9 +251,9 @@ def wrong(draw: st.Draw, argument: Argument) -> Argument:
         case View():
             return draw(_wrong_view(argument))
         case bool() | int():
-            return draw(NUMBERS | st.builds(Big, st.sampled_from([1 << 63, 1 << 64, -(1 << 64)])))
+            return draw(NUMBERS | BIG)
         case Big():
-            return Big(draw(st.sampled_from([(1 << 64) - 1, 1 << 64, 1 << 200, -(1 << 64)])))
+            return draw(BIG)
         case float():
             return draw(FLOATS)
         case Numbers(values):

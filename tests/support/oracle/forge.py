@@ -188,6 +188,8 @@ def plain(argument: Argument) -> Any:
     match argument:
         case None | bool() | int() | float():
             return argument
+        case Big(value):
+            return value
         case Text(data):
             return data.decode()
         case Blob(data):

@@ -102,8 +102,20 @@ def _check_number(spec: kinds.Scalar, argument: Any, where: Where) -> None:
             clause = f"range [{low}, {high}], but got "
             raise Found("ValueError", f"Out of bound value {where.on}", clause)
     if spec.dtype.kind == "float" and isinstance(argument, Big):
-        clause = f"int64 range [{INT64[0]}, {INT64[1]}], but got an int "
-        raise Found("ValueError", f"Out of bound value {where.on}", clause)
+        _check_big_float(argument.value, where)
+
+
+def _check_big_float(number: int, where: Where) -> None:
+    clause = f"int64 range [{INT64[0]}, {INT64[1]}], but got an int "
+    try:
+        float(number)
+    except OverflowError:
+        side = "above 1.8e308" if number > 0 else "below -1.8e308"
+        clause = f"float64 range [-1.8e308, 1.8e308], but got an int {side}"
+    else:
+        if not where.contained:
+            return
+    raise Found("ValueError", f"Out of bound value {where.on}", clause)
 
 
 def _check_data(spec: kinds.Tensor, view: View, where: Where) -> None:

@@ -31,11 +31,15 @@ from oracle.arguments import (
 
 @dataclass(frozen=True)
 class Where:
-    """A place in a call.  `label` is its name in text, `path` its argument and positions in it."""
+    """A place in a call.  `label` is its name in text, `path` its argument and positions in it.
+
+    `contained`: whether it is in a container, whose elements are read while the body runs.
+    """
 
     label: str
     path: tuple[int, ...]
     optional: bool = False
+    contained: bool = False
 
     @property
     def on(self) -> str:
@@ -48,8 +52,12 @@ class Where:
         return f"{what} {self.on}"
 
     def item(self, i: int) -> Where:
-        """The item of a tuple or container."""
+        """The item of a tuple."""
         return replace(self, label=f"{self.label}[{i}]", path=(*self.path, i))
+
+    def element(self, i: int) -> Where:
+        """The item of a container."""
+        return replace(self.item(i), contained=True)
 
     def part(self, which: str) -> Where:
         """The keys or values of a map."""
@@ -102,14 +110,14 @@ def elements(site: Site) -> Iterator[Site]:
         case ((kinds.Array(item=item) | kinds.List(item=item)), Items(items=values)):
             for i, value in enumerate(values):
                 if item is not None:
-                    yield Site(item, value, site.where.item(i))
+                    yield Site(item, value, site.where.element(i))
         case ((kinds.Map(key=key, value=value) | kinds.Dict(key=key, value=value)), Pairs(pairs)):
             for i, pair in enumerate(pairs):
                 for spec, argument, which in zip(
                     (key, value), pair, ("keys", "values"), strict=True
                 ):
                     if spec is not None:
-                        yield Site(spec, argument, site.where.part(which).item(i))
+                        yield Site(spec, argument, site.where.part(which).element(i))
 
 
 def chosen(members: Sequence[Param], argument: Argument) -> int:

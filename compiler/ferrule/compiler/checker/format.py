@@ -122,7 +122,10 @@ class Op(IntEnum):
     UNSIGNED = auto()
     """The number is the value, an int of 0 … 2**64 - 1; `a` names the range."""
     FLOAT = auto()
-    """The number is the bits of the value in the float type `kind`; `a` names the range of ints."""
+    """The number is the bits of the value in the float type `kind`.
+
+    Where `axis` is 1, an int has 64 bits at most: `a` names that range.
+    """
     # Other kinds.
     PAYLOAD = auto()
     """The number is the value's payload, of which `b` are the bits that count."""

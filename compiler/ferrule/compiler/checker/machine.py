@@ -23,7 +23,7 @@ from ferrule.compiler.checker.format import FORM_BITS, ROW, Op
 from ferrule.compiler.checker.frame import END, HANDLER, MACHINE, REFUSE, Frame, Status
 from ferrule.compiler.checker.numbers import NUMBERS
 from ferrule.compiler.checker.objects import OBJECTS, define_device
-from ferrule.compiler.checker.scalars import SCALARS, define_narrow
+from ferrule.compiler.checker.scalars import SCALARS, define_big_float, define_narrow
 from ferrule.compiler.checker.tensors import TENSORS
 from ferrule.compiler.messages.context import PROGRAM
 from ferrule.compiler.messages.support import CHECK, SAY
@@ -61,6 +61,7 @@ def define_rare_rows(emitter: Emitter) -> None:
     """The handlers of `RARE`, and what they call."""
     define_release(emitter)
     define_narrow(emitter)
+    define_big_float(emitter)
     define_device(emitter)
     _define_handlers(emitter, RARE)
 

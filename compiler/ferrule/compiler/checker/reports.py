@@ -45,6 +45,8 @@ class Said(Enum):
     TOO_LARGE = auto()
     TOO_SMALL = auto()
     ABOVE_INT64 = auto()
+    FLOAT_TOO_LARGE = auto()
+    FLOAT_TOO_SMALL = auto()
     ELEMENT_TOO_LARGE = auto()
     ELEMENT_TOO_SMALL = auto()
     BOOLEAN = auto()
@@ -80,6 +82,9 @@ _COMMON: Final[Mapping[str, Filling]] = MappingProxyType(
 _VALUE: Final[Mapping[str, Filling]] = {"what": "value"}
 _LARGE: Final[Mapping[str, Filling]] = {"actual": f"an int above {INT64_MAX}"}
 _SMALL: Final[Mapping[str, Filling]] = {"actual": f"an int below {INT64_MIN}"}
+_DOUBLE: Final[Mapping[str, Filling]] = MappingProxyType(
+    {"range": "float64", "low": "-1.8e308", "high": "1.8e308"}
+)
 _WORDS: Final[Mapping[str, Filling]] = {
     "expected": parts.Expected(),
     "actual": parts.ValueHere(),
@@ -120,6 +125,14 @@ _MESSAGES: Final[Mapping[Said, tuple[Entry, Mapping[str, Filling]]]] = MappingPr
         ),
         Said.TOO_SMALL: (catalogue.BOUNDS, {**_VALUE, **_SMALL}),
         Said.ABOVE_INT64: (catalogue.BOUNDS, {**_VALUE, **_LARGE}),
+        Said.FLOAT_TOO_LARGE: (
+            catalogue.BOUNDS,
+            {**_VALUE, **_DOUBLE, "actual": "an int above 1.8e308"},
+        ),
+        Said.FLOAT_TOO_SMALL: (
+            catalogue.BOUNDS,
+            {**_VALUE, **_DOUBLE, "actual": "an int below -1.8e308"},
+        ),
         Said.ELEMENT_TOO_LARGE: (catalogue.BOUNDS, {**_LARGE, "range": "int64"}),
         Said.ELEMENT_TOO_SMALL: (catalogue.BOUNDS, {**_SMALL, "range": "int64"}),
         Said.BOOLEAN: (catalogue.BOOLEAN, {}),

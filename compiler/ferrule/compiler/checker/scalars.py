@@ -14,15 +14,18 @@ from ferrule.compiler.checker.reports import Said
 from ferrule.compiler.messages.names import BIG_INT
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.emitter import COLD, Emitter
-from ferrule.runtime.llvm.layouts import F64, I8, I32, I64
+from ferrule.runtime.llvm.layouts import F64, I8, I32, I64, PTR
 from ferrule.specs.expr import INT64_MAX, INT64_MIN
 
 NARROW: Final = ir.FunctionType(I64, [I64, I64, I64])
+BIG_FLOAT: Final = ir.FunctionType(F64, [PTR])
 _NOTHING: Final[Mapping[str, ir.Value | int]] = MappingProxyType({})
 TF32_ZEROS: Final = 13
 """Bits of a float32 that a TFloat32 leaves 0, at the lower end."""
 _F64_MANTISSA: Final = 52
 _F64_BIAS: Final = 1023
+_F64_WORDS: Final = 17
+"""An int of more words is larger than any double."""
 
 
 def define_narrow(emitter: Emitter) -> None:
@@ -60,6 +63,67 @@ def define_narrow(emitter: Emitter) -> None:
         is_nan = build.icmp_signed(">", magnitude, const(0x7FF << _F64_MANTISSA))
         value = build.select(is_nan, build.or_(infinity, quiet), finite)
         emitter.ret(build.or_(sign, value))
+
+
+def define_big_float(emitter: Emitter) -> None:
+    """`double ferrule_big_float(ptr object)`: a BigInt as Python's `float` gives it.
+
+    To nearest, ties to even; what a double cannot hold is infinite.
+    """
+    with emitter.define(
+        "ferrule_big_float", F64, [PTR], names=("object",), linkage="internal", attributes=COLD
+    ) as function:
+        value, build, const = function.args[0], emitter.builder, emitter.const_i64
+        words = emitter.field_ptr(value, BIG_INT_OBJECT, "word")
+        count = _shortest(emitter, words, emitter.load_field(value, BIG_INT_OBJECT, "n_words"))
+        one, last = const(1), build.sub(count, const(1))
+        high = emitter.load(emitter.index(words, I64, last), I64)
+        with emitter.if_then(build.icmp_signed("<=", count, one)):
+            emitter.ret(build.sitofp(high, F64))
+        sign = build.ashr(high, const(63))
+        with emitter.if_then(build.icmp_signed(">", count, const(_F64_WORDS))):
+            infinity = build.or_(build.shl(sign, const(63)), const(0x7FF << _F64_MANTISSA))
+            emitter.ret(build.bitcast(infinity, F64))
+        # Its 64 upper bits behind those that only repeat the sign.  Where others are not 0 the
+        # lowest bit says so: more bits than a double has are rounded once, and rightly.
+        second = emitter.load(emitter.index(words, I64, build.sub(last, one)), I64)
+        repeated = build.sub(build.ctlz(build.xor(high, sign), emitter.const_i1(False)), one)
+        rest = build.lshr(build.lshr(second, one), build.sub(const(63), repeated))
+        upper = build.or_(build.shl(high, repeated), rest)
+        below = emitter.alloca(I64, name="below")
+        emitter.store(build.shl(second, repeated), below)
+        with emitter.loop(build.sub(last, one)) as i:
+            word = emitter.load(emitter.index(words, I64, i), I64)
+            emitter.store(build.or_(emitter.load(below, I64), word), below)
+        inexact = build.zext(emitter.icmp("ne", emitter.load(below, I64), const(0)), I64)
+        power = build.sub(build.shl(last, const(6)), repeated)
+        scale = build.shl(build.add(power, const(_F64_BIAS)), const(_F64_MANTISSA))
+        whole = build.sitofp(build.or_(upper, inexact), F64)
+        emitter.ret(build.fmul(whole, build.bitcast(scale, F64)))
+
+
+def _shortest(emitter: Emitter, words: ir.Value, count: ir.Value) -> ir.Value:
+    """How many words are left without upper ones that only repeat the sign; one at least."""
+    build, one, before = emitter.builder, emitter.const_i64(1), emitter.builder.block
+    look, compare, drop, end = map(emitter.block, ("look", "compare", "drop", "end"))
+    emitter.branch(look)
+    emitter.at(look)
+    left = build.phi(I64, name="left")
+    left.add_incoming(count, before)
+    emitter.cond_branch(build.icmp_signed(">", left, one), compare, end)
+    emitter.at(compare)
+    last = build.sub(left, one)
+    top, second = (
+        emitter.load(emitter.index(words, I64, place), I64)
+        for place in (last, build.sub(last, one))
+    )
+    sign = build.ashr(second, emitter.const_i64(63))
+    emitter.cond_branch(emitter.icmp("eq", top, sign), drop, end)
+    emitter.at(drop)
+    left.add_incoming(last, build.block)
+    emitter.branch(look)
+    emitter.at(end)
+    return build.select(build.icmp_signed(">", left, one), left, one)
 
 
 def _rounded(emitter: Emitter, value: ir.Value, shift: ir.Value) -> ir.Value:
@@ -128,11 +192,13 @@ def _big_int(frame: Frame, shown: dict[str, ir.Value | int]) -> None:
 
 def _float(frame: Frame) -> None:
     emitter, build = frame.emitter, frame.build
-    shown = _bounds(emitter.const_i64(INT64_MIN), emitter.const_i64(INT64_MAX))
-    _refuse_big_int(frame, Said.ABOVE_INT64, Said.TOO_SMALL, shown)
-    whole = build.sitofp(frame.payload(), F64)
-    is_float = frame.is_type(TypeIndex.FLOAT)
-    value = build.select(is_float, frame.payload("v_float64"), whole)
+    place = emitter.alloca(F64, name="value")
+    emitter.store(build.sitofp(frame.payload(), F64), place)
+    with emitter.if_then(frame.is_type(TypeIndex.FLOAT)):
+        emitter.store(frame.payload("v_float64"), place)
+    with emitter.if_then(frame.is_type(BIG_INT)):
+        emitter.store(_big_float(frame), place)
+    value = emitter.load(place, F64)
     bits = build.bitcast(value, I64)
     narrow = emitter.symbol("ferrule_narrow", NARROW)
     kind = emitter.load_field(frame.row, ROW, "kind")
@@ -158,6 +224,22 @@ def _float(frame: Frame) -> None:
                 sizes = emitter.const_i64(10), emitter.const_i64(8)
                 upper = emitter.call(narrow, [bits, *sizes])
                 frame.number(build.shl(upper, emitter.const_i64(TF32_ZEROS)))
+
+
+def _big_float(frame: Frame) -> ir.Value:
+    """A BigInt as a double.  Elements of containers are read later, so they have 64 bits."""
+    emitter, build, value = frame.emitter, frame.build, frame.payload("v_ptr")
+    shown = _bounds(emitter.const_i64(INT64_MIN), emitter.const_i64(INT64_MAX))
+    frame.check(build.not_(emitter.is_null(value)), Said.NULL_VALUE)
+    found = emitter.call(emitter.symbol("ferrule_big_float", BIG_FLOAT), [value])
+    bits = build.bitcast(found, I64)
+    magnitude = build.and_(bits, emitter.const_i64(INT64_MAX))
+    with emitter.if_then(frame.equal(magnitude, 0x7FF << _F64_MANTISSA)):
+        frame.check(build.icmp_signed(">=", bits, emitter.const_i64(0)), Said.FLOAT_TOO_SMALL)
+        frame.refuse(Said.FLOAT_TOO_LARGE)
+    with emitter.if_then(frame.equal(frame.operand("axis"), 1)):
+        frame.refuse_big_int(value, Said.ABOVE_INT64, Said.TOO_SMALL, shown)
+    return found
 
 
 def _payload(frame: Frame) -> None:

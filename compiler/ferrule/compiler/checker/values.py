@@ -74,7 +74,7 @@ class ValueRows:
                 for number in numbers_of(node):
                     self.sizes.check(number)
             case Scalar(dtype=dtype):
-                self._check_scalar(dtype)
+                self._check_scalar(dtype, node.loops)
                 self._store(node)
             case Pointer():
                 self._check_pointer(node.param)
@@ -147,13 +147,14 @@ class ValueRows:
 
     # ---- other kinds ----
 
-    def _check_scalar(self, dtype: DType) -> None:
+    def _check_scalar(self, dtype: DType, loops: int) -> None:
         code = self.code
         match dtype.kind, dtype.bits:
             case "bool", _:
                 code.row(Op.BOOLEAN)
             case "float", _:
-                code.row(Op.FLOAT, kind=_FLOATS[dtype], a=code.text("int64"))
+                inside = int(loops > 0)
+                code.row(Op.FLOAT, kind=_FLOATS[dtype], axis=inside, a=code.text("int64"))
             case "uint", 64:
                 code.row(Op.UNSIGNED, a=code.text(dtype.name))
             case kind, _:

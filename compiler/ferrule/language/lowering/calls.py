@@ -268,7 +268,7 @@ def source_of(low: Lowering, function: Any, node: ast.AST) -> Source:
     sources = low.state.sources
     if function not in sources:
         try:
-            sources[function] = read_source(function)
+            sources[function] = read_source(function, helper=True)
             low.state.witness.add_function(function)
         except CompileError as error:
             found = error.diagnostic

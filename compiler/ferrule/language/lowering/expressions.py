@@ -30,7 +30,7 @@ from ferrule.language.values import (
     Vector,
     is_run_time,
 )
-from ferrule.specs import Boolean
+from ferrule.specs import Boolean, Numeric
 
 
 def evaluate(low: Lowering, node: ast.expr) -> Any:
@@ -43,9 +43,7 @@ def evaluate(low: Lowering, node: ast.expr) -> Any:
         case ast.BinOp(left=left, op=op, right=right):
             return records.binary(low, op, low.evaluate(left), low.evaluate(right), node)
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            decides = isinstance(operand, ast.BoolOp)
-            value = low.decide(operand) if decides else low.evaluate(operand)
-            return operators.negate(low, value, node)
+            return operators.negate(low, _operand(low, operand, decides=True), node)
         case ast.UnaryOp(op=op, operand=operand):
             return records.unary(low, op, low.evaluate(operand), node)
         case ast.Compare():
@@ -194,7 +192,12 @@ def _bool_op(low: Lowering, node: ast.BoolOp, *, decides: bool) -> Any:
 
 
 def _operand(low: Lowering, node: ast.expr, decides: bool) -> Any:
-    return low.decide(node) if decides else low.evaluate(node)
+    """What it is, or its truth where it decides: a Boolean of a typed constant too."""
+    if decides and isinstance(node, ast.BoolOp):
+        return _bool_op(low, node, decides=True)
+    value = low.evaluate(node)
+    known = operators.truth(low, value, node) if decides else value
+    return Boolean(known) if decides and isinstance(value, Numeric) else known
 
 
 def _right(low: Lowering, node: ast.expr, whole: ast.BoolOp, decides: bool) -> Any:
@@ -254,8 +257,24 @@ def _subscript(low: Lowering, node: ast.Subscript) -> Any:
             f"but this index is {operators.describe(index)}",
             hint="loop over it with range_constexpr, or keep the values in a tensor",
         )
+    if isinstance(base, tuple) and isinstance(index, int):
+        _check_position(low, base, index, node)
     low.state.witness.add_special(base, "__getitem__")
     return operators.at_compile_time(low, node, lambda: base[index])
+
+
+def _check_position(low: Lowering, base: tuple[Any, ...], index: int, node: ast.Subscript) -> None:
+    """A CompileError for an item that a tuple, such as a shape, does not have."""
+    if -len(base) <= index < len(base):
+        return
+    of_tensor = isinstance(node.value, ast.Attribute) and node.value.attr in ("shape", "stride")
+    count = f"{len(base)} item{'s' * (len(base) != 1)}"
+    low.fail(
+        node,
+        f"{ast.unparse(node.value)} has {count}, but item {index} is asked for",
+        expected=f"an index from {-len(base)} to {len(base) - 1}" if base else None,
+        hint="a tensor of 0 dims has one element, a[()]" if of_tensor and not base else None,
+    )
 
 
 def _comprehension(low: Lowering, node: ast.ListComp | ast.GeneratorExp) -> list[Any]:

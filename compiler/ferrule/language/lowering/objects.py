@@ -16,6 +16,8 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.values import RUN_TIME
 
 _END: Final = object()
+_USED: Final = "names_that_are_used"
+"""Attribute of a syntax tree's nodes."""
 _CONTAINERS: Final = (list, dict, set, tuple)
 
 
@@ -36,11 +38,25 @@ def unchanged(low: Lowering, node: ast.AST) -> Iterator[None]:
 
 def _containers(low: Lowering, node: ast.AST) -> Iterator[tuple[str, Any]]:
     """The containers that code in this node can reach by a name."""
-    used = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+    used = _used_names(node)
     for name in (*low.names, *sorted(used - low.names.keys())):
         value = low.peek(name)
         if _has_parts(value):
             yield name, value
+
+
+def _used_names(node: ast.AST) -> frozenset[str]:
+    """The names in a node.
+
+    They are kept with each node inside of it: branches in branches are asked for one by one.
+    """
+    if not hasattr(node, _USED):
+        for inner in reversed(list(ast.walk(node))):  # parts first
+            own = [inner.id] if isinstance(inner, ast.Name) else []
+            parts = [getattr(part, _USED) for part in ast.iter_child_nodes(inner)]
+            setattr(inner, _USED, frozenset(own).union(*parts))
+    found: frozenset[str] = getattr(node, _USED)
+    return found
 
 
 def _content(value: Any) -> list[Any]:
