@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import linecache
+import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,3 +59,29 @@ def test_a_function_is_the_one_that_its_whole_file_has(tmp_path: Path, name: str
         wanted, include_attributes=True
     )
     assert source.lines[0] == text.splitlines()[source.first_line - 1]
+
+
+def test_a_function_of_no_file_is_found_without_a_look_into_other_modules(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Lazy(types.ModuleType):
+        def __getattr__(self, name: str) -> Any:
+            asked.append(name)
+            raise AttributeError(name)
+
+    asked: list[str] = []
+    text = "def f(a):\n    return a\n"
+    lines = text.splitlines(keepends=True)
+    monkeypatch.setitem(linecache.cache, "<cell 7>", (len(text), None, lines, "<cell 7>"))
+    names: dict[str, Any] = {"__name__": "nowhere"}
+    exec(compile(text, "<cell 7>", "exec"), names)
+    monkeypatch.setitem(sys.modules, "lazy_one", Lazy("lazy_one"))
+    source = read_source(names["f"])
+    assert (source.file, source.lines, asked) == ("<cell 7>", tuple(text.splitlines()), [])
+
+
+def test_the_source_of_bytecode_is_the_file_that_it_was_made_from(tmp_path: Path) -> None:
+    function = loaded(tmp_path / "program.py", "def f(a):\n    return a\n")
+    code = function.__code__.replace(co_filename=str(tmp_path / "program.pyc"))
+    source = read_source(types.FunctionType(code, function.__globals__))
+    assert (Path(source.file).name, source.lines[0]) == ("program.py", "def f(a):")

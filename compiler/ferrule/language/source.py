@@ -9,6 +9,7 @@ import os
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib.machinery import BYTECODE_SUFFIXES, SOURCE_SUFFIXES
 from typing import Any, Final
 
 from ferrule.compiler.artefacts import Location
@@ -123,22 +124,28 @@ def definition_of(function: Callable[..., Any]) -> Location:
 
 
 def _place(function: types.FunctionType, lines: list[str], first_line: int) -> Span:
-    file = display_path(inspect.getsourcefile(function) or "<unknown>")
+    file = display_path(_source_file(function.__code__))
     return Span(file, function.__name__, first_line, 0, len(lines[0].rstrip()), lines[0])
 
 
 def _lines(function: types.FunctionType) -> tuple[list[str], int]:
     """The lines of a file from a function on, decorators included, and the number of the first.
 
-    Found as `inspect` does, which searches all modules for one that is not imported.
+    `inspect` would find the same, but searches all modules for a file that is on no disk.
     """
     code = function.__code__
-    file = inspect.getsourcefile(code) or code.co_filename
+    file = _source_file(code)
     linecache.checkcache(file)
     lines = linecache.getlines(file, function.__globals__)[code.co_firstlineno - 1 :]
     if not lines:
         raise _no_source(function)
     return lines, code.co_firstlineno
+
+
+def _source_file(code: types.CodeType) -> str:
+    """The file of a function, whether it is there or not; for that of bytecode, its source."""
+    stem, suffix = os.path.splitext(code.co_filename)
+    return stem + SOURCE_SUFFIXES[0] if suffix in BYTECODE_SUFFIXES else code.co_filename
 
 
 def _no_source(function: types.FunctionType) -> CompileError:
