@@ -291,7 +291,7 @@ def compiled(job: Job) -> CompiledOrigin:
     on_gpu = options.gpu_arch is not None
     return CompiledOrigin(
         host_module(signature, body, opt_level=options.opt_level),
-        print_program(program),
+        partial(print_program, program),
         doc=inspect.getdoc(job.function),
         target=export_target(options.host_target, options.host_cpu),
         traits=traits_of(program, signature, on_gpu=on_gpu, release_gil=options.release_gil),

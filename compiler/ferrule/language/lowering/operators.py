@@ -75,8 +75,9 @@ def constant(low: Lowering, value: bool | int | float, dtype: DType, node: ast.A
             )
         value = int(value)
     elif dtype is not Boolean:
-        wide = at_compile_time(low, node, functools.partial(float, value))
-        value = nearest(dtype, value) if isinstance(value, int) else wide
+        if type(value) is not float:
+            wide = at_compile_time(low, node, functools.partial(float, value))
+            value = nearest(dtype, value) if isinstance(value, int) else wide
     dim = int(value) if dtype.is_integer else None
     return Number(low.builder.constant(dtype, value), dim)
 
@@ -137,6 +138,8 @@ def binary(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST
             hint="write it as loops over elements",
         )
     name = IR_BINARY[type(op)]
+    if type(left) is Number and type(right) is Number:
+        return arithmetic(low, name, left, right, node)
     return lift(low, (left, right), node, lambda a, b: arithmetic(low, name, a, b, node))
 
 

@@ -163,12 +163,16 @@ def attribute(low: Lowering, value: Any, name: str, node: ast.AST) -> Any:
     return conversions.annotated(low, got, hints(type(value)).get(name), node, name)
 
 
+_NUMBERS: Final = frozenset((Number, int, float, bool))
+
+
 def binary(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST) -> Any:
     """`left op right`."""
-    defined = _operator(low, op, (left, right), node)
-    if defined is not None:
-        return defined[0]
-    note_operator(low, op, left, right)
+    if not (type(left) in _NUMBERS and type(right) in _NUMBERS):  # which no class of a user's is
+        defined = _operator(low, op, (left, right), node)
+        if defined is not None:
+            return defined[0]
+        note_operator(low, op, left, right)
     if isinstance(op, ast.Pow) and (
         isinstance(left, RUN_TIME)
         or isinstance(right, RUN_TIME)
