@@ -14,6 +14,7 @@ from ferrule.compiler.options import Options, choose_target, default_environment
 from ferrule.language.decorators import JitFunction, KernelFunction, check_undecorated
 from ferrule.language.dispatch import FreeExamples, free_examples, shown, told
 from ferrule.language.examples import Examples, bind_examples, check_binds
+from ferrule.language.garbage import with_fewer_collections
 from ferrule.language.ir.effects import written_params
 from ferrule.language.snapshots import Same, snapshot
 from ferrule.language.source import definition_of, is_hashable, place_of, refuse_kinds, too_deep
@@ -126,7 +127,7 @@ def _told(value: Any) -> object:
 def _guarded(function: Callable[..., Any], compute: Callable[[], T]) -> T:
     """Runs a compilation; a CompileError leaves it without ferrule's own frames."""
     try:
-        return on_enough_stack(compute)
+        return with_fewer_collections(lambda: on_enough_stack(compute))
     except CompileError as error:
         raise error.with_traceback(None) from None
     except RecursionError:

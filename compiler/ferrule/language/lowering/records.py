@@ -163,12 +163,9 @@ def attribute(low: Lowering, value: Any, name: str, node: ast.AST) -> Any:
     return conversions.annotated(low, got, hints(type(value)).get(name), node, name)
 
 
-_NUMBERS: Final = frozenset((Number, int, float, bool))
-
-
 def binary(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST) -> Any:
     """`left op right`."""
-    if not (type(left) in _NUMBERS and type(right) in _NUMBERS):  # which no class of a user's is
+    if not (type(left) in operators.SCALARS and type(right) in operators.SCALARS):
         defined = _operator(low, op, (left, right), node)
         if defined is not None:
             return defined[0]
