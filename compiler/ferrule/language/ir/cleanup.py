@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.rewrite import with_regions
-from ferrule.language.ir.walk import Work, drive, operands_of, regions_of
+from ferrule.language.ir.walk import Work, drive, is_plain, operands_of, regions_of
 
 
 def remove_unused(program: ops.Program) -> ops.Program:
@@ -33,6 +33,11 @@ def _region(region: ops.Region, used: set[ops.Value], done: list[ops.Region]) ->
     used |= set(region.yields)
     kept: list[ops.Op] = []
     for op in reversed(region.ops):
+        if is_plain(op):
+            if op.result in used:
+                kept.append(op)
+                used.update(operands_of(op))
+            continue
         if not _is_needed(op, used):
             continue
         if isinstance(op, ops.If):
@@ -44,7 +49,7 @@ def _region(region: ops.Region, used: set[ops.Value], done: list[ops.Region]) ->
         del done[before:]
         if not isinstance(op, ops.If) or op.results or op.then.ops or op.otherwise.ops:
             kept.append(op)
-            used |= set(operands_of(op))
+            used.update(operands_of(op))
     done.append(ops.Region(tuple(reversed(kept)), region.yields))
 
 

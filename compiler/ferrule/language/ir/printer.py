@@ -10,6 +10,7 @@ from typing import Final
 
 from ferrule.language.ir import ops, threads
 from ferrule.language.ir.types import HandleType, TensorType, Type
+from ferrule.language.ir.walk import is_plain
 from ferrule.specs import Dim, Sym, format_dim
 
 _INDENT: Final = "  "
@@ -97,6 +98,9 @@ class _Printer:
         self.depth -= 1
 
     def op(self, op: ops.Op) -> None:
+        if is_plain(op):
+            self.defined(op)
+            return
         match op:
             case ops.If() | ops.For() | ops.While() | ops.Parallel():
                 self.structured(op)
@@ -137,8 +141,11 @@ class _Printer:
                     f" grid({self.use(grid)}) block({self.use(block)}){on}"
                 )
             case _:
-                text = self.pure(op)
-                self.line(f"{self.define(op.result)} = {text} : {self.type(op.result.type)}")
+                self.defined(op)
+
+    def defined(self, op: ops.SimpleOp) -> None:
+        text = self.pure(op)
+        self.line(f"{self.define(op.result)} = {text} : {self.type(op.result.type)}")
 
     def pure(self, op: ops.SimpleOp) -> str:
         match op:

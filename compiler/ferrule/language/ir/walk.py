@@ -6,16 +6,29 @@ place where its work is due; `drive` runs them with a stack of its own.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from typing import Final, TypeAlias, get_args
+from collections.abc import Callable, Generator, Iterator
+from operator import attrgetter
+from typing import Any, Final, TypeAlias, TypeGuard, get_args
 
 from ferrule.language.ir import ops
 
 Work: TypeAlias = "Generator[Work, None, None]"
 
 
-_NESTING: Final = get_args(ops.RegionOp)
+_NESTING: Final = frozenset(get_args(ops.RegionOp))
 """The ops that have regions: see `regions_of`."""
+
+PlainOp: TypeAlias = "ops.Constant | ops.Arithmetic | ops.Load"
+
+_PLAIN: Final = frozenset((ops.Constant, *get_args(ops.Arithmetic), ops.Load))
+
+
+def is_plain(op: ops.Op) -> TypeGuard[PlainOp]:
+    """Whether an op only computes a result of its operands, as most ops of a program do.
+
+    A `match` asks for one class after the other; this asks for all of these at once.
+    """
+    return type(op) in _PLAIN
 
 
 def drive(work: Work) -> None:
@@ -30,6 +43,8 @@ def drive(work: Work) -> None:
 
 def regions_of(op: ops.Op) -> tuple[ops.Region, ...]:
     """The regions of an op, in the order of its text."""
+    if type(op) not in _NESTING:
+        return ()
     match op:
         case ops.If(_, _, then, otherwise):
             return then, otherwise
@@ -45,13 +60,13 @@ def all_ops(region: ops.Region) -> Iterator[ops.Op]:
     """Every op of a region and of those inside it, in the order of the text."""
     stack = [iter(region.ops)]
     while stack:
-        op = next(stack[-1], None)
-        if op is None:
+        for op in stack[-1]:
+            yield op
+            if type(op) in _NESTING:
+                stack.extend(iter(inner.ops) for inner in reversed(regions_of(op)))
+                break
+        else:
             stack.pop()
-            continue
-        yield op
-        if isinstance(op, _NESTING):
-            stack.extend(iter(inner.ops) for inner in reversed(regions_of(op)))
 
 
 def merged_by(op: ops.Op) -> Iterator[tuple[ops.Value, ops.Value]]:
@@ -68,17 +83,33 @@ def merged_by(op: ops.Op) -> Iterator[tuple[ops.Value, ops.Value]]:
 
 def operands_of(op: ops.Op) -> tuple[ops.Value, ...]:
     """The values that an op itself reads; those that its regions yield are not among them."""
-    match op:  # What programs are full of comes first: a match tries one case after the other.
-        case ops.Constant() | ops.Size() | ops.Special() | ops.Text() | ops.Fragment():
+    known = _OPERANDS.get(type(op))
+    return _operands_of(op) if known is None else known(op)
+
+
+_OPERANDS: Final[dict[type[ops.Op], Callable[[Any], tuple[ops.Value, ...]]]] = {
+    ops.Constant: lambda op: (),
+    ops.Size: lambda op: (),
+    ops.Special: lambda op: (),
+    ops.Unary: lambda op: (op.operand,),
+    ops.Binary: attrgetter("lhs", "rhs"),
+    ops.Fma: attrgetter("x", "y", "z"),
+    ops.Compare: attrgetter("lhs", "rhs"),
+    ops.Cast: lambda op: (op.operand,),
+    ops.Bitcast: lambda op: (op.operand,),
+    ops.Select: attrgetter("condition", "on_true", "on_false"),
+    ops.Load: lambda op: (op.tensor, *op.indices),
+    ops.View: lambda op: (op.tensor, *op.indices),
+    ops.Store: lambda op: (op.tensor, *op.indices, op.value),
+}
+"""The operands of the ops that programs are full of."""
+
+
+def _operands_of(op: ops.Op) -> tuple[ops.Value, ...]:
+    """Those of all other ops."""
+    match op:
+        case ops.Text() | ops.Fragment():
             return ()
-        case ops.Binary(lhs=lhs, rhs=rhs) | ops.Compare(lhs=lhs, rhs=rhs):
-            return lhs, rhs
-        case ops.Unary(operand=operand) | ops.Cast(operand=operand) | ops.Bitcast(operand=operand):
-            return (operand,)
-        case ops.Load(_, tensor, indices) | ops.View(_, tensor, indices):
-            return tensor, *indices
-        case ops.Store(tensor, indices, value):
-            return tensor, *indices, value
         case ops.Check(condition, _, values):
             return condition, *values
         case ops.If(condition=condition):
@@ -146,10 +177,6 @@ def operands_of(op: ops.Op) -> tuple[ops.Value, ...]:
             return value, mask
         case ops.Atomic(_, _, tensor, indices, value, compare):
             return tensor, *indices, value, *(() if compare is None else (compare,))
-        case ops.Fma(_, x, y, z):
-            return x, y, z
-        case ops.Select(_, condition, on_true, on_false):
-            return condition, on_true, on_false
         case ops.Print(values=values):
             return values
         case ops.Launch(_, grid, block, arguments, stream, smem):
@@ -161,3 +188,9 @@ def operands_of(op: ops.Op) -> tuple[ops.Value, ...]:
             return initial
         case ops.Parallel(extents=extents):
             return extents
+        case ops.Constant() | ops.Size() | ops.Special() | ops.Load() | ops.View() | ops.Store():
+            return _OPERANDS[type(op)](op)
+        case ops.Unary() | ops.Binary() | ops.Fma() | ops.Compare() | ops.Cast() | ops.Bitcast():
+            return _OPERANDS[type(op)](op)
+        case ops.Select():
+            return _OPERANDS[type(op)](op)
