@@ -113,3 +113,41 @@ def test_an_error_in_a_thread_with_a_small_stack_is_the_same(tmp_path: Path) -> 
         threading.stack_size(before)
     thread.join()
     assert "unknown" in str(raised[0])
+
+
+AS_DEEP_AS_SAID: Final = {
+    "elif": "    if a[0] == 0:\n        pass\n"
+    + "".join(f"    elif a[0] == {i}:\n        a[0] = {i}\n" for i in range(1, 120)),
+    "conditions": "    a[0] = " + "".join(f"{i} if a[1] == {i} else " for i in range(190)) + "0",
+    "comparisons": "    b = " + " < ".join(["a[1]"] * 320) + "\n    a[0] = 1 if b else 0",
+    "sum": "    a[0] = " + " + ".join(["a[1]"] * 480),
+    "and": "    if " + " and ".join(["a[1] > 0"] * 600) + ":\n        a[0] = 1",
+    "for": "".join(f"    {' ' * i}for i{i} in range(2):\n" for i in range(20))
+    + f"{' ' * 24}a[0] = 1.0",
+}
+"""What the language page says of how deep code may nest; that of `if` is among `BRACKETS`."""
+FROM_A_MODULE: Final = """
+import sys
+sys.modules["torch"] = None
+import ferrule as fe
+import nested
+example = fe.make_fake_compact_tensor(fe.Float32, (4,))
+for name, function in vars(nested).items():
+    if name.startswith("deep_"):
+        fe.compile(function, example, options="--target cpu")
+        print(name, flush=True)
+"""
+
+
+def test_code_nests_as_deep_as_the_language_page_says(tmp_path: Path) -> None:
+    texts = [f"def deep_{name}(a):\n{body}\n" for name, body in AS_DEEP_AS_SAID.items()]
+    (tmp_path / "nested.py").write_text("\n".join(texts))
+    done = subprocess.run(
+        [sys.executable, "-c", FROM_A_MODULE],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), *filter(None, sys.path)))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert len(done.stdout.split()) == len(AS_DEEP_AS_SAID)

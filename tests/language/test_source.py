@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import linecache
 import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -101,3 +103,29 @@ def test_a_lambda_that_is_not_in_its_file(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text("f = lambda a: a + 22\n")
     with pytest.raises(CompileError, match="a line has 0 lambdas that this one may be"):
         read_source(function, helper=True)
+
+
+def test_a_function_of_no_file_is_found_without_a_look_into_other_modules(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Lazy(types.ModuleType):
+        def __getattr__(self, name: str) -> Any:
+            asked.append(name)
+            raise AttributeError(name)
+
+    asked: list[str] = []
+    text = "def f(a):\n    return a\n"
+    lines = text.splitlines(keepends=True)
+    monkeypatch.setitem(linecache.cache, "<cell 7>", (len(text), None, lines, "<cell 7>"))
+    names: dict[str, Any] = {"__name__": "nowhere"}
+    exec(compile(text, "<cell 7>", "exec"), names)
+    monkeypatch.setitem(sys.modules, "lazy_one", Lazy("lazy_one"))
+    source = read_source(names["f"])
+    assert (source.file, source.lines, asked) == ("<cell 7>", tuple(text.splitlines()), [])
+
+
+def test_the_source_of_bytecode_is_the_file_that_it_was_made_from(tmp_path: Path) -> None:
+    function = loaded(tmp_path / "program.py", "def f(a):\n    return a\n")
+    code = function.__code__.replace(co_filename=str(tmp_path / "program.pyc"))
+    source = read_source(types.FunctionType(code, function.__globals__))
+    assert (Path(source.file).name, source.lines[0]) == ("program.py", "def f(a):")

@@ -74,7 +74,7 @@ class CompiledOrigin:
     def __init__(
         self,
         module: HostModule,
-        ir: str,
+        ir: str | Callable[[], str],
         *,
         doc: str | None = None,
         target: ExportTarget | None = None,
@@ -83,16 +83,17 @@ class CompiledOrigin:
         mlir: Callable[[], str] | None = None,
         notes: Mapping[str, Any] = _NO_NOTES,
     ) -> None:
-        """`target` is what `export` makes code for, the baseline CPU of this machine's platform by
-        default; `doc` and `traits` are the docstring and the traits of what is exported.
-        `sources` are functions by the symbols of them that the code needs.  `mlir` gives the kernel
-        IR as MLIR.  `notes` are kept in what is exported.
+        """`ir` is the text of the kernel IR, or makes it when it is asked for.  `target` is what
+        `export` makes code for, the baseline CPU of this machine's platform by default; `doc` and
+        `traits` are the docstring and the traits of what is exported.  `sources` are functions by
+        the symbols of them that the code needs.  `mlir` gives the kernel IR as MLIR.  `notes` are
+        kept in what is exported.
         """
         self._notes: Final = notes
         self._mlir: Final = mlir
         self._sources: Final = sources
         self._module: Final = module
-        self._ir: Final = ir
+        self._ir = ir
         self._doc: Final = doc
         self._target: Final = target
         self._traits: Final = traits
@@ -113,7 +114,10 @@ class CompiledOrigin:
     @property
     def ir(self) -> str:
         """The kernel IR; "" for code that came from elsewhere."""
-        return self._ir
+        text = self._ir
+        if not isinstance(text, str):
+            text = self._ir = text()
+        return text
 
     @property
     def doc(self) -> str | None:
@@ -209,9 +213,9 @@ class CompiledOrigin:
         """The kernel IR; the LLVM modules as they are kept; the assembly for this machine."""
         match stage:
             case "ir":
-                if not self._ir:
+                if not self.ir:
                     raise StageError("ir", ("llvm", "asm"), "its code came from elsewhere")
-                return self._ir
+                return self.ir
             case "mlir":
                 if self._mlir is None:
                     why = "only what was compiled from one Python function has it"

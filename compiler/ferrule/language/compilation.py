@@ -14,6 +14,7 @@ from ferrule.compiler.options import Options, choose_target, default_environment
 from ferrule.language.decorators import JitFunction, KernelFunction, check_undecorated
 from ferrule.language.dispatch import FreeExamples, free_examples, shown, told
 from ferrule.language.examples import Examples, bind_examples, check_binds
+from ferrule.language.garbage import with_fewer_collections
 from ferrule.language.ir.effects import written_params
 from ferrule.language.snapshots import Same, snapshot
 from ferrule.language.source import definition_of, is_hashable, place_of, refuse_kinds, too_deep
@@ -126,7 +127,7 @@ def _told(value: Any) -> object:
 def _guarded(function: Callable[..., Any], compute: Callable[[], T]) -> T:
     """Runs a compilation; a CompileError leaves it without ferrule's own frames."""
     try:
-        return on_enough_stack(compute)
+        return with_fewer_collections(lambda: on_enough_stack(compute))
     except CompileError as error:
         raise error.with_traceback(None) from None
     except RecursionError:
@@ -291,7 +292,7 @@ def compiled(job: Job) -> CompiledOrigin:
     on_gpu = options.gpu_arch is not None
     return CompiledOrigin(
         host_module(signature, body, opt_level=options.opt_level),
-        print_program(program),
+        partial(print_program, program),
         doc=inspect.getdoc(job.function),
         target=export_target(options.host_target, options.host_cpu),
         traits=traits_of(program, signature, on_gpu=on_gpu, release_gil=options.release_gil),

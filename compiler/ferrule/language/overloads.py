@@ -74,13 +74,18 @@ def joined(name: str, origins: Sequence[CompiledOrigin], *, shown: str | None = 
         module = overload_module(signature, modules)
     except ValueError as error:
         raise CompileError(f"overload: {error}") from None
-    text = "\n".join(origin.ir for origin in origins if origin.ir)
     docs = dict.fromkeys(origin.doc for origin in origins)
     doc = docs.popitem()[0] if len(docs) == 1 else None
     target, traits = origins[0].target, _traits([origin.traits for origin in origins])
     sources = {symbol: f for each in origins for symbol, f in each.sources.items()}
-    made = CompiledOrigin(module, text, doc=doc, target=target, traits=traits, sources=sources)
+    made = CompiledOrigin(
+        module, lambda: _ir(origins), doc=doc, target=target, traits=traits, sources=sources
+    )
     return load(made)
+
+
+def _ir(origins: Sequence[CompiledOrigin]) -> str:
+    return "\n".join(origin.ir for origin in origins if origin.ir)
 
 
 def _traits(given: Sequence[CallTraits]) -> CallTraits:

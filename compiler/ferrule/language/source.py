@@ -9,6 +9,7 @@ import os
 import types
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from importlib.machinery import BYTECODE_SUFFIXES, SOURCE_SUFFIXES
 from typing import Any, Final
 
 from ferrule.compiler.artefacts import Location
@@ -185,7 +186,7 @@ def definition_of(function: Callable[..., Any]) -> Location:
 
 
 def _place(function: types.FunctionType, lines: list[str], first_line: int) -> Span:
-    file = display_path(inspect.getsourcefile(function) or "<unknown>")
+    file = display_path(_source_file(function.__code__))
     return Span(file, function.__name__, first_line, 0, len(lines[0].rstrip()), lines[0])
 
 
@@ -198,15 +199,21 @@ def _lines(function: types.FunctionType) -> tuple[list[str], int]:
 def _all_lines(function: types.FunctionType) -> list[str]:
     """The lines of the file that a function is in, which has its first line at least.
 
-    Found as `inspect` does, which searches all modules for one that is not imported.
+    `inspect` would find the same, but searches all modules for a file that is on no disk.
     """
     code = function.__code__
-    file = inspect.getsourcefile(code) or code.co_filename
+    file = _source_file(code)
     linecache.checkcache(file)
     lines = linecache.getlines(file, function.__globals__)
     if len(lines) < code.co_firstlineno:
         raise _no_source(function)
     return lines
+
+
+def _source_file(code: types.CodeType) -> str:
+    """The file of a function, whether it is there or not; for that of bytecode, its source."""
+    stem, suffix = os.path.splitext(code.co_filename)
+    return stem + SOURCE_SUFFIXES[0] if suffix in BYTECODE_SUFFIXES else code.co_filename
 
 
 def _no_source(function: types.FunctionType) -> CompileError:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.rewrite import with_regions
-from ferrule.language.ir.walk import Work, drive
+from ferrule.language.ir.walk import Work, drive, is_plain
 
 
 def remove_unused(program: ops.Program) -> ops.Program:
@@ -33,6 +33,11 @@ def _region(region: ops.Region, used: set[ops.Value], done: list[ops.Region]) ->
     used |= set(region.yields)
     kept: list[ops.Op] = []
     for op in reversed(region.ops):
+        if is_plain(op):
+            if op.result in used:
+                kept.append(op)
+                used.update(op.operands)
+            continue
         if not _is_needed(op, used):
             continue
         if isinstance(op, ops.If):
@@ -44,7 +49,7 @@ def _region(region: ops.Region, used: set[ops.Value], done: list[ops.Region]) ->
         del done[before:]
         if not isinstance(op, ops.If) or op.results or op.then.ops or op.otherwise.ops:
             kept.append(op)
-            used |= set(op.operands)
+            used.update(op.operands)
     done.append(ops.Region(tuple(reversed(kept)), region.yields))
 
 

@@ -84,6 +84,8 @@ class Operation:
     facts: ClassVar[Facts] = Facts()
     fields: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """The names of the fields that make each of the properties below."""
+    nests: ClassVar[bool] = False
+    """Whether it has regions."""
 
     if TYPE_CHECKING:  # made of the annotations, by `__init_subclass__`
 
@@ -122,7 +124,7 @@ class Operation:
             found = {name: text for name, text in annotations.items() if word.search(text)}
             fields[role] = tuple(found)
             setattr(cls, role, property(_getter(found)))
-        cls.fields = fields
+        cls.fields, cls.nests = fields, bool(fields["regions"])
 
     @property
     def effects(self) -> Effects:
@@ -167,15 +169,29 @@ _ROLES: Final = {
 def _getter(fields: dict[str, str]) -> _Getter:
     """Gives the values in these fields, in order, of an op.
 
-    The two usual cases, one value and several, are as fast as Python allows: passes ask every op.
+    Passes ask every op, so what most ops have is as fast as Python allows.
     """
     names = tuple(fields)
-    if any("|" in text or text.startswith("tuple") for text in fields.values()):
+    several = [name for name, text in fields.items() if text.startswith("tuple")]
+    if len(several) > 1 or any("|" in text for text in fields.values()):
         return _collector(names)
+    if several:
+        at = names.index(several[0])
+        return _around(_fixed(names[:at]), attrgetter(several[0]), _fixed(names[at + 1 :]))
+    return _fixed(names)
+
+
+def _fixed(names: Sequence[str]) -> _Getter:
+    """Of fields with one value each."""
     if not names:
         return lambda op: ()
     get = attrgetter(*names)
     return get if len(names) > 1 else lambda op: (get(op),)
+
+
+def _around(before: _Getter, several: _Getter, after: _Getter) -> _Getter:
+    """Of fields of which one has several values."""
+    return lambda op: (*before(op), *several(op), *after(op))
 
 
 def _collector(names: Sequence[str]) -> _Getter:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, TensorType, Type
+from ferrule.language.ir.walk import is_plain
 from ferrule.specs import Dim, Sym, format_dim
 
 _INDENT: Final = "  "
@@ -165,6 +166,9 @@ class _Printer:
         self.depth -= 1
 
     def op(self, op: ops.Op) -> None:
+        if is_plain(op):
+            self.defined(op)
+            return
         match op:
             case ops.If() | ops.For() | ops.While() | ops.Parallel():
                 self.structured(op)

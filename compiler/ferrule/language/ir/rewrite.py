@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
-from ferrule.language.ir.walk import Work, drive
+from ferrule.language.ir.walk import Work, drive, is_plain
 
 Rule: TypeAlias = Callable[[Builder, ops.Op], None]
 """Appends what an op becomes, its own regions done already: the op itself, others, or nothing."""
@@ -41,6 +41,9 @@ def _region(
     """Puts the new region at the end of `done`."""
     with b.region() as opened:
         for op in region.ops:
+            if is_plain(op):
+                rule(b, op)
+                continue
             before = len(done)
             for inner in op.regions:
                 yield _region(b, inner, rule, values, done)

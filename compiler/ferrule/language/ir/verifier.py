@@ -107,7 +107,7 @@ from ferrule.language.ir import (
 from ferrule.language.ir.arithmetic_rules import holds
 from ferrule.language.ir.scalars import INTEGERS
 from ferrule.language.ir.types import HandleType, TensorType, Type
-from ferrule.language.ir.walk import Work, drive
+from ferrule.language.ir.walk import Work, drive, is_plain
 from ferrule.specs import Boolean, Dim, DType, Int32, Int64, symbols_of
 from ferrule.specs.dtypes import Kind
 
@@ -168,7 +168,8 @@ class _Checker:
 
     def define(self, values: Iterable[ops.Value]) -> None:
         for value in values:
-            self.require(value not in self.defined, f"%{value.hint} is defined twice")
+            if value in self.defined:
+                self.require(False, f"%{value.hint} is defined twice")
             self.defined.add(value)
             self.visible.add(value)
             if isinstance(value.type, TensorType):
@@ -176,17 +177,18 @@ class _Checker:
 
     def use(self, values: Iterable[ops.Value]) -> None:
         for value in values:
-            self.require(value in self.visible, f"%{value.hint} is used where it is not defined")
-            own = self.parallel and isinstance(value.type, TensorType) and value.type.is_own
-            self.require(not own, "a Parallel has no tensors in registers")
+            if value not in self.visible:
+                self.require(False, f"%{value.hint} is used where it is not defined")
+            if self.parallel and isinstance(value.type, TensorType) and value.type.is_own:
+                self.require(False, "a Parallel has no tensors in registers")
 
     def types(self, values: Iterable[ops.Value], wanted: Sequence[Type], what: str) -> None:
         found = [value.type for value in values]
         self.require(found == list(wanted), f"{what} have the wrong types or number")
 
     def scalar(self, value: ops.Value, kinds: Sequence[Kind], what: str) -> None:
-        known = isinstance(value.type, DType) and value.type.kind in kinds
-        self.require(known, f"{what} must be of kind {' or '.join(kinds)}")
+        if not (isinstance(value.type, DType) and value.type.kind in kinds):
+            self.require(False, f"{what} must be of kind {' or '.join(kinds)}")
 
     def dims(self, dims: Iterable[Dim]) -> None:
         for dim in dims:
@@ -210,6 +212,10 @@ class _Checker:
         for op in region.ops:
             self.op = op
             self.use(op.operands)
+            if is_plain(op):
+                self.simple(op)
+                self.define((op.result,))
+                continue
             self.place(op)
             if isinstance(op, ops.RegionOp):
                 yield self.structured(op)

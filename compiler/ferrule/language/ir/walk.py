@@ -7,11 +7,24 @@ place where its work is due; `drive` runs them with a stack of its own.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from typing import TypeAlias
+from typing import Final, TypeAlias, TypeGuard, get_args
 
 from ferrule.language.ir import ops
 
 Work: TypeAlias = "Generator[Work, None, None]"
+
+
+PlainOp: TypeAlias = "ops.Constant | ops.Arithmetic | ops.Load"
+
+_PLAIN: Final = frozenset((ops.Constant, *get_args(ops.Arithmetic), ops.Load))
+
+
+def is_plain(op: ops.Op) -> TypeGuard[PlainOp]:
+    """Whether an op only computes a result of its operands, as most ops of a program do.
+
+    A `match` asks for one class after the other; this asks for all of these at once.
+    """
+    return type(op) in _PLAIN
 
 
 def drive(work: Work) -> None:
@@ -28,13 +41,13 @@ def all_ops(region: ops.Region) -> Iterator[ops.Op]:
     """Every op of a region and of those inside it, in the order of the text."""
     stack = [iter(region.ops)]
     while stack:
-        op = next(stack[-1], None)
-        if op is None:
+        for op in stack[-1]:
+            yield op
+            if op.nests:
+                stack.extend(iter(inner.ops) for inner in reversed(op.regions))
+                break
+        else:
             stack.pop()
-            continue
-        yield op
-        if op.regions:
-            stack.extend(iter(inner.ops) for inner in reversed(op.regions))
 
 
 def merged_by(op: ops.Op) -> Iterator[tuple[ops.Value, ops.Value]]:

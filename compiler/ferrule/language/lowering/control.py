@@ -61,15 +61,40 @@ def compile_time_items(low: Lowering, value: Any, node: ast.AST) -> list[Any]:
 def run(low: Lowering, steps: Sequence[Step], node: ast.AST) -> None:
     """Runs statements in order; what follows one that may have left runs only where it has not."""
     for at, step in enumerate(steps):
-        rest = steps[at + 1 :]
+        rest = _Rest(steps, at + 1)
         if step(rest):
             return
         gone = exits.gone(low.names)
+        if gone is False:
+            continue
         if gone is True:
             return
         if isinstance(gone, Number) and rest:
             _run_rest(low, rest, node)
             return
+
+
+class _Rest(Sequence[Step]):
+    """What stands behind a step, without a copy: in long code each step has a long rest."""
+
+    __slots__ = ("_start", "_steps")
+    _steps: Sequence[Step]
+    _start: int
+
+    def __init__(self, steps: Sequence[Step], start: int) -> None:
+        if isinstance(steps, _Rest):
+            start += steps._start
+            steps = steps._steps
+        self._steps, self._start = steps, start
+
+    def __len__(self) -> int:
+        return len(self._steps) - self._start
+
+    def __iter__(self) -> Iterator[Step]:
+        return islice(self._steps, self._start, None)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._steps[self._start :][at]
 
 
 def _run_rest(low: Lowering, rest: Sequence[Step], node: ast.AST) -> None:

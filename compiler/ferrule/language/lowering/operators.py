@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from ferrule.compiler.artefacts import Fault
 from ferrule.language.ir import ops
@@ -30,6 +30,9 @@ from ferrule.language.values import RUN_TIME, Handle, Number, PointerView, Tenso
 from ferrule.specs import Boolean, Compound, DType, Float32, Int32, Int64, Numeric
 from ferrule.specs.expr import ExprOp, make
 from ferrule.specs.rounding import nearest
+
+SCALARS: Final[frozenset[type]] = frozenset((Number, int, float, bool))
+"""What operators have nothing special to do for: no whole tensor, and no class of a user's."""
 
 
 def is_python_number(value: object) -> bool:
@@ -75,8 +78,9 @@ def constant(low: Lowering, value: bool | int | float, dtype: DType, node: ast.A
             )
         value = int(value)
     elif dtype is not Boolean:
-        wide = at_compile_time(low, node, functools.partial(float, value))
-        value = nearest(dtype, value) if isinstance(value, int) else wide
+        if type(value) is not float:
+            wide = at_compile_time(low, node, functools.partial(float, value))
+            value = nearest(dtype, value) if isinstance(value, int) else wide
     dim = int(value) if dtype.is_integer else None
     return Number(low.builder.constant(dtype, value), dim)
 
@@ -137,6 +141,8 @@ def binary(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST
             hint="write it as loops over elements",
         )
     name = IR_BINARY[type(op)]
+    if type(left) in SCALARS and type(right) in SCALARS:
+        return arithmetic(low, name, left, right, node)
     return lift(low, (left, right), node, lambda a, b: arithmetic(low, name, a, b, node))
 
 

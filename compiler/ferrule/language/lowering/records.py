@@ -165,10 +165,11 @@ def attribute(low: Lowering, value: Any, name: str, node: ast.AST) -> Any:
 
 def binary(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST) -> Any:
     """`left op right`."""
-    defined = _operator(low, op, (left, right), node)
-    if defined is not None:
-        return defined[0]
-    note_operator(low, op, left, right)
+    if not (type(left) in operators.SCALARS and type(right) in operators.SCALARS):
+        defined = _operator(low, op, (left, right), node)
+        if defined is not None:
+            return defined[0]
+        note_operator(low, op, left, right)
     if isinstance(op, ast.Pow) and (
         isinstance(left, RUN_TIME)
         or isinstance(right, RUN_TIME)

@@ -25,6 +25,7 @@ from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.codegen.values.scalars import dtype_of, value_type
 from ferrule.language.ir import ops
 from ferrule.language.ir.operation import Effects
+from ferrule.language.ir.walk import is_plain
 from ferrule.runtime.llvm.layouts import I1
 
 MAX_BRANCHES: Final = 8
@@ -90,14 +91,15 @@ class Knowledge:
 
     def truth(self, op: ops.SimpleOp) -> bool | None:
         """What a condition is by those that it is made of, if that is known."""
-        known = [self.truths.get(operand) for operand in op.operands]
         match op:
-            case ops.Binary(_, "and"):
+            case ops.Binary(_, "and", lhs, rhs):
+                known = (self.truths.get(lhs), self.truths.get(rhs))
                 return False if False in known else None if None in known else True
-            case ops.Binary(_, "or"):
+            case ops.Binary(_, "or", lhs, rhs):
+                known = (self.truths.get(lhs), self.truths.get(rhs))
                 return True if True in known else None if None in known else False
-            case ops.Unary(_, "not") if known[0] is not None:
-                return not known[0]
+            case ops.Unary(_, "not", operand) if operand in self.truths:
+                return not self.truths[operand]
         return None
 
     def varies(self, op: ops.SimpleOp) -> bool:
@@ -138,7 +140,7 @@ def _find(region: ops.Region, known: Knowledge, depth: int) -> Steady:
 
 def without_effect(op: ops.Op) -> TypeGuard[ops.SimpleOp]:
     """Whether an op may be done again, or earlier, and nobody sees it."""
-    return isinstance(op, ops.SimpleOp) and op.effects <= _REPEATABLE
+    return is_plain(op) or (isinstance(op, ops.SimpleOp) and op.effects <= _REPEATABLE)
 
 
 _REPEATABLE: Final[Effects] = frozenset(("reads",))

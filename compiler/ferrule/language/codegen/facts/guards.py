@@ -27,12 +27,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from ferrule.language.codegen.facts.launched import AXIS_COUNT
 from ferrule.language.codegen.facts.spine import Bound, Spine
 from ferrule.language.ir import ops
 from ferrule.language.ir.walk import all_ops
 from ferrule.specs import Int32
+
+_Uses: TypeAlias = "dict[ops.Value, list[ops.Op | None]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,8 @@ def plan(
     `fuse`: whether the loops over blocks and over threads may be one.
     """
     axes = range(AXIS_COUNT)
-    fused = tuple(_fused(kernel, axis, blocks[axis]) if fuse else () for axis in axes)
+    uses = _uses(kernel) if fuse else {}
+    fused = tuple(_fused(kernel, uses, axis, blocks[axis]) if fuse else () for axis in axes)
     spine = Spine(kernel, fused)
     return tuple(_plan_axis(spine, kernel, axis, fused[axis]) for axis in axes)
 
@@ -83,9 +87,10 @@ def _plan_axis(
 # ---- fused blocks ----
 
 
-def _fused(kernel: ops.Function, axis: int, block: int | None) -> tuple[ops.Value, ...]:
+def _fused(
+    kernel: ops.Function, uses: _Uses, axis: int, block: int | None
+) -> tuple[ops.Value, ...]:
     """The values block_idx * block_dim + thread_idx, if the coordinates have no other use."""
-    uses = _uses(kernel)
     sizes, blocks, threads = _coordinates(kernel, axis, block)
     products = _only(uses, blocks, "mul", sizes)
     sums = None if products is None else _only(uses, products, "add", threads)
@@ -108,7 +113,7 @@ def _coordinates(
 
 
 def _only(
-    uses: dict[ops.Value, list[ops.Op | None]],
+    uses: _Uses,
     values: Iterable[ops.Value],
     name: ops.BinaryOp,
     others: Iterable[ops.Value],
@@ -128,9 +133,9 @@ def _only(
     return list(results)
 
 
-def _uses(kernel: ops.Function) -> dict[ops.Value, list[ops.Op | None]]:
+def _uses(kernel: ops.Function) -> _Uses:
     """What reads each value; None stands for a yield."""
-    uses: dict[ops.Value, list[ops.Op | None]] = defaultdict(list)
+    uses: _Uses = defaultdict(list)
     for op in all_ops(kernel.body):
         for value in op.operands:
             uses[value].append(op)

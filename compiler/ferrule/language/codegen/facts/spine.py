@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from ferrule.language.codegen.facts.launched import AXIS_COUNT
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import all_ops
+from ferrule.language.ir.walk import all_ops, is_plain
 from ferrule.specs import DType, Int32, Int64
 
 Side = Literal["below", "from"]
@@ -59,6 +59,9 @@ class Spine:
     def follow(self, region: ops.Region) -> ops.Region | None:
         """Takes the pure ops at the start of a region; gives the region where the spine goes on."""
         for op in region.ops:
+            if is_plain(op):
+                self.take(op)
+                continue
             match op:
                 case ops.If(results, condition, then, otherwise) if op is region.ops[-1]:
                     if results or bool(then.ops) == bool(otherwise.ops):

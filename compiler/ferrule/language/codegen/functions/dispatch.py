@@ -13,7 +13,7 @@ from ferrule.language.codegen.functions.computing import computed
 from ferrule.language.codegen.functions.lowering import FunctionLowering, HostOp, ThreadOp
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType
-from ferrule.language.ir.walk import Work, drive
+from ferrule.language.ir.walk import Work, drive, is_plain
 from ferrule.runtime.llvm.layouts import I1, I8, I32, I64
 from ferrule.specs import Boolean
 
@@ -30,6 +30,9 @@ def _op(lowering: FunctionLowering, op: ops.Op) -> Work | None:
     """Emits one op, or gives back the work of one that has regions."""
     if lowering.lines is not None:
         lowering.lines.at(op)
+    if is_plain(op):
+        emit_simple(lowering, op)
+        return None
     match op:
         case ops.If():
             return control.if_(lowering, op, emit_region)
@@ -75,6 +78,9 @@ def emit_simple(lowering: FunctionLowering, op: ops.SimpleOp) -> None:
     lowering.multiples.note(op)
     if result in lowering.values:
         return  # such as shared memory, which has its place when a block begins
+    if is_plain(op) and not isinstance(result.type, HandleType):
+        lowering.values[result] = computed(lowering, op, partial(_inlined, lowering))
+        return
     match op:
         case ops.Size(_, dim, fault):
             checked = fault is not None
