@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, TensorType, Type
-from ferrule.language.ir.walk import is_plain
 from ferrule.specs import Dim, Sym, format_dim
 
 _INDENT: Final = "  "
@@ -166,13 +165,9 @@ class _Printer:
         self.depth -= 1
 
     def op(self, op: ops.Op) -> None:
-        if is_plain(op):
-            self.defined(op)
+        if isinstance(op, ops.RegionOp):
+            self.structured(op)
             return
-        match op:
-            case ops.If() | ops.For() | ops.While() | ops.Parallel():
-                self.structured(op)
-                return
         text = "".join(part(self, op) for part in _parts_of(op.facts.text or type(op).__name__))
         if isinstance(op, ops.SimpleOp):
             text = f"{self.define(op.result)} = {text} : {self.type(op.result.type)}"
