@@ -68,7 +68,10 @@ FITS: dict[str, list[Any]] = {
     "float* x": [X, NULL, Pointer("p"), Pointer("p", "float32")],
     "const float* restrict x": [X, tensor("float32", read_only=True)],
     "float x[]": [X],
-    "float x[3][4]": [X, tensor("float32", N, 4)],
+    "float x[3][4]": [
+        *(tensor("float32", 12), tensor("float32", specs.sym_int(divisibility=4))),
+        tensor("float32", N, 4),
+    ],
     "void* x": [X, tensor("int8"), cast(X.data, "void*")],
     "const void* x": [tensor("float64", read_only=True)],
     "double* x": [tensor("float64"), Reference(cast(1.0, "float64"))],
@@ -138,7 +141,9 @@ MISFITS: list[tuple[str, Any, str]] = [
     ("float x[3][4]", tensor("float32", N, M), r"its rows are \[4\]: the spec's last sizes"),
     ("float x[3][4]", tensor("float32", N, 4, strides=(M, 1)), "its strides those of rows"),
     ("float x[][4]", tensor("float32", N, 4, strides=(1, N)), "its strides those of rows"),
-    ("float x[3][4]", tensor("float32", N, strides=(2,)), "its strides those of rows"),
+    ("float x[3][4]", X, "or its one size a multiple of all of them"),
+    ("float x[2][3][4]", tensor("float32", 20), "or its one size a multiple of all of them"),
+    ("float x[3][4]", tensor("float32", 12, strides=(2,)), "its strides those of rows"),
     ("float* x", X.data.byte_offset(2), "the offset may be inside of a float32"),
     ("long x", X, "is an intptr_t or a uintptr_t"),
     ("int64_t x", NULL, "is an intptr_t or a uintptr_t"),
@@ -187,9 +192,19 @@ struct wide { long double a; };
 struct __attribute__((packed)) tight { char c; int a; char z[3]; };
 struct apart { long a[2]; } __attribute__((aligned(16)));
 typedef long double _Complex wider;
+struct unsign { unsigned a; int b; };
+struct flags { _Bool a; unsigned char b; };
+enum names { one_name };
+struct named { enum names a; };
+typedef const float floats;
+struct points { float* a; floats* b; const void* c; };
+struct far { float** a; };
+struct outer { struct points p; };
 """
 F, J = cast(1.0, "float32"), cast(1, "int32")
 D, L = cast(1.0, "float64"), cast(1, "int64")
+U, N_NATURAL, S = cast(1, "uint32"), cast(M, "int32"), Scalar("s", "int32")
+READ, WIDE = Tensor("r", (N,), "float32", read_only=True), Tensor("w", (N,), "float64")
 LAID: list[tuple[str, Any, str | None]] = [
     ("struct mixed a", Struct([F, J]), None),
     (
@@ -220,6 +235,27 @@ LAID: list[tuple[str, Any, str | None]] = [
     ("float* a", Reference(Struct([F, F])), None),
     ("float* a", Reference(Struct([F, J])), "its members are"),
     ("void* a", Reference(Struct([F, J])), None),
+    ("struct unsign a", Struct([U, J]), None),
+    ("struct unsign a", Struct([N_NATURAL, J]), None),
+    ("struct unsign a", Struct([S, J]), "byte 0 is unsigned int, but it gets s, an int32;"),
+    ("struct unsign a", Struct([U, U]), r"byte 4 is int, but .* a uint32; .*cast\(…, 'int32'"),
+    ("struct unsign* a", Reference(Struct([S, J])), "byte 0 is unsigned int"),
+    ("struct unsign* a", Reference(Struct([U, J, U, U])), "byte 12 is int"),
+    ("struct flags a", Struct([cast(1, "bool"), cast(1, "uint8")]), None),
+    ("struct flags a", Struct([cast(1, "int8"), cast(1, "uint8")]), "byte 0 is bool"),
+    ("struct named a", Struct([U]), None),
+    ("struct named a", Struct([J]), None),
+    ("struct points a", Struct([X.data, X.data, X.data]), None),
+    ("struct points a", Struct([X.data, READ.data, READ.data]), None),
+    ("struct points a", Struct([READ.data, X.data, X.data]), "byte 0 .*it may write there"),
+    ("struct points* a", Reference(Struct([READ.data, X.data, X.data])), "it may write there"),
+    ("struct points a", Struct([X.data, WIDE.data, X.data]), "give the tensor the dtype float32"),
+    ("struct points a", Struct([cast(WIDE.data, "float*"), WIDE.data, X.data]), "byte 8 is"),
+    ("struct points a", Struct([cast(WIDE.data, "float*"), X.data, WIDE.data]), None),
+    ("struct points a", Struct([Pointer("p"), X.data, X.data]), None),
+    ("struct far a", Struct([X.data]), "byte 0 is void\\*\\*"),
+    ("struct far a", Struct([cast(X.data, "float**")]), None),
+    ("struct outer a", Struct([Struct([READ.data, X.data, X.data])]), "it may write there"),
     ("unsigned char* a", Reference(Struct([F, J])), None),
     ("struct unknown* a", Reference(Struct([F, J])), None),
 ]
@@ -230,7 +266,7 @@ LAID: list[tuple[str, Any, str | None]] = [
 def test_a_struct_has_the_members_that_are_taken(
     takes: str, given: Any, said: str | None, cc: str
 ) -> None:
-    signature = Signature("f", [X, Tensor("sizes", (M,), "int8")])
+    signature = Signature("f", [X, Tensor("sizes", (M,), "int8"), READ, WIDE, Pointer("p"), S])
     source = f"{LAID_OUT}void f({takes}) {{}}"
     if said is None:
         assert c.compile(source, signature, arguments=[given], cc=cc)
@@ -288,6 +324,20 @@ def test_a_size_is_as_good_for_an_unsigned_number(cc: str) -> None:
     strided = Tensor("x", (4,), "float32", strides=(specs.sym_int64(symbol="s"),))
     with pytest.raises(CompileError, match="argument #1 of f is s, an int64, but it takes"):
         compiled("float* x, size_t s", [strided, strided.strides[0]], cc)
+
+
+def test_rows_lie_as_far_apart_as_the_call_says(cc: str) -> None:
+    takes = "long n, float x[][n]"
+    square = tensor("float32", N, 4)
+    assert compiled(takes, [4, square], cc)
+    assert compiled(takes, [cast(M, "int64"), tensor("float32", N, M)], cc)
+    pitched = tensor("float32", N, 4, strides=(M, 1))
+    assert compiled(takes, [cast(M, "int64"), pitched], cc)
+    assert compiled(takes, [Scalar("n", "int64"), pitched], cc)
+    with pytest.raises(CompileError, match="its rows lie m elements apart, which is none of the"):
+        compiled(takes, [4, pitched], cc)
+    with pytest.raises(CompileError, match="its rows lie 4 elements apart"):
+        compiled(takes, [3, square], cc)
 
 
 def test_flags_that_hide_or_raise_warnings_change_nothing(cc: str) -> None:

@@ -453,6 +453,23 @@ def test_a_result_that_is_added_to_is_remarked() -> None:
     assert "remarks" not in frontend.compile(summed, x, y, results=["y"], zero=True).notes
 
 
+def test_a_result_that_is_read_before_it_is_written_is_remarked() -> None:
+    def read_first(x, y):
+        for i in range(x.shape[0]):
+            y[i] = y[i] + x[i]
+
+    def written_first(x, y):
+        y[0] = 0
+        for i in range(1, x.shape[0]):
+            y[i] = y[i - 1] + x[i]
+
+    x, y = (Tensor(name, (specs.sym_int32(symbol="m"),), "float64") for name in "xy")
+    with pytest.warns(BuildWarning, match="y is a result that the function adds to"):
+        frontend.compile(read_first, x, y, results=["y"])
+    assert "remarks" not in frontend.compile(written_first, x, y, results=["y"]).notes
+    assert "remarks" not in frontend.compile(read_first, x, y, results=["y"], zero=["y"]).notes
+
+
 @pytest.mark.parametrize(
     ("needed", "said"),
     [("numba_xxdot", "BLAS"), ("numba_gamma", "tgamma"), ("PyList_New", "lists")],

@@ -17,6 +17,7 @@ from pages import run_page
 import ferrule as fe
 from ferrule import specs
 from ferrule.compiler.errors import CompileError
+from ferrule.frontends import fixed
 from ferrule.frontends import numba as frontend
 from ferrule.specs import Scalar, Tensor, Tuple
 
@@ -65,6 +66,29 @@ def test_one_name_serves_several_architectures(fake_cuda: FakeCuda) -> None:
     fake_cuda.set_capability(0, 80)
     fn(*(forged(np.zeros(3, np.float32)) for _ in range(2)), 1.0, (0, 0.0), False)
     assert [launch.kernel for launch in fake_cuda.launches()] == ["saxpy_kernel"]
+
+
+def doubled(x):
+    shared = cuda.shared.array(0, np.float32)
+    i = cuda.threadIdx.x
+    shared[i] = x[i]
+    x[i] = 2 * shared[i]
+
+
+@needs_numba_cuda
+@pytest.mark.parametrize("how", [{"block": 96}, {"block": (96, 1)}, {"smem": 384}])
+def test_a_launch_that_has_an_examples_size_keeps_it(fake_cuda: FakeCuda, how: Any) -> None:
+    """Larger arrays would be worked on in part, or beyond their shared memory."""
+    example, more = np.zeros(96, np.float32), np.zeros(128, np.float32)
+    given = {"grid": fixed(1), "target": "sm_90", "block": 32, "smem": 512, **how}
+    fn = frontend.compile(doubled, example, **given)
+    fn(forged(example))
+    with pytest.raises(ValueError, match=r"x.shape\[0\].* expected to be 96, but got 128"):
+        fn(forged(more))
+    said = {name: fixed(each) for name, each in how.items()}
+    frontend.compile(doubled, example, **{**given, **said})(forged(more))
+    block = (32, 1, 1) if "smem" in how else (96, 1, 1)
+    assert [each.block for each in fake_cuda.launches()] == [block, block]
 
 
 @needs_numba_cuda

@@ -20,8 +20,24 @@ z += x[i]
 
 def test_arrays_that_are_added_to() -> None:
     names = ("x", "y", "z", "h", "out", "total", "best")
-    assert added_to(ast.parse(ADDED), names) == ["h", "out", "total", "best"]
+    found = ["x", "y", "h", "out", "total", "best"]  # x is read, and nothing is written to it
+    assert added_to(ast.parse(ADDED), names) == found
     assert added_to(None, names) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("a[0] = 0\na[i] = a[i] + 1", []),
+        ("a[i] = b[a[i]]", ["a"]),
+        ("tl.store(a + i, 0)\nv = tl.load(a + i)", []),
+        ("tl.store(a + i, tl.load(a + i) + 1)", ["a"]),
+        ("ct.store(a, index=(0,), tile=ct.load(a, index=(0,), shape=(4,)))", ["a"]),
+        ("n = a.shape[0]\na[n - 1] = 0", []),
+    ],
+)
+def test_arrays_that_are_read_before_they_are_written(text: str, wanted: list[str]) -> None:
+    assert added_to(ast.parse(text), ("a",)) == wanted
 
 
 @pytest.mark.parametrize(

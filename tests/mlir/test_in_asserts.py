@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -231,6 +232,138 @@ def test_an_assertion_in_a_loop_of_openmp_ends_its_iteration_and_then_the_call(
     assert failed(fn, x, np.array([True, False, True]), 2.5) == "all: in parallel"
     assert x[1] == 1.5
     assert fn(x, np.array([True, True, True]), 3.5) == 3.5
+
+
+# ---- what was allocated until then ----
+
+ROOM = 1 << 16
+ALLOCATES = """
+func.func private @filled(%n: index, %v: f32, %limit: f32) -> memref<?xf32> {
+  %inner = memref.alloc(%n) : memref<?xf32>
+  linalg.fill ins(%v : f32) outs(%inner : memref<?xf32>)
+  %less = arith.cmpf olt, %v, %limit : f32
+  cf.assert %less, "beyond the limit"
+  return %inner : memref<?xf32>
+}
+func.func private @room(%n: index) -> memref<?xf32> {
+  %made = memref.alloc(%n) : memref<?xf32>
+  return %made : memref<?xf32>
+}
+func.func @last(%n: index, %limit: f32) -> (memref<?xf32>, f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %one = arith.constant 1.0 : f32
+  %result = func.call @room(%n) : (index) -> memref<?xf32>
+  %start = func.call @filled(%n, %one, %limit) : (index, f32, f32) -> memref<?xf32>
+  %last = scf.for %i = %c0 to %c4 step %c1 iter_args(%old = %start) -> (memref<?xf32>) {
+    %before = memref.load %old[%c0] : memref<?xf32>
+    %more = arith.addf %before, %one : f32
+    %own = memref.alloc(%n) : memref<?xf32>
+    memref.store %more, %own[%c0] : memref<?xf32>
+    %new = func.call @filled(%n, %more, %limit) : (index, f32, f32) -> memref<?xf32>
+    memref.dealloc %own : memref<?xf32>
+    memref.dealloc %old : memref<?xf32>
+    scf.yield %new : memref<?xf32>
+  }
+  memref.copy %last, %result : memref<?xf32> to memref<?xf32>
+  %v = memref.load %last[%c0] : memref<?xf32>
+  memref.dealloc %last : memref<?xf32>
+  return %result, %v : memref<?xf32>, f32
+}
+"""
+
+
+class _Used(ctypes.Structure):
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in (
+            *("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks"),
+            *("uordblks", "fordblks", "keepcost"),
+        )
+    ]
+
+
+def allocated() -> int:
+    """The bytes that malloc has given out."""
+    try:
+        said = ctypes.CDLL(None).mallinfo2
+    except AttributeError:
+        pytest.skip("the C library has no mallinfo2")
+    said.restype = _Used
+    used = said()
+    return int(used.uordblks + used.hblkhd)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5])
+def test_what_was_allocated_until_an_assertion_failed_is_freed(limit: int) -> None:
+    """At different depths, in a loop that hands its memory on, and in a function that is called."""
+    fn = mlir.compile(ALLOCATES, "last")
+    result, value = fn(ROOM, 100)
+    assert value == 5 and (np.from_dlpack(result) == 5).all()
+    assert failed(fn, ROOM, limit) == "last: beyond the limit"
+    before = allocated()
+    for _ in range(50):
+        failed(fn, ROOM, limit)
+    assert allocated() - before < ROOM
+    for _ in range(50):
+        fn(ROOM, 100)
+    assert allocated() - before < ROOM
+
+
+def test_small_memory_has_its_bytes_for_itself() -> None:
+    """What finds an allocation again lies behind its bytes, whatever their number."""
+    text = ALLOCATES.replace("xf32", "xi8").replace("f32", "i8").replace("1.0", "1")
+    text = text.replace("arith.cmpf olt", "arith.cmpi ult").replace("addf", "addi")
+    fn = mlir.compile(text, "last")
+    for size in range(1, 10):
+        result, value = fn(size, 100)
+        assert value == 5 and np.from_dlpack(result).tolist() == [5] * size
+        assert failed(fn, size, 3) == "last: beyond the limit"
+
+
+def test_memory_of_a_parallel_loop_is_freed(tmp_path: Path) -> None:
+    source, library = tmp_path / "one.c", tmp_path / "libone.so"
+    source.write_text(ONE_THREAD)
+    subprocess.run(["cc", "-shared", "-fPIC", "-w", "-o", library, source], check=True)
+    text = IN_PARALLEL.replace(
+        "%fine =",
+        f"%room = memref.alloc() : memref<{ROOM}xf32>\n"
+        f"    memref.store %v, %room[%i] : memref<{ROOM}xf32>\n    %fine =",
+    ).replace("    scf.reduce", f"    memref.dealloc %room : memref<{ROOM}xf32>\n    scf.reduce")
+    fn = mlir.compile(text, pipeline=OPEN_MP, libraries=[str(library)])
+    x, flags = np.zeros(3, np.float32), np.array([True, False, False])
+    failed(fn, x, flags, 1.5)
+    before = allocated()
+    for _ in range(20):
+        assert failed(fn, x, flags, 2.5) == "all: in parallel"
+        assert fn(x, ~flags | flags, 3.5) == 3.5
+    assert allocated() - before < ROOM
+
+
+def test_memory_that_a_library_is_handed_is_left_to_it(tmp_path: Path) -> None:
+    """It may have freed it."""
+    source, library = tmp_path / "eat.c", tmp_path / "libeat.so"
+    source.write_text(
+        "#include <stdlib.h>\n"
+        "void eat(void *start, float *at, long offset, long n, long step) { free(start); }\n"
+    )
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+    text = """
+    func.func private @eat(memref<?xf32>)
+    func.func @eaten(%n: index, %fine: i1) {
+      %room = memref.alloc(%n) : memref<?xf32>
+      func.call @eat(%room) : (memref<?xf32>) -> ()
+      %more = memref.alloc(%n) : memref<?xf32>
+      cf.assert %fine, "not fine"
+      memref.dealloc %more : memref<?xf32>
+      return
+    }
+    """
+    fn = mlir.compile(text, "eaten", libraries=[str(library)])
+    for _ in range(3):
+        fn(ROOM, True)
+        assert failed(fn, ROOM, False) == "eaten: not fine"
 
 
 ASSERTS = """

@@ -316,6 +316,23 @@ def test_read_and_set_on_one_line_tell_the_right_fault(narrow: Any) -> None:
         compiled(host, NARROW_KEY, 1)(fe.get_global_func("ferrule.test.narrow")(), 1 << 40)
 
 
+def test_what_is_given_by_position_goes_to_its_field() -> None:
+    """A field with a default comes behind those without."""
+
+    def host(n: fe.Int64):
+        return fe.make_object("testing.TestCxxClassBase", n, n).v_i64
+
+    def child(n: fe.Int64):
+        return fe.make_object("testing.TestCxxAutoInitChild", 1, n, 3, child_kw_only=4)
+
+    make = compiled(host, 1)
+    assert make(7) == 7
+    with pytest.raises(OverflowError, match=f"v_i32, expected .* but got {1 << 40}"):
+        make(1 << 40)
+    made = compiled(child, 1)(2)
+    assert (made.parent_required, made.child_required, made.parent_default) == (1, 2, 3)
+
+
 def test_an_object_is_not_made_with_what_a_field_cannot_hold() -> None:
     def host(n: fe.Int64):
         return fe.make_object("testing.TestCxxClassBase", v_i64=n, v_i32=n).v_i32

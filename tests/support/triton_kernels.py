@@ -165,3 +165,21 @@ def misfitting(x):
 def rows(source, to, SIZE: tl.constexpr):
     at = tl.program_id(0) * SIZE
     to.store([at, 0], source.load([at, 0]))
+
+
+@triton.jit
+def counted(x, to, n, BLOCK: tl.constexpr):
+    """Adds ones by atomic operations."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < n
+    where = tl.load(x + at, mask=inside, other=0)
+    tl.atomic_add(to + where, 1, mask=inside)
+
+
+@triton.jit
+def summed(x, to, n, BLOCK: tl.constexpr):
+    """Adds to what is there."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < n
+    before = tl.load(to + at, mask=inside)
+    tl.store(to + at, before + tl.load(x + at, mask=inside), mask=inside)

@@ -187,3 +187,26 @@ def test_a_size_beyond_32_bits_goes_to_the_wide_version(gpu: FakeCuda, kernels: 
     function(x, tensor(2, 2)[0])
     (launch,) = gpu.launches()
     assert [len(each) for each in launch.parameters[2:6]] == [4, 4, 8, 8]
+
+
+def test_what_is_assumed_is_in_the_notes(gpu: FakeCuda, kernels: ModuleType) -> None:
+    """And in the docstring, and in both of them only where it is so."""
+    known = {"x": "*fp32[n]:16", "y": "*fp32[n]", "factor": "fp32"}
+    function = frontend.compile(
+        kernels.scale,
+        signature=known,
+        constexprs={"BLOCK": 128},
+        grid=lambda meta: (frontend.ceil_div(meta["n"], 128),),
+        target="sm_90a",
+    )
+    assert function.notes["assumes"] == ["x is 16-byte aligned"]
+    assert "Assumes: x is 16-byte aligned" in str(function.__doc__)
+    known["x"] = "*fp32[n]"
+    loose = frontend.compile(
+        kernels.scale,
+        signature=known,
+        constexprs={"BLOCK": 128},
+        grid=lambda meta: (frontend.ceil_div(meta["n"], 128),),
+        target="sm_90a",
+    )
+    assert "assumes" not in loose.notes and "Assumes" not in str(loose.__doc__)

@@ -83,16 +83,22 @@ class SeenSizes:
     known: dict[object, Sym] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, examples: Iterable[Any], numbers: Iterable[int] = ()) -> SeenSizes:
+    def of(
+        cls, examples: Iterable[Any], numbers: Iterable[int] = (), constants: Iterable[int] = ()
+    ) -> SeenSizes:
         """Those of all real tensors among examples, in tuples and lists, too.
 
         `numbers` are what every call is told: a tensor of which one is a size, a stride or the
-        number of elements keeps its sizes, for they belong together.
+        number of elements keeps its sizes, for they belong together.  `constants` are compiled in:
+        a size that is one stays as it is, and so do all of a tensor whose number of elements or
+        stride is one.
         """
         all_seen, kept = list(_seen(examples)), {each for each in numbers if each > 1}
-        constant = set(kept)
+        compiled = {each for each in constants if each > 1}
+        constant = kept | compiled
         for each in all_seen:
-            if kept & {*each.shape, *each.strides, prod(each.shape)}:
+            computed = {*each.strides, prod(each.shape)} - {*each.shape}
+            if kept & {*each.shape, *computed} or compiled & computed:
                 constant.update(each.shape)
         return cls(list(dict.fromkeys(each.shape for each in all_seen)), frozenset(constant))
 
@@ -110,6 +116,16 @@ class SeenSizes:
             return size
         shared = any(size in other for other in self.shapes if other != shape)
         return self.known.setdefault(size if shared else (shape, axis), sym_int32())
+
+
+def sizes_seen(examples: Iterable[Any]) -> set[int]:
+    """Sizes, strides and numbers of elements of the real tensors among examples, but for 1."""
+    found = (
+        number
+        for each in _seen(examples)
+        for number in (*each.shape, *each.strides, prod(each.shape))
+    )
+    return {number for number in found if number > 1}
 
 
 def _seen(examples: Iterable[Any]) -> Iterator[Seen]:

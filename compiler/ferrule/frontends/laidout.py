@@ -7,27 +7,35 @@ something else where they are not.  What a compiler cannot say is not compared.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
 from ferrule.compiler.conventions.byvalue import Shape
 from ferrule.compiler.conventions.returns import return_type
 from ferrule.compiler.conventions.structs import Struct
-from ferrule.compiler.conventions.typed import Given, refused
+from ferrule.compiler.conventions.typed import Given, given_members, misfit, refused
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.compiler.spelledtypes import read_type
+from ferrule.compiler.spelledtypes import Spelled, read_type
 from ferrule.frontends.layouts import Layout, Leaf, function_layouts
 
 if TYPE_CHECKING:
     from ferrule.compiler.conventions import CFunction
     from ferrule.frontends.sources import Source
+    from ferrule.specs import Signature
 
 _LLVM: Final = {
     "i8": (1, "int"), "i16": (2, "int"), "i32": (4, "int"), "i64": (8, "int"),
     "float": (4, "float"), "double": (8, "float"), "ptr": (8, "pointer"),
 }  # fmt: skip
-_WORDS: Final = (("int", 8), ("pointer", 8))
-"""What an address may be said to be, and the other way round."""
+_NUMBERS: Final = {
+    ("int", 1): "signed char", ("int", 2): "short", ("int", 4): "int", ("int", 8): "long",
+    ("uint", 1): "unsigned char", ("uint", 2): "unsigned short", ("uint", 4): "unsigned int",
+    ("uint", 8): "unsigned long", ("float", 4): "float", ("float", 8): "double",
+    ("complex", 8): "_Complex float", ("complex", 16): "_Complex double",
+}  # fmt: skip
+_NARROW: Final = ("float16", "bfloat16")
+_INTEGERS: Final = ("int", "uint", "bool", "enum")
 _NEVER: Final = {
     "union": "a union is no Struct: let the function take its address, or a struct",
     "vector": "a vector is no Struct, it goes into registers of its own: let the function take its "
@@ -40,6 +48,7 @@ _NEVER: Final = {
 def check_layouts(
     command: Sequence[str],
     source: Source,
+    signature: Signature,
     called: CFunction,
     values: Sequence[Given],
     parameters: Sequence[str],
@@ -55,14 +64,14 @@ def check_layouts(
     listed = zip(values, parameters, found.parameters, found.pointees, strict=False)
     for position, (given, text, own, pointee) in enumerate(listed):
         actual = own if given.kind == "bytes" else pointee
-        hint = _misfit(given, actual) if actual is not None else None
+        hint = _misfit(signature, given, actual) if actual is not None else None
         if hint is not None:
             raise refused(called.function, position, given, read_type(text), hint)
     if isinstance(result, Shape) and found.result is not None:
         _check_result(called.function, result, found.result)
 
 
-def _misfit(given: Given, actual: Layout) -> str | None:
+def _misfit(signature: Signature, given: Given, actual: Layout) -> str | None:
     """What to do about a struct that is not what is taken; None for one that is."""
     if given.memory is None:
         return None
@@ -76,15 +85,55 @@ def _misfit(given: Given, actual: Layout) -> str | None:
     if given.kind == "bytes" and actual.align not in (None, given.memory.align):
         return f"what it takes is aligned to {actual.align}: let it take the address"
     repeated = [
-        (at + i * actual.size, size, kind)
-        for i in range(max(count, 1)) for at, size, kind in actual.leaves
+        replace(leaf, at=leaf.at + i * actual.size)
+        for i in range(max(count, 1)) for leaf in actual.leaves
     ]  # fmt: skip
-    return _differ(Shape.of_memory(given.memory).members, repeated)
+    members = given_members(signature, given.memory)
+    return _differ(Shape.of_memory(given.memory).members, repeated) or next(
+        filter(None, (_misfit_of_member(members[leaf.at], leaf) for leaf in repeated)), None
+    )
+
+
+def _misfit_of_member(given: Given, leaf: Leaf) -> str | None:
+    """What to do about a member of the right bytes that means something else."""
+    is_address = given.kind == "address"
+    if is_address != (leaf.kind == "pointer"):
+        return None
+    behind = leaf.pointee
+    if behind is not None and (behind.kind, behind.size) == ("float", 2) and given.dtype in _NARROW:
+        given = replace(given, dtype=None)  # which of the two it is, only the type's name tells
+    wanted = _pointer(leaf) if is_address else _number(leaf)
+    plain = replace(given, pointer=None, dtype=None) if given.pointer is not None else given
+    hint = misfit(plain, wanted)
+    if hint is None:
+        return None
+    said = f"its member at byte {leaf.at} is {wanted.text}, but it gets {given.what}"
+    return f"{said}; {hint}" if hint else said
+
+
+def _number(leaf: Leaf) -> Spelled:
+    """The type of a number; of an enum, which any integer of its size is, a name of no type."""
+    name = _NUMBERS.get((leaf.kind, leaf.size), leaf.kind)
+    return Spelled(name, name)
+
+
+def _pointer(leaf: Leaf) -> Spelled:
+    """The type of a pointer; that of bytes is of `char`, which has either sign."""
+    behind, stars = leaf.pointee, 1
+    name = "void" if behind is None else _number(behind).name
+    if behind is not None and behind.kind == "pointer":
+        name, stars = "void", 2
+    elif name in ("signed char", "unsigned char"):
+        name = "char"
+    word = "const " if leaf.is_const else ""
+    return Spelled(f"{word}{name}{'*' * stars}", name, stars, leaf.is_const)
 
 
 def _is_byte(actual: Layout) -> bool:
     """Whether an address is one of bytes, which any memory is."""
-    return not actual.is_struct and [leaf[1:] for leaf in actual.leaves] == [(1, "int")]
+    return not actual.is_struct and [
+        (leaf.size, leaf.kind in _INTEGERS) for leaf in actual.leaves
+    ] == [(1, True)]
 
 
 def _sized(actual: Layout) -> str:
@@ -93,10 +142,10 @@ def _sized(actual: Layout) -> str:
 
 def _differ(given: Sequence[tuple[int, str]], taken: Sequence[Leaf]) -> str | None:
     """What to say where members differ."""
-    odd = next((kind for _, _, kind in taken if kind in _NEVER), None)
+    odd = next((leaf.kind for leaf in taken if leaf.kind in _NEVER), None)
     if odd is not None:
         return _NEVER[odd]
-    mine = [(at, *_LLVM.get(kind, (0, kind))) for at, kind in given]
+    mine = [Leaf(at, *_LLVM.get(kind, (0, kind))) for at, kind in given]
     for one, other in zip_longest(mine, taken):
         if one is None or other is None or not _alike(one, other):
             return f"its members are {_said(taken)}, and not {_said(mine)}"
@@ -104,10 +153,14 @@ def _differ(given: Sequence[tuple[int, str]], taken: Sequence[Leaf]) -> str | No
 
 
 def _alike(one: Leaf, other: Leaf) -> bool:
-    if one == other:
-        return True
-    kinds = ((one[2], one[1]), (other[2], other[1]))
-    return one[0] == other[0] and all(kind in _WORDS for kind in kinds)
+    """Whether two are handed over alike; an address may be said to be an integer, and the other way
+    round."""
+    return (one.at, one.size, _class(one)) == (other.at, other.size, _class(other))
+
+
+def _class(leaf: Leaf) -> str:
+    is_word = leaf.kind in _INTEGERS or leaf.kind == "pointer"
+    return "int" if is_word else leaf.kind
 
 
 def _said(leaves: Sequence[Leaf]) -> str:
@@ -115,8 +168,9 @@ def _said(leaves: Sequence[Leaf]) -> str:
 
 
 def _names(leaves: Sequence[Leaf]) -> Iterator[str]:
-    for at, size, kind in leaves[:8]:
-        yield f"{kind if kind == 'pointer' else f'{kind}{8 * size}'} at {at}"
+    for leaf in leaves[:8]:
+        word = leaf.kind if leaf.kind == "pointer" else f"{leaf.kind}{8 * leaf.size}"
+        yield f"{word} at {leaf.at}"
     if len(leaves) > 8:
         yield "…"
 

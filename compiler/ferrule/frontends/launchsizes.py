@@ -43,6 +43,18 @@ def listed(found: Any) -> Sequence[Any]:
     return found if isinstance(found, tuple | list) else (found,)
 
 
+def constants_of(*given: Any) -> list[int]:
+    """The plain numbers among sizes of a launch, which may be those of an example; not what is
+    `fixed`, or a function of the signature."""
+    sizes = (size for each in given for size in listed(each))
+    return [each for each in sizes if type(each) is int]
+
+
+def unmarked(sizes: Any) -> Any:
+    """Sizes of a launch without what `fixed` says of them."""
+    return [plain(each) for each in sizes] if isinstance(sizes, tuple | list) else plain(sizes)
+
+
 def _first(signature: Signature) -> str:
     arrays = (param.name for param in signature.params if isinstance(param, Tensor))
     return next(arrays, "x")

@@ -16,26 +16,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeAlias
 
-Leaf: TypeAlias = "tuple[int, int, str]"
-"""A number or an address in a struct: where it is, its bytes, "int", "float", "pointer", or another
-word for what a `Struct` has not."""
-
 _FLAGS: Final = ("-g", "-gdwarf-4", "-gz=none", "-gno-split-dwarf", "-fno-lto", "-w", "-fPIC", "-c")
 _LINE: Final = 7_654_321
 """The line of the pointer, by which it is found: names may be elsewhere."""
 
 _ARRAY, _CLASS, _ENUM, _PARAMETER, _MEMBER = 0x01, 0x02, 0x04, 0x05, 0x0D
 _POINTERS: Final = (0x0F, 0x10, 0x42)
+_CONST: Final = 0x26
 _STRUCT, _FUNCTION, _TYPEDEF, _UNION, _BASE_CLASS = 0x13, 0x15, 0x16, 0x17, 0x1C
 _RANGE, _BASE, _VARIABLE = 0x21, 0x24, 0x34
-_SAME: Final = (_TYPEDEF, 0x26, 0x35, 0x37, 0x47)
+_SAME: Final = (_TYPEDEF, _CONST, 0x35, 0x37, 0x47)
 """Other names, const, volatile, restrict, _Atomic."""
 
 _SIZE, _BIT_SIZE, _UPPER, _CONVENTION, _COUNT = 0x0B, 0x0D, 0x2F, 0x36, 0x37
 _PLACE, _DECLARED, _LINE_OF, _ENCODING, _TYPE = 0x38, 0x3C, 0x3B, 0x3E, 0x49
 _ALIGN, _VECTOR = 0x88, 0x2107
 _BY_REFERENCE: Final = 4
-_ENCODINGS: Final = {2: "int", 4: "float", 5: "int", 6: "int", 7: "int", 8: "int", 16: "int"}
+_ENCODINGS: Final = {
+    2: "bool", 4: "float", 5: "int", 6: "int", 7: "uint", 8: "uint", 16: "uint",
+}  # fmt: skip
 _COMPLEX: Final = 3
 _FIXED: Final = {
     0x01: 8, 0x05: 2, 0x06: 4, 0x07: 8, 0x0B: 1, 0x0C: 1, 0x0E: 4, 0x10: 4, 0x11: 1, 0x12: 2,
@@ -56,6 +55,22 @@ class _Entry:
     tag: int
     values: dict[int, int]
     children: list[_Entry] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A number or an address in a struct: where it is, its bytes, "int", "uint", "bool", "enum",
+    "float", "pointer", or another word for what a `Struct` has not.
+
+    Of a pointer: what it points to, None for void and what is no complete type, and whether that is
+    only read.
+    """
+
+    at: int
+    size: int
+    kind: str
+    pointee: Leaf | None = None
+    is_const: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +171,35 @@ def _leaves(entries: Mapping[int, _Entry], entry: _Entry, at: int) -> Iterator[L
         for position in range(size // step if step else 0):
             yield from _leaves(entries, inner, at + position * step)
     elif entry.tag == _BASE and entry.values.get(_ENCODING) == _COMPLEX:
-        yield at, size // 2, "float"
-        yield at + size // 2, size // 2, "float"
+        yield Leaf(at, size // 2, "float")
+        yield Leaf(at + size // 2, size // 2, "float")
+    elif entry.tag in _POINTERS:
+        yield Leaf(at, size, "pointer", _pointee(entries, entry), _reads(entries, entry))
     else:
-        yield at, size, _kind(entry)
+        yield Leaf(at, size, _kind(entry))
+
+
+def _pointee(entries: Mapping[int, _Entry], pointer: _Entry) -> Leaf | None:
+    """What is behind a pointer, as one leaf; of what it is made is not looked at."""
+    behind = _plain(entries, pointer)
+    if behind is None or _DECLARED in behind.values:
+        return None
+    kind = "struct" if behind.tag in (_STRUCT, _CLASS) else _kind(behind)
+    if behind.tag == _BASE and behind.values.get(_ENCODING) == _COMPLEX:
+        kind = "complex"
+    return Leaf(0, _size(entries, behind) if behind.tag != _FUNCTION else 0, kind)
+
+
+def _reads(entries: Mapping[int, _Entry], pointer: _Entry) -> bool:
+    """Whether what is behind a pointer is const, or code."""
+    entry = pointer
+    while _TYPE in entry.values:
+        entry = entries[entry.values[_TYPE]]
+        if entry.tag in (_CONST, _FUNCTION):
+            return True
+        if entry.tag not in _SAME:
+            return False
+    return False
 
 
 def _is_stored(member: _Entry) -> bool:
@@ -170,7 +210,7 @@ def _is_stored(member: _Entry) -> bool:
 def _member(entries: Mapping[int, _Entry], member: _Entry, at: int) -> Iterator[Leaf]:
     place = at + member.values.get(_PLACE, 0)
     if _BIT_SIZE in member.values:
-        yield place, 0, "bits"
+        yield Leaf(place, 0, "bits")
     else:
         yield from _leaves(entries, _typed(entries, member), place)
 
@@ -179,7 +219,7 @@ def _kind(entry: _Entry) -> str:
     if entry.tag in _POINTERS:
         return "pointer"
     if entry.tag == _ENUM:
-        return "int"
+        return "enum"
     if entry.tag == _BASE:
         return _ENCODINGS.get(entry.values.get(_ENCODING, 0), "other")
     return {_UNION: "union", _ARRAY: "vector"}.get(entry.tag, "other")

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from ferrule.compiler.conventions.arguments import Cast
 from ferrule.compiler.conventions.byvalue import Shape
 from ferrule.compiler.conventions.returns import return_type
 from ferrule.compiler.conventions.typed import (
@@ -30,6 +31,7 @@ from ferrule.compiler.spelledtypes import ARITHMETIC, Spelled, parameter_list, r
 from ferrule.frontends import returned
 from ferrule.frontends.laidout import check_layouts
 from ferrule.frontends.sources import Source
+from ferrule.specs import Scalar
 
 if TYPE_CHECKING:
     from ferrule.compiler.conventions import CFunction
@@ -50,6 +52,8 @@ _PLAIN: Final = (
 _SAID: Final = re.compile(r"^(\w+):(\d+):(?:\d+:)? (?:fatal )?error: (.*)", re.MULTILINE)
 _QUOTED: Final = re.compile(r"""(['"])(.*?)\1(?: [({]aka '([^']*)'[)}])?""")
 _NO_ADDRESSES: Final = ("int64_t", "uint64_t", "size_t", "ssize_t", "ptrdiff_t")
+_ROWS: Final = re.compile(r"\[[A-Za-z_]\w*\]$")
+"""Of the type of a parameter: an array of variable length is pointed to."""
 _NEGATIVE: Final = re.compile("negative")
 
 
@@ -101,10 +105,11 @@ def check_call(
     values = list(_shown_casts(called.function, said, values))
     for position, (given, text) in enumerate(zip(values, _fixed(parameters), strict=False)):
         check_value(called.function, position, given, _passed(called.function, position, text))
+    _check_rows(called, values, parameters)
     _check_integers(called.function, values, prototype)
     _check_alignments(called.function, said, values, parameters)
     _check_others(command, source, called, values, prototype)
-    check_layouts(command, source, called, values, _fixed(parameters))
+    check_layouts(command, source, signature, called, values, _fixed(parameters))
     return prototype
 
 
@@ -268,6 +273,26 @@ def _passed(function: str, position: int, text: str) -> Spelled:
             )
         )
     return wanted
+
+
+def _check_rows(called: CFunction, values: Sequence[Given], parameters: Sequence[str]) -> None:
+    """CompileError for rows of `x[][n]` that lie as far apart as no number of the call says.
+
+    Which parameter `n` is, the type does not say; a number of the caller's may be any.
+    """
+    given = {each.value if isinstance(each, Cast) else each for each in called.arguments}
+    if any(isinstance(each, Scalar) and each.dtype.kind in ("int", "uint") for each in given):
+        return
+    for position, (each, text) in enumerate(zip(values, _fixed(parameters), strict=False)):
+        if len(each.shape) < 2 or not _ROWS.search(text) or each.pointer is not None:
+            continue
+        step = each.strides[-2]
+        if step not in given and each.shape[-2] != 1:
+            hint = (
+                f"its rows lie {step} elements apart, which is none of the numbers that the call "
+                "gives"
+            )
+            raise refused(called.function, position, each, read_type(text), hint)
 
 
 def _check_integers(function: str, values: Sequence[Given], prototype: Prototype) -> None:

@@ -25,11 +25,36 @@ def tree_of(function: Any) -> ast.AST | None:
 
 def added_to(tree: ast.AST | None, names: tuple[str, ...]) -> list[str]:
     """The arrays among `names` that the text adds to, and so reads before it has written: `h[i] +=
-    1`, and what is handed to an atomic function, as `cuda.atomic.add` and `wp.atomic_add`."""
+    1`, what is handed to an atomic function, as `cuda.atomic.add` and `wp.atomic_add`, and that of
+    which an element, or with `load` a tile, is read further above than one is written."""
     if tree is None:
         return []
     found = {name for node in ast.walk(tree) for name in _added(node)}
-    return [name for name in names if name in found]
+    first: dict[str, bool] = {}
+    for name, is_read in _uses(tree):
+        first.setdefault(name, is_read)
+    return [name for name in names if name in found or first.get(name, False)]
+
+
+def _uses(node: ast.AST) -> Iterator[tuple[str, bool]]:
+    """The arrays of which elements are used, in the order in which that happens, and whether they
+    are read."""
+    match node:
+        case ast.Assign(targets=targets, value=value):
+            for part in (value, *targets):
+                yield from _uses(part)
+        case ast.Subscript(value=ast.Name(id=name), slice=index, ctx=context):
+            yield from _uses(index)
+            yield name, isinstance(context, ast.Load)
+        case ast.Call(func=ast.Attribute(attr="load" | "store" as called), args=[to, *more]):
+            for given in (*more, *node.keywords):
+                yield from _uses(given)
+            for each in ast.walk(to):
+                if isinstance(each, ast.Name):
+                    yield each.id, called == "load"
+        case _:
+            for child in ast.iter_child_nodes(node):
+                yield from _uses(child)
 
 
 def remarks_on(

@@ -16,6 +16,9 @@ from ferrule.runtime.abi import TypeIndex
 
 _WRITABLE: Final = 1 << 0
 _STATIC: Final = 1 << 2
+_HAS_DEFAULT: Final = 1 << 1
+_INIT_OFF: Final = 1 << 9
+_KEYWORD_ONLY: Final = 1 << 10
 
 
 class _Bytes(ctypes.Structure):
@@ -88,7 +91,8 @@ class FieldInfo:
     """A reflected field.
 
     `schema` is tvm-ffi's description of its type, `{"type": "int"}`; `offset` and `size` are in
-    bytes, from the beginning of the object.
+    bytes, from the beginning of the object.  `is_positional`: a constructor that tvm-ffi makes of
+    the fields takes it by position, one with a default behind those without.
     """
 
     name: str
@@ -97,6 +101,8 @@ class FieldInfo:
     size: int
     writable: bool
     doc: str = ""
+    is_positional: bool = False
+    has_default: bool = False
 
     @property
     def type(self) -> str:
@@ -251,7 +257,11 @@ def _fields(info: CTypeInfo) -> Iterator[FieldInfo]:
         each = info.fields[position]
         schema = _schema(each.metadata.text) or _static(each.field_static_type_index)
         writable = bool(each.flags & _WRITABLE)
-        yield FieldInfo(each.name.text, schema, each.offset, each.size, writable, each.doc.text)
+        yield FieldInfo(
+            *(each.name.text, schema, each.offset, each.size, writable, each.doc.text),
+            is_positional=not each.flags & (_INIT_OFF | _KEYWORD_ONLY),
+            has_default=bool(each.flags & _HAS_DEFAULT),
+        )
 
 
 def _methods(info: CTypeInfo) -> Iterator[MethodInfo]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from math import gcd
+from math import gcd, prod
 from typing import TYPE_CHECKING, Final
 
 from ferrule.compiler.conventions.arguments import (
@@ -23,6 +23,7 @@ from ferrule.compiler.conventions.arguments import (
     describe,
 )
 from ferrule.compiler.conventions.hostarguments import CArgument, HostArgument, Reference
+from ferrule.compiler.conventions.structs import Struct
 from ferrule.compiler.conventions.texts import CString
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.spelledtypes import ARITHMETIC, PLURAL, Spelled, as_called, read_type
@@ -96,6 +97,19 @@ def given_values(signature: Signature, arguments: Sequence[CArgument]) -> list[l
     return [[*_given(signature, sizes, each)] for each in arguments]
 
 
+def given_members(signature: Signature, struct: Struct) -> dict[int, Given]:
+    """The numbers and addresses of a struct and of structs in it, by where they are."""
+    sizes = frozenset(_sizes(signature.params))
+    found: dict[int, Given] = {}
+    for field, offset in zip(struct.fields, struct.offsets, strict=True):
+        if isinstance(field, Struct):
+            inner = given_members(signature, field)
+            found |= {offset + at: each for at, each in inner.items()}
+        elif not isinstance(field, InMemory):
+            (found[offset],) = _given(signature, sizes, field)
+    return found
+
+
 def check_typed(
     callee: str, signature: Signature, arguments: Sequence[CArgument], types: Sequence[str]
 ) -> None:
@@ -143,7 +157,7 @@ def _tensor_of(argument: object) -> Tensor | None:
 
 def check_value(callee: str, position: int, given: Given, wanted: Spelled) -> None:
     """CompileError where the parameter at a position does not take a value."""
-    hint = _misfit(given, wanted)
+    hint = misfit(given, wanted)
     if hint is not None:
         raise refused(callee, position, given, wanted, hint)
 
@@ -300,8 +314,9 @@ def _parts(signature: Signature, sizes: frozenset[Sym], argument: CArgument) -> 
 # ---- what is taken ----
 
 
-def _misfit(given: Given, wanted: Spelled) -> str | None:
-    """None where it fits; else what to do about it, nothing where there is nothing to say."""
+def misfit(given: Given, wanted: Spelled) -> str | None:
+    """None where a value is what is taken; else what to do about it, nothing where there is nothing
+    to say."""
     if given.kind == "address":
         return _misfit_of_address(given, wanted)
     if given.kind == "bytes":
@@ -383,9 +398,11 @@ def _points_alike(given: Given, wanted: Spelled) -> bool:
 
 def _rows_alike(given: Given, lengths: tuple[int | None, ...]) -> bool:
     """Whether the last sizes are those of an array that is pointed to, one row behind the other;
-    a length that is no constant may be any, and a tensor with one dim is the elements of all."""
-    if len(given.shape) == 1:
-        return not lengths or given.strides[:1] == (1,)
+    a length that is no constant may be any, and a tensor with one dim is the elements of all, of
+    whole rows."""
+    if len(given.shape) == 1 and lengths:
+        row = prod(each for each in lengths if each is not None)
+        return given.strides == (1,) and divisibility_of(given.shape[0]) % row == 0
     step: int | None = 1
     last = zip_longest(reversed(lengths), reversed(given.shape[-len(lengths) - 1 :]))
     strides = given.strides[::-1]
@@ -407,8 +424,8 @@ def _other_pointer(given: Given, wanted: Spelled) -> str:
     if wanted.lengths and dtype == given.dtype:
         rows = "".join(f"[{'' if each is None else each}]" for each in wanted.lengths)
         return (
-            f"its rows are {rows}: the spec's last sizes are these numbers, and its strides those "
-            "of rows one behind the other"
+            f"its rows are {rows}: the spec's last sizes are these numbers, or its one size a "
+            "multiple of all of them, and its strides those of rows one behind the other"
         )
     meant = f"where it is meant to be taken for that, conventions.cast({name}, {plain!r})"
     if dtype is None or dtype == given.dtype or wanted.stars > 1:

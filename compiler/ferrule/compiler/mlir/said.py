@@ -25,8 +25,8 @@ _LOWERED_BY: Final = MappingProxyType(
     {
         "torch": "have torch-mlir lower it before: "
         'fx.export_and_import(…, output_type="linalg-on-tensors")',
-        "tm_tensor": "lower it before, with torch-mlir's passes tm-tensor-bufferize and "
-        "tm-tensor-to-loops",
+        "tm_tensor": "install torch-mlir, whose bindings know it, or lower it before, with its "
+        "passes tm-tensor-bufferize and tm-tensor-to-loops",
         "stablehlo": "lower it before, with StableHLO's pass stablehlo-legalize-to-linalg, which "
         "comes with jaxlib; what it leaves, as sorts and loops, is not supported",
         "tt": "fe.frontends.triton compiles kernels of Triton",

@@ -41,6 +41,11 @@ class Session:
         """The module `ir` of the bindings."""
         return self._bindings.ir
 
+    @property
+    def package(self) -> str:
+        """The name of the package that the bindings are of."""
+        return self._bindings.package
+
     def parse(self, text: str | bytes, name: str = "the module", *, file: str = UNNAMED) -> Any:
         """The module of a text or of bytecode, verified; `name` and `file` are for messages.
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.examples import SeenSizes, parted
 from ferrule.frontends.given import architectures, brief, location_of
-from ferrule.frontends.launchsizes import checked_sizes
+from ferrule.frontends.launchsizes import checked_sizes, constants_of
 from ferrule.frontends.packages import load
+from ferrule.frontends.reading import FILL, remarks_on, unfilled
 from ferrule.specs import Dim, Signature
 
 if TYPE_CHECKING:
@@ -77,8 +78,16 @@ def compile(
 
     said = function.__doc__ if doc is None else doc
     at = location_of(function)
+    notes = remarks_on(signature.name, function, unfilled(made, zero), FILL)
     return build(
-        signature, convention, results=made, zero=zero, doc=said, location=at, options=options
+        signature,
+        convention,
+        results=made,
+        zero=zero,
+        doc=said,
+        location=at,
+        options=options,
+        notes=notes,
     )
 
 
@@ -100,5 +109,5 @@ def _parameters(cutile: Any, function: Callable[..., Any], given: Any) -> list[P
                 expected=f"one for each of {', '.join(listed)}",
             )
         )
-    sizes = SeenSizes.of(rows)
+    sizes = SeenSizes.of(rows, constants=constants_of(*rows))
     return [parameter(cutile, name, row, sizes) for name, row in zip(listed, rows, strict=True)]

@@ -16,6 +16,7 @@ import numpy as np
 from ferrule.compiler.conventions.arguments import Argument, cast
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.examples import SeenSizes, spec_of
+from ferrule.frontends.told import plain
 from ferrule.specs import Dim, DType, Param, as_dtype, divisibility_of, sym_int
 from ferrule.specs.params import Constant, Scalar, Tensor, Tuple
 
@@ -48,6 +49,7 @@ def parameter(cutile: Any, name: str, given: Any, sizes: SeenSizes) -> Parameter
         return Parameter(given, spec_of_constraint(cutile, name, given))
     if isinstance(given, np.generic):
         given = given.item()
+    given = plain(given)
     if isinstance(given, (bool, int, float)):
         return Parameter(c.ConstantConstraint(given), None)
     if isinstance(given, (tuple, list)):

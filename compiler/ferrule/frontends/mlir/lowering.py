@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.mlir.session import Session
-from ferrule.frontends.mlir import pipelines
+from ferrule.frontends.mlir import pipelines, tm_tensor
 from ferrule.frontends.mlir.checking import add_checks
 from ferrule.frontends.mlir.decomposing import decompose
 from ferrule.frontends.mlir.kinds import Buffer, FunctionType, Unsupported
@@ -18,6 +18,7 @@ from ferrule.frontends.mlir.narrowing import narrow_once
 from ferrule.frontends.mlir.raising import raise_asserts
 from ferrule.frontends.mlir.reading import attribute, described, find_function, reached, walk
 from ferrule.frontends.mlir.restricting import restrict
+from ferrule.frontends.mlir.tm_tensor import know_dialect
 from ferrule.frontends.mlir.tying import tied_sizes
 
 _C_INTERFACE: Final = "llvm.emit_c_interface"
@@ -61,6 +62,7 @@ class Lowered:
 
 def lower(session: Session, given: Given, request: Request) -> Lowered:
     """The function of a module that is asked for, lowered."""
+    know_dialect(session, given)
     module = session.parse(given.source, file=given.name)
     text = given.source if isinstance(given.source, str) else ""
     function = find_function(module, request.function)
@@ -75,9 +77,9 @@ def lower(session: Session, given: Given, request: Request) -> Lowered:
     if request.pipeline is None:
         loosen_results(session, module, function)
         decompose(session, module, {each.name for each in walk(module.operation)})
-        session.run(module, _to_memrefs(module, kind), OURS)
+        places = _to_memrefs(session, module, kind)
         kind = replace(kind, ties=tied_sizes(session, module, kind.symbol))
-        _to_llvm(session, module, request)
+        _to_llvm(session, module, request, places)
     else:
         kind = replace(kind, ties=tied_sizes(session, module, kind.symbol))
         _by_pipeline(session, module, request.pipeline, checks=request.checks)
@@ -98,14 +100,15 @@ def _called(kind: FunctionType) -> str:
     return f"_mlir_ciface_{kind.symbol}"
 
 
-def _to_llvm(session: Session, module: Any, request: Request) -> None:
-    """By the passes of `pipelines`, of a module without tensors.
+def _to_llvm(session: Session, module: Any, request: Request, places: frozenset[str]) -> None:
+    """By the passes of `pipelines`, of a module without tensors; `places` are those of operations
+    whose loads and stores are checked in any case.
 
     A narrow float is rounded after each operation: the pass that computes in f32 allows others to
     leave that out.
     """
     if request.asserts:
-        add_checks(session, module, OURS, loads=request.checks)
+        add_checks(session, module, OURS, loads=request.checks, places=places)
     narrow_once(session, module)
     session.run(module, pipelines.pipeline(pipelines.TO_BRANCHES), OURS)
     exact = session.ir.Attribute.parse("#arith.fastmath<none>")
@@ -201,8 +204,9 @@ def _settle_asserts(session: Session, module: Any, *, keep: bool, on_gpu: bool) 
         each.erase()
 
 
-def _to_memrefs(module: Any, kind: FunctionType) -> str:
-    """The passes behind which a module has no tensors."""
+def _to_memrefs(session: Session, module: Any, kind: FunctionType) -> frozenset[str]:
+    """Leave no tensors in a module; the places of operations that have become loops already."""
+    places = tm_tensor.to_memrefs(session, module, OURS)
     names = {each.name for each in walk(module.operation)}
     has_tensors = any(
         "tensor<" in str(value.type)
@@ -212,7 +216,12 @@ def _to_memrefs(module: Any, kind: FunctionType) -> str:
     has_tosa = any(name.startswith("tosa.") for name in names)
     groups: list[tuple[str, ...]] = [pipelines.TOSA] if has_tosa else []
     groups += [pipelines.BUFFERIZE] if has_tensors else []
+    if places:
+        session.run(module, pipelines.pipeline(*groups), OURS)
+        tm_tensor.to_loops(session, module, OURS)
+        groups = []
     gives = any(isinstance(each, Buffer) for each in kind.results)
     if (has_tensors or gives) and "memref.dealloc" not in names:
         groups.append(pipelines.DEALLOCATE)
-    return pipelines.pipeline(*groups)
+    session.run(module, pipelines.pipeline(*groups), OURS)
+    return places

@@ -2,19 +2,22 @@
 
 Upstream lowers it to a block that prints the message and ends the process.  Here that block stores
 the address of the message where one more parameter of the function says, and returns; a caller
-looks there behind each call, and returns, too.  The module is lowered by then, so that whatever
-pipeline made it, nothing but `llvm` is left, and the regions of OpenMP.
+looks there behind each call, and returns, too.  The same parameter finds what was allocated, see
+`tracking`.  The module is lowered by then, so that whatever pipeline made it, nothing but `llvm` is
+left, and the regions of OpenMP.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.mlir.session import Session
+from ferrule.frontends.mlir import tracking
 from ferrule.frontends.mlir.reading import attribute, symbol, walk
+from ferrule.frontends.mlir.tracking import called
 
 _FAIL: Final = "ferrule_mlir_fail"
 _FAILED: Final = "ferrule_mlir_failed"
@@ -44,15 +47,31 @@ def raise_asserts(session: Session, module: Any, name: str) -> bool:
     failing = _failing(module, functions)
     if not failing:
         return False
-    ends = _Ends(session, failing)
-    for each in failing:
+    allocating = _allocating(module, functions, failing) if name in failing else set()
+    ends = _Ends(session, failing, allocating, name if allocating else "")
+    for each in sorted(failing | allocating):
         ends.rewrite(functions[each])
-    support = session.ir.Module.parse(_SUPPORT)
-    with session.ir.InsertionPoint(module.body):
-        for each in list(support.body.operations):
-            each.operation.clone()
+    _add(
+        session,
+        module,
+        _SUPPORT + (tracking.support(threads=_threads(module)) if allocating else ""),
+    )
     _forget(module, functions)
     return name in failing
+
+
+def _threads(module: Any) -> bool:
+    return any(each.name.startswith("omp.") for each in walk(module.operation))
+
+
+def _add(session: Session, module: Any, text: str) -> None:
+    """Put the functions of a text into a module, but for those that it has."""
+    there = {symbol(each) for each in _functions(module)}
+    support = session.ir.Module.parse(text)  # as long as its operations are looked at
+    with session.ir.InsertionPoint(module.body):
+        for each in list(support.body.operations):
+            if symbol(each.operation) not in there:
+                each.operation.clone()
 
 
 def _functions(module: Any) -> Iterator[Any]:
@@ -73,6 +92,12 @@ def _failing(module: Any, functions: dict[str, Any]) -> set[str]:
     if taken:
         _require_bodies(taken, functions)
         found |= taken
+    return _with_callers(found, functions)
+
+
+def _with_callers(found: set[str], functions: dict[str, Any]) -> set[str]:
+    """These functions, and those that call one of them, or a function by its address."""
+    found = set(found)
     while more := {
         name
         for name, each in functions.items()
@@ -80,6 +105,27 @@ def _failing(module: Any, functions: dict[str, Any]) -> set[str]:
     }:
         found |= more
     return found
+
+
+def _allocating(module: Any, functions: dict[str, Any], failing: set[str]) -> set[str]:
+    """The functions that allocate or free, or call one that does: those whose memory is tracked.
+
+    None where the module hands addresses out, or has a `malloc` of its own.
+    """
+    own = [name for name in tracking.REPLACED if name in functions and _has_body(functions[name])]
+    calls = [(each, called(each)) for each in walk(module.operation)]
+    if own or any(tracking.hands_out(each, callee, functions) for each, callee in calls):
+        return set()
+    found = {
+        name
+        for name, each in functions.items()
+        if any(called(inner) in tracking.REPLACED for inner in walk(each))
+    }
+    return _with_callers(found, functions) if found else set()
+
+
+def _has_body(function: Any) -> bool:
+    return bool(function.regions[0].blocks)
 
 
 def _addressed(module: Any) -> Iterator[str]:
@@ -90,7 +136,7 @@ def _addressed(module: Any) -> Iterator[str]:
 
 def _require_bodies(taken: set[str], functions: dict[str, Any]) -> None:
     for name in sorted(taken):
-        if not functions[name].regions[0].blocks:
+        if not _has_body(functions[name]):
             raise CompileError(
                 Diagnostic(
                     f"the module asserts, and calls @{name}, which it only declares, by its "
@@ -106,45 +152,61 @@ def _aborts(operation: Any) -> bool:
     if operation.name != "llvm.unreachable":
         return False
     before = list(operation.block.operations)[-3:-1]
-    return tuple(_callee(each.operation) for each in before) == _ENDS
-
-
-def _callee(operation: Any) -> str | None:
-    """What `llvm.call` calls; "" for an address, None for other operations."""
-    if operation.name != "llvm.call":
-        return None
-    callee = attribute(operation, "callee")
-    return "" if callee is None else str(callee.value)
+    return tuple(called(each.operation) for each in before) == _ENDS
 
 
 def _may_fail(operation: Any, failing: set[str]) -> bool:
     """Whether an operation is a call of such a function; of an address it may be."""
-    called = _callee(operation)
-    return called is not None and (called in failing or called == "")
+    callee = called(operation)
+    return callee is not None and (callee in failing or callee == "")
 
 
 def _forget(module: Any, functions: dict[str, Any]) -> None:
     """Drop the declarations of what failed assertions called, where nothing else does."""
-    used = {_callee(each) for each in walk(module.operation)} | set(_addressed(module))
+    used = {called(each) for each in walk(module.operation)} | set(_addressed(module))
     for name in _ENDS:
         if name in functions and name not in used:
             functions[name].erase()
 
 
 class _Ends:
-    """Rewrites functions that may fail."""
+    """Rewrites functions that may fail, and those that allocate what is tracked: `root` has the
+    record of that, "" where nothing is tracked."""
 
-    __slots__ = ("_failing", "_session")
+    __slots__ = ("_allocating", "_failing", "_own", "_root", "_session")
+    _own: tracking.Places
 
-    def __init__(self, session: Session, failing: set[str]) -> None:
+    def __init__(
+        self, session: Session, failing: set[str], allocating: set[str], root: str
+    ) -> None:
         self._session: Final = session
         self._failing: Final = failing
+        self._allocating: Final = allocating
+        self._root: Final = root
 
     def rewrite(self, function: Any) -> None:
         """Give a function the parameter, and have it return where something failed."""
         with function.location:
             place = self._with_parameter(function)
-            self._region(function.regions[0], place)
+            region, first = function.regions[0], None
+            if self._root:
+                place, first = self._tracked(function, place)
+            self._region(region, place, _Exit(self._session, region, first))
+
+    def _tracked(self, function: Any, given: Any) -> tuple[Any, Callable[[], None]]:
+        """Where a function's calls find the record, and what it does before it ends early."""
+        own = self._own = tracking.Places(self._session, function)
+        if symbol(function) != self._root:
+            return given, lambda: own.free(self._call)
+        with self._session.ir.InsertionPoint.at_block_begin(function.regions[0].blocks[0]):
+            place = tracking.record(self._session)
+            self._call(tracking.BEGIN, [place])
+
+        def end() -> None:
+            own.free(self._call)
+            self._call(tracking.END, [place, given])
+
+        return place, end
 
     def _with_parameter(self, function: Any) -> Any:
         ir = self._session.ir
@@ -163,9 +225,9 @@ class _Ends:
             .add_argument(ir.Type.parse("!llvm.ptr"), function.location)
         )
 
-    def _region(self, region: Any, place: Any) -> bool:
+    def _region(self, region: Any, place: Any, way_out: _Exit) -> bool:
         """Have what fails in a region leave it; whether anything may."""
-        blocks, way_out = list(region.blocks), _Exit(self._session, region)
+        blocks = list(region.blocks)
         found = False
         for block in blocks:
             for each in [each.operation for each in block.operations]:
@@ -179,12 +241,30 @@ class _Ends:
         if _aborts(operation):
             self._leave(operation, place, way_out)
             return True
+        callee = called(operation)
         if _may_fail(operation, self._failing):
-            operation = self._handed(operation, place)
-        elif True not in [self._region(each, place) for each in operation.regions]:
+            operation = self._handed(operation, place, callee)
+        elif self._root and callee in tracking.REPLACED:
+            self._memory(operation, place, callee)
+            return False
+        elif callee in self._allocating:
+            self._handed(operation, place, callee)
+            return False
+        elif True not in [self._inner(each, place) for each in operation.regions]:
             return False
         self._check_behind(operation, place, way_out)
         return True
+
+    def _memory(self, call: Any, place: Any, callee: str) -> None:
+        """Have it known what a call allocates or frees."""
+        address = call.results[0] if callee == "malloc" else call.operands[0]
+        if address in self._own:
+            self._own.note(call)
+        else:
+            self._handed(call, place, tracking.REPLACED[callee])
+
+    def _inner(self, region: Any, place: Any) -> bool:
+        return self._region(region, place, _Exit(self._session, region))
 
     def _leave(self, unreachable: Any, place: Any, way_out: _Exit) -> None:
         """Make the block of a failed assertion leave the message, and then the region."""
@@ -196,14 +276,17 @@ class _Ends:
             self._call(_FAIL, [place, message])
             way_out.branch()
 
-    def _handed(self, call: Any, place: Any) -> Any:
-        """The same call with the parameter handed on."""
+    def _handed(self, call: Any, place: Any, callee: str | None) -> Any:
+        """The same call with the parameter handed on, of the function of this name; "" for one
+        that is called by its address."""
         ir, given = self._session.ir, call.attributes
         operands = [*call.operands, place]
         # Iterated, they are names in some versions of the bindings, and pairs in others.
         names = [each if isinstance(each, str) else each.name for each in given]
         attributes = {name: given[name] for name in names}
         attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([len(operands), 0])
+        if callee:
+            attributes["callee"] = ir.FlatSymbolRefAttr.get(callee)
         with ir.InsertionPoint(call), call.location:
             made = ir.Operation.create(
                 "llvm.call",
@@ -266,11 +349,15 @@ class _Ends:
 class _Exit:
     """The block by which a region is left where something failed, made when it is needed."""
 
-    __slots__ = ("_block", "_region", "_session")
+    __slots__ = ("_block", "_first", "_region", "_session")
 
-    def __init__(self, session: Session, region: Any) -> None:
+    def __init__(
+        self, session: Session, region: Any, first: Callable[[], object] | None = None
+    ) -> None:
+        """`first` writes what is done before."""
         self._session: Final = session
         self._region: Final = region
+        self._first: Final = first
         self._block: Any = None
 
     def branch(self) -> None:
@@ -292,6 +379,8 @@ class _Exit:
             blocks = list(self._region.blocks)
             self._block = blocks[-1].create_after()
             with self._session.ir.InsertionPoint(self._block):
+                if self._first is not None:
+                    self._first()
                 self._leave(blocks)
         return self._block
 

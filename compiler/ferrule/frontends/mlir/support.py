@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 _COPY: Final = "declare void @memrefCopy(i64, ptr, ptr)"
@@ -72,6 +73,7 @@ ptr %a, ptr %b)
 strides}`, each behind its rank."""
 
 _MEMCPY: Final = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\n"
+_DECLARED: Final = re.compile(r"^declare void @llvm\.memcpy\.p0\.p0\.i64\(", re.M)
 
 
 def with_support(text: str) -> str:
@@ -79,4 +81,4 @@ def with_support(text: str) -> str:
     if _COPY not in text:
         return text
     text = text.replace(_COPY, _COPY_CODE)
-    return text if "@llvm.memcpy.p0.p0.i64(ptr" in text.split("define", 1)[0] else text + _MEMCPY
+    return text if _DECLARED.search(text) else text + _MEMCPY

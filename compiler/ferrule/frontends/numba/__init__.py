@@ -21,7 +21,7 @@ from ferrule.frontends.given import (
     check_signature,
     location_of,
 )
-from ferrule.frontends.launchsizes import checked_sizes
+from ferrule.frontends.launchsizes import checked_sizes, constants_of, unmarked
 from ferrule.frontends.packages import load
 from ferrule.frontends.reading import FILL, remarks_on, unfilled
 from ferrule.specs import Dim, Param, Signature
@@ -72,9 +72,10 @@ def compile(
     `target` is "cpu", or an architecture such as "sm_90", or several: then the function is a
     kernel, `grid` and `block` are one to three sizes, `smem` its dynamic shared memory in bytes,
     or functions that get the signature and say these.  Where a call may bring other sizes, the grid
-    follows from them, or is `fixed`.  On the CPU a number that it returns is what
-    the call returns, and an exception that it raises is the error of the call.  `options` are those
-    of `compiler.build`.
+    follows from them, or is `fixed`; a size of a real array that `block` or `smem` has as a number
+    is that of every call, unless the number is `fixed`.  On the CPU a number that it returns is
+    what the call returns, and an exception that it raises is the error of the call.  `options` are
+    those of `compiler.build`.
 
     Raises ImportError without Numba, CompileError with Numba's words for what it cannot compile,
     and for what would need Python.
@@ -82,7 +83,7 @@ def compile(
     cuda = target != "cpu"
     load("numba_cuda" if cuda else "numba", "numba", "numba-cuda" if cuda else "numba")
     plain = _plain(function)
-    params = _params(plain, examples)
+    params = _params(plain, examples, [*constants_of(block), *_in_shared(smem, examples)])
     given, made = parted(params, results)
     signature = Signature(_name(plain) if name is None else name, given)
     if cuda:
@@ -91,7 +92,7 @@ def compile(
         archs = architectures("target", target, "'cpu', or ")
         grid = None if grid is None else checked_sizes("grid", grid, signature)
         sizes: list[Any] = [
-            each(signature) if callable(each) else each for each in (grid, block, smem)
+            unmarked(each(signature) if callable(each) else each) for each in (grid, block, smem)
         ]
         convention: CallingConvention = device_call(function, params, archs, *sizes)
     else:
@@ -143,7 +144,17 @@ def _plain(function: Any) -> Callable[..., Any]:
     return plain
 
 
-def _params(function: Callable[..., Any], examples: Sequence[Any]) -> list[Param]:
+def _in_shared(smem: Any, examples: Sequence[Any]) -> list[int]:
+    """The numbers of elements of the real arrays that shared memory of so many bytes holds."""
+    if type(smem) is not int:
+        return []
+    held = (each for each in examples if getattr(each, "nbytes", None) == smem)
+    return [smem // each.itemsize for each in held if smem]
+
+
+def _params(
+    function: Callable[..., Any], examples: Sequence[Any], constants: Sequence[int]
+) -> list[Param]:
     params = list(inspect.signature(function).parameters.values())
     for param in params:
         if param.kind in (param.VAR_POSITIONAL, param.VAR_KEYWORD):
@@ -154,7 +165,7 @@ def _params(function: Callable[..., Any], examples: Sequence[Any]) -> list[Param
                 )
             )
     given = _with_defaults(function, examples)
-    sizes = SeenSizes.of(given)
+    sizes = SeenSizes.of(given, constants=constants)
     found = [
         _param(param.name, example, sizes) for param, example in zip(params, given, strict=True)
     ]

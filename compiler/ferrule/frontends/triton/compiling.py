@@ -21,7 +21,7 @@ from ferrule.frontends.triton.arguments import (
     PointerArgument,
 )
 from ferrule.frontends.triton.configs import Version, condition_of, versions_of
-from ferrule.frontends.triton.examples import arguments_of
+from ferrule.frontends.triton.examples import arguments_of, tied_constants
 from ferrule.frontends.triton.fills import filling
 from ferrule.frontends.triton.installed import Kernel, kernel_of
 from ferrule.frontends.triton.jobs import Job, as_constants, job_of
@@ -226,9 +226,11 @@ class _Compilation:
         ]
 
     def _fixed(self) -> dict[str, int | float | bool | str]:
-        """The numbers that every call has; infinities and NaN as text, which JSON lacks."""
+        """The numbers that every call has, and constants that may be of an example's sizes;
+        infinities and NaN as text, which JSON lacks."""
         given = self.job.given.items()
         numbers = {name: each.value for name, each in given if isinstance(each, Fixed)}
+        numbers |= tied_constants(self.kernel, self.job.given)
         return {name: each if isfinite(each) else str(each) for name, each in numbers.items()}
 
     def _documented(self, doc: str | None) -> str | None:

@@ -8,7 +8,8 @@ from typing import Any
 
 from ferrule import specs
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.frontends.examples import is_compact, spec_of
+from ferrule.frontends.examples import is_compact, sizes_seen, spec_of
+from ferrule.frontends.told import Told, plain
 from ferrule.frontends.triton.arguments import (
     Argument,
     Arguments,
@@ -23,6 +24,7 @@ from ferrule.frontends.triton.arguments import (
     Output,
     PointerArgument,
     Reinterpreted,
+    inner,
 )
 from ferrule.frontends.triton.foreign import own
 from ferrule.frontends.triton.installed import Kernel, KernelParameter
@@ -52,8 +54,9 @@ class _Reader:
     def read(self, given: Mapping[str, Any]) -> Arguments:
         self.tensors.know_symbols(given)
         examples = {each.name: self._example(each, given) for each in self.kernel.parameters}
-        constexprs = self.kernel.constexprs
-        self.tensors.know_sizes(each for name, each in examples.items() if name not in constexprs)
+        constants = constants_of(self.kernel, given)
+        passed = (each for name, each in examples.items() if name not in self.kernel.constexprs)
+        self.tensors.know_sizes(passed, constants.values())
         for parameter in self.kernel.parameters:
             example = examples[parameter.name]
             if not parameter.is_constexpr:
@@ -103,7 +106,7 @@ class _Reader:
         name = parameter.name
         value = getattr(example, "value", None) if _is_constexpr(example) else example
         if parameter.is_constexpr or _is_constexpr(example) or value is None:
-            return ConstantArgument(name, value)
+            return ConstantArgument(name, plain(value))
         tensor = self.tensors.specs.get(name)
         if tensor is not None:
             return self._tensor_argument(name, tensor, example)
@@ -253,6 +256,28 @@ class _Reader:
         if scalar.dtype.kind in ("int", "uint"):
             return IntegerArgument(scalar.name, scalar.value, scalar, hint)
         return NumberArgument(scalar.name, scalar)
+
+
+def constants_of(kernel: Kernel, examples: Mapping[str, Any]) -> dict[str, int]:
+    """The integers among a kernel's examples that are compiled in, but those said on purpose, with
+    `fixed`, and defaults."""
+    found = {}
+    for name, example in examples.items():
+        value = example.value if _is_constexpr(example) else example
+        if not (_is_constexpr(example) or name in kernel.constexprs):
+            continue
+        if isinstance(value, int) and not isinstance(value, bool | Told):
+            found[name] = int(value)
+    return found
+
+
+def tied_constants(kernel: Kernel, examples: Mapping[str, Any]) -> dict[str, int]:
+    """The constants that are a size of a real tensor, or the power of two that one is rounded up
+    to: what was computed of an example."""
+    passed = (inner(each) for name, each in examples.items() if name not in kernel.constexprs)
+    sizes = sizes_seen(passed)
+    known = sizes | {1 << (size - 1).bit_length() for size in sizes}
+    return {name: each for name, each in constants_of(kernel, examples).items() if each in known}
 
 
 def _is_constexpr(example: Any) -> bool:

@@ -35,12 +35,12 @@ class Tensors:
     specs: dict[str, Tensor] = field(default_factory=dict)
     sizes: SeenSizes = field(default_factory=SeenSizes)
 
-    def know_sizes(self, examples: Iterable[Any]) -> None:
-        """The sizes of the real tensors among all examples."""
+    def know_sizes(self, examples: Iterable[Any], constants: Iterable[int]) -> None:
+        """The sizes of the real tensors among all examples; `constants` are compiled in."""
         given = list(examples)
         told = [each.value for each in given if isinstance(each, Fixed)]
         integers = (each for each in told if isinstance(each, int) and not isinstance(each, bool))
-        self.sizes = SeenSizes.of(map(inner, given), integers)
+        self.sizes = SeenSizes.of(map(inner, given), integers, constants)
 
     def know_symbols(self, given: Mapping[str, Any]) -> None:
         """The named symbols of all examples; one in a text is new unless an example has it."""

@@ -175,6 +175,15 @@ def make_object(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> 
     return construct(low, args[0], args[1:], kwargs, node)
 
 
+def _positional(info: TypeInfo) -> list[str]:
+    """The fields that a constructor takes by position; none where the type has one of its own,
+    which tells no widths."""
+    if info.method(INIT) is not None:
+        return []
+    taken = [each for each in info.fields if each.is_positional]
+    return [each.name for each in sorted(taken, key=lambda each: each.has_default)]
+
+
 def construct(low: Lowering, key: str, args: _Args, kwargs: _Kwargs, node: ast.Call) -> Handle:
     """A new object of a type, by its `__ffi_init__`; keywords go the way that tvm-ffi has them."""
     outgoing.require_host(low, node)
@@ -183,7 +192,7 @@ def construct(low: Lowering, key: str, args: _Args, kwargs: _Kwargs, node: ast.C
     if unknown:
         low.fail(node, f"{key} has no field {unknown[0]!r} to make an object with")
     given = list(args)
-    for name, value in kwargs.items():
+    for name, value in (*zip(_positional(info), args, strict=False), *kwargs.items()):
         _check_held(low, info, name, value, node)
     if kwargs:
         marker = outgoing.emit_packed(low, _KEYWORDS, [], "any", node)
