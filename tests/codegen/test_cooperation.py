@@ -11,6 +11,7 @@ from plain_python import examples
 
 import ferrule as fe
 from ferrule.language.codegen.cpu.cooperate.phases import Split, split
+from ferrule.language.codegen.passes.decided import decided
 from ferrule.language.ir import ops
 from ferrule.language.ir.walk import all_ops
 
@@ -23,7 +24,7 @@ def cut(kernel: Any, *arguments: Any, block: Any = 64) -> Split | None:
     def host(*args):
         kernel(*args).launch(grid=1, block=block)
 
-    program = lowered(host, *examples(*arguments)).program
+    program = decided(lowered(host, *examples(*arguments)).program)
     return split(program.kernels[0], flat=not isinstance(block, tuple))
 
 
@@ -135,6 +136,39 @@ def test_masks_are_checked_where_threads_part_once_for_a_branch() -> None:
     found = cut(kernel, np.zeros(64, np.int32))
     assert found is not None
     assert count(found.body, ops.Check) == 2, "that its own lane and all others are there"
+
+
+def test_a_branch_that_the_size_of_the_block_decides_is_gone() -> None:
+    @fe.kernel
+    def kernel(out):
+        t = arch.thread_idx()[0]
+        out[t] = arch.warp_reduction_sum(t)
+        if arch.block_dim()[0] > 64:
+            out[t] = 0
+
+    def branches(block: Any) -> int:
+        found = cut(kernel, np.zeros(64, np.int32), block=block)
+        assert found is not None
+        return count(found.body, ops.If)
+
+    assert branches((64, 1, 1)) == 0
+    assert branches((33, 1, 1)) == 0, "where lanes are missing, they are selected"
+
+
+def test_a_branch_of_launches_with_blocks_of_several_sizes_stays() -> None:
+    @fe.kernel
+    def kernel(out):
+        if arch.block_dim()[0] > 64:
+            out[arch.thread_idx()[0]] = 1
+
+    def host(out):
+        kernel(out).launch(grid=1, block=64)
+        kernel(out).launch(grid=1, block=65)
+
+    program = lowered(host, *examples(np.zeros(65, np.int32))).program
+    assert decided(program) == program
+    out = run_all_ways(host, (np.zeros(65, np.int32),), plain=False).arguments[0]
+    np.testing.assert_array_equal(out, 1)
 
 
 def test_whole_warps_need_no_check() -> None:

@@ -561,3 +561,170 @@ def test_groups_of_a_warp_reduce(group: int) -> None:
     parts = a.reshape(-1, group)
     wanted = [parts.sum(1), parts.max(1), parts.min(1), np.bitwise_or.reduce(parts, 1)]
     np.testing.assert_array_equal(found.T, [np.repeat(row, group) for row in wanted])
+
+
+# ---- blocks of any size ----
+
+SIZES = range(1, 71)
+GROUPS = (1, 2, 4, 8, 16, 32)
+
+
+def in_blocks_of(kernel: Any, dtype: Any, columns: int) -> Any:
+    """A function of a vector and a matrix that runs a kernel in one block as long as the vector."""
+
+    def host(a, out):
+        kernel(a, out).launch(grid=1, block=a.shape[0])
+
+    vector = fe.make_fake_compact_tensor(dtype, (fe.sym_int(),))
+    matrix = fe.make_fake_compact_tensor(dtype, (fe.sym_int(), columns), stride_order=(1, 0))
+    return fe.compile(host, vector, matrix, options="--target cpu")
+
+
+def of_groups(function: Any, a: Any, group: int) -> Any:
+    """For each lane, a NumPy function of the values of its group: those of its warp and number."""
+    starts = range(0, len(a), group)
+    return np.concatenate(
+        [np.full(len(a[i : i + group]), function(a[i : i + group])) for i in starts]
+    )
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_groups_reduce_in_blocks_of_every_size(group: int) -> None:
+    @fe.kernel
+    def kernel(a, out):
+        t = arch.thread_idx()[0]
+        out[t, 0] = arch.warp_reduction_sum(a[t], group)
+        out[t, 1] = arch.warp_reduction_max(a[t], group)
+        out[t, 2] = arch.warp_reduction_min(a[t], group)
+        out[t, 3] = arch.warp_reduction(a[t], lambda p, q: p ^ q, group)
+
+    function = in_blocks_of(kernel, fe.Int32, 4)
+    wanted = (np.sum, np.max, np.min, np.bitwise_xor.reduce)
+    for size in SIZES:
+        a = np.random.default_rng(size).integers(-999, 999, size, np.int32)
+        out = i32(size, 4)
+        function(a, out)
+        for column, each in enumerate(wanted):
+            np.testing.assert_array_equal(out[:, column], of_groups(each, a, group), str(size))
+
+
+def test_floats_of_groups_are_extreme_as_in_numpy() -> None:
+    @fe.kernel
+    def kernel(a, out):
+        t = arch.thread_idx()[0]
+        out[t, 0] = arch.warp_reduction_max(a[t], 8)
+        out[t, 1] = arch.warp_reduction_min(a[t])
+
+    function = in_blocks_of(kernel, fe.Float32, 2)
+    for size in SIZES:
+        a = np.random.default_rng(size).standard_normal(size, dtype=np.float32)
+        a[size // 2 :: 19] = np.nan
+        out = np.zeros((size, 2), np.float32)
+        function(a, out)
+        np.testing.assert_array_equal(out[:, 0], of_groups(np.max, a, 8), str(size))
+        np.testing.assert_array_equal(out[:, 1], of_groups(np.min, a, 32), str(size))
+
+
+def test_full_groups_add_floats_in_one_order_whatever_the_block() -> None:
+    @fe.kernel
+    def kernel(a, out):
+        t = arch.thread_idx()[0]
+        out[t, 0] = arch.warp_reduction_sum(a[t])
+
+    function = in_blocks_of(kernel, fe.Float32, 1)
+    a = np.random.default_rng(5).standard_normal(96, dtype=np.float32)
+    tree = a.reshape(-1, 32)
+    while tree.shape[1] > 1:
+        tree = tree[:, ::2] + tree[:, 1::2]
+    for size in (64, 65, 95, 96):
+        out = np.zeros((size, 1), np.float32)
+        function(a[:size], out)
+        full = size // 32 * 32
+        np.testing.assert_array_equal(out[:full, 0], np.repeat(tree[: full // 32, 0], 32))
+
+
+def test_everything_of_a_warp_and_a_block_in_blocks_of_every_size() -> None:
+    @fe.kernel
+    def kernel(a, out):
+        t = arch.thread_idx()[0]
+        x = a[t]
+        out[t, 0] = arch.warp_scan(x, operator.add)
+        out[t, 1] = arch.block_reduction(x, max)
+        out[t, 2] = arch.block_scan(x, operator.add)
+        out[t, 3] = arch.block_scan_exclusive(x, operator.add, 7)
+        out[t, 4] = arch.vote_any_sync(x > 90)
+        out[t, 5] = arch.vote_all_sync(x > -90)
+        out[t, 6] = fe.Int32(arch.vote_ballot_sync(x > 0))
+        out[t, 7] = fe.Int32(arch.match_any_sync(x % 4))
+        out[t, 8] = fe.Int32(arch.match_all_sync(fe.Int32(x > -200)))
+        out[t, 9] = arch.vote_uni_sync(x > -90)
+
+    function = in_blocks_of(kernel, fe.Int32, 10)
+    for size in SIZES:
+        a = np.random.default_rng(size).integers(-99, 99, size, np.int32)
+        out = i32(size, 10)
+        function(a, out)
+        bits = (1 << np.arange(size) % 32).astype(np.uint32)
+        ballot = of_groups(np.sum, np.where(a > 0, bits, 0), 32).astype(np.uint32)
+        there = of_groups(np.sum, bits, 32).astype(np.uint32)
+        warp = np.arange(size) // 32
+        alike = (a[:, None] % 4 == a % 4) & (warp[:, None] == warp)
+        low = of_groups(np.min, a, 32) > -90
+        wanted = [
+            np.concatenate([np.cumsum(a[i : i + 32]) for i in range(0, size, 32)]),
+            np.full(size, a.max()),
+            np.cumsum(a),
+            7 + np.cumsum(a) - a,
+            of_groups(np.max, a, 32) > 90,
+            low,
+            ballot.view(np.int32),
+            np.where(alike, bits, 0).sum(1).astype(np.uint32).view(np.int32),
+            there.view(np.int32),
+            low | ~(of_groups(np.max, a, 32) > -90),
+        ]
+        np.testing.assert_array_equal(out.T, wanted, str(size))
+
+
+@pytest.mark.parametrize("block", [1, 9, 40, (3, 7, 2)], ids=str)
+def test_a_last_warp_reduces_in_all_ways(block: Any) -> None:
+    @fe.kernel
+    def kernel(a, out):
+        x, y, z = arch.thread_idx()
+        nx, ny, _ = arch.block_dim()
+        i = x + nx * (y + ny * z)
+        out[i, 0] = arch.warp_reduction_sum(a[i])
+        out[i, 1] = arch.warp_reduction(a[i], max, 4)
+        for turn in range(2):
+            out[i, 2] = arch.warp_reduction(a[i] + turn, lambda p, q: p & q, 16)
+
+    count = prod(block) if isinstance(block, tuple) else block
+    a = np.random.default_rng(7).integers(0, 99, count, np.int32)
+    found = launched(kernel, a, i32(count, 3), block=block)
+    np.testing.assert_array_equal(found[:, 0], of_groups(np.sum, a, 32))
+    np.testing.assert_array_equal(found[:, 1], of_groups(np.max, a, 4))
+    np.testing.assert_array_equal(found[:, 2], of_groups(np.bitwise_and.reduce, a + 1, 16))
+
+
+@pytest.mark.parametrize("dtype", [fe.Boolean, fe.Int8, fe.Float16, fe.Float64])
+def test_narrow_and_wide_numbers_reduce_in_a_last_warp(dtype: Any) -> None:
+    @fe.kernel
+    def kernel(a, out):
+        t = arch.thread_idx()[0]
+        out[t] = fe.Float64(arch.warp_reduction_sum(dtype(a[t])))
+
+    a = np.arange(37, dtype=np.float32) % 2
+    found = launched(kernel, a, np.zeros(37), block=37)
+    np.testing.assert_array_equal(found, of_groups(np.sum, a, 32))
+
+
+def test_vectors_reduce_in_a_last_warp() -> None:
+    @fe.kernel
+    def kernel(a, out):
+        t = arch.thread_idx()[0]
+        v = fe.local_tile(a, (1, 2), (t, 0)).load()
+        total = arch.warp_reduction_sum(v, 8)
+        out[t, 0], out[t, 1] = total[0, 0], total[0, 1]
+
+    a = np.random.default_rng(1).integers(0, 99, (13, 2), np.int32)
+    found = launched(kernel, a, i32(13, 2), block=13)
+    np.testing.assert_array_equal(found, np.repeat([a[:8].sum(0), a[8:].sum(0)], [8, 5], 0))

@@ -1,8 +1,8 @@
 """What the threads of a warp or block compute together, written in the kernel language itself.
 
-A reduction or scan takes any function of two numbers that can be computed in any grouping: a
-helper, a lambda, `max`, `operator.add`, a `ReductionOp`.  The grouping depends on the size of the
-block alone, so results are the same in every run and on every target.
+A reduction or scan takes any function of two numbers that can be computed in any grouping, and a
+reduction in any order: a helper, a lambda, `max`, `operator.add`, a `ReductionOp`.  Both depend on
+the size of the block alone, so results are the same in every run and on every target.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from ferrule.language.threads import (
     alloc_smem,
     block_dim,
     lane_idx,
+    shuffle_sync,
     shuffle_sync_bfly,
     shuffle_sync_down,
     shuffle_sync_up,
     sync_threads,
     warp_idx,
 )
-from ferrule.language.vectors import ReductionOp
+from ferrule.language.vectors import ReductionOp, where
 
 _WARPS: Final = 32
 """Of a block, at most."""
@@ -52,14 +53,33 @@ def _lanes(warp: Any) -> Any:
 def warp_reduction(val: Any, op: Any, threads_in_group: int = 32) -> Any:
     """`op` of the values of neighbouring lanes, in groups of so many; each lane gets its group's.
 
-    The lanes of the group must all be there.  The value may be a vector.
+    A group at the end of the block may have fewer.  The value may be a vector.
     """
     static_assert(
         threads_in_group in _GROUPS, f"threads_in_group is one of {_GROUPS}: {threads_in_group}"
     )
-    for step in range_constexpr(_GROUPS.index(threads_in_group)):
+    # Which way it goes is alike for the whole block: no warp parts.
+    if _block_size() & (threads_in_group - 1) == 0:
+        total = _of_full_groups(val, op, threads_in_group)
+    else:
+        total = _of_groups(val, op, threads_in_group)
+    return total
+
+
+def _of_full_groups(val: Any, op: Any, size: int) -> Any:
+    for step in range_constexpr(_GROUPS.index(size)):
         val = _combined(op, val, shuffle_sync_bfly(val, _GROUPS[step]))
     return val
+
+
+def _of_groups(val: Any, op: Any, size: int) -> Any:
+    """The same where lanes may be missing: the first lane of a group combines as in a full one."""
+    lane, lanes = lane_idx(), _lanes(warp_idx())
+    end = maths.min((lane & -size) + size, lanes)
+    for step in range_constexpr(_GROUPS.index(size)):
+        other = shuffle_sync_down(val, _GROUPS[step], mask_and_clamp=lanes - 1)
+        val = where(lane + _GROUPS[step] < end, _combined(op, val, other), val)
+    return shuffle_sync(val, 0, mask_and_clamp=(32 - size) << 8 | 31)
 
 
 def warp_reduction_sum(val: Any, threads_in_group: int = 32) -> Any:

@@ -187,7 +187,10 @@ def match_any_sync(value: Any, mask: Any = FULL_MASK) -> Any:
 
 
 def match_all_sync(value: Any, mask: Any = FULL_MASK) -> Any:
-    """The mask if all its lanes have the same value, else 0, a Uint32; of 32 or 64 bits."""
+    """The lanes of the mask, those that the block has, if all have the same value, else 0.
+
+    A Uint32; of 32 or 64 bits.
+    """
     outside("arch.match_all_sync")
 
 

@@ -201,7 +201,7 @@ def given(wait: Wait, lane: int, values: Mapping[int, Any]) -> Any:
             words = {each: scalars.bits(dtype, value) for each, value in values.items()}
             alike = [each for each, word in words.items() if word == words[lane]]
             if name == "all":
-                return operands[-1] if len(alike) == len(words) else 0
+                return sum(1 << each for each in words) if len(alike) == len(words) else 0
             return sum(1 << each for each in alike)
         case ops.Mma() | ops.LoadMatrix() | ops.StoreMatrix():
             return matrices.given(op, lane, values)

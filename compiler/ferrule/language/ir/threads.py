@@ -143,8 +143,8 @@ class Vote(Operation, text="vote {op} {predicate}{mask:word}", effects=("waits",
 class Match(Operation, text="match {op} {value}{mask:word}", effects=("waits",), place="kernel"):
     """The lanes of the mask with the own lane's value, a Uint32; values are alike bit by bit.
 
-    `all`: the mask if all have one value, else 0.  The value is an integer or float of 32 or 64
-    bits.
+    `all`: the lanes of the mask that the block has, if all have one value, else 0.  The value is an
+    integer or float of 32 or 64 bits.
     """
 
     result: Result

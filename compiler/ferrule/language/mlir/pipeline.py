@@ -25,6 +25,7 @@ from ferrule.language.codegen.cuda.threads import require_cooperation
 from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.codegen.host.function import SYMBOL
 from ferrule.language.codegen.host.linking import device_code_of, links_of, parts_of
+from ferrule.language.codegen.passes.decided import decided
 from ferrule.language.codegen.passes.synchronous import synchronous
 from ferrule.language.ir import ops
 from ferrule.language.ir.outline import outline
@@ -72,7 +73,7 @@ def lower_cpu_by_mlir(program: ops.Program) -> Body:
     """
     if not is_plain(program):
         return _kernels_alone(program)
-    program = synchronous(expand_maths(program))
+    program = decided(synchronous(expand_maths(program)))
     if any(map(coroutines.waits_apart, program.kernels)):
         return _kernels_alone(program)
     made = host_text(program)
@@ -173,7 +174,7 @@ def _lowered(session: Session, texts: tuple[str, ...]) -> tuple[str, ...]:
 
 def _kernels_alone(program: ops.Program) -> Body:
     """A body whose kernels alone, whole-tensor expressions among them, went through MLIR."""
-    program = synchronous(expand_maths(outline(program)))
+    program = decided(synchronous(expand_maths(outline(program))))
     made = kernel_texts(program)
     texts = in_child(_lowered, tuple(each.text for each in made.kernels))
     body = lower_cpu(program, _Elsewhere(made))

@@ -41,6 +41,7 @@ from ferrule.language.codegen.host.function import (
     host_types,
     parameter_type,
 )
+from ferrule.language.codegen.passes.decided import decided
 from ferrule.language.codegen.passes.synchronous import synchronous
 from ferrule.language.ir import ops
 from ferrule.language.ir.shared import uses_dynamic
@@ -79,7 +80,7 @@ class KernelsElsewhere(Protocol):
 
 def lower_cpu(program: ops.Program, elsewhere: KernelsElsewhere | None = None) -> Body:
     """The body of a program for the CPU.  Raises CodegenError for what the target cannot do."""
-    program = synchronous(program)
+    program = decided(synchronous(program))
     module = _Module(program, Emitter(program.name), elsewhere=elsewhere)
     for fault in () if elsewhere is None else elsewhere.faults:
         module.faults.number(fault)

@@ -47,6 +47,7 @@ from ferrule.language.codegen.host.allocation import (
 )
 from ferrule.language.codegen.host.calls import Surroundings, emit_call, needs_device
 from ferrule.language.codegen.host.function import SYMBOL, emit_host, finished, host_types
+from ferrule.language.codegen.passes.decided import decided
 from ferrule.language.codegen.passes.relaxed import relaxed
 from ferrule.language.codegen.values.casts import truncate
 from ferrule.language.ir import ops, shared
@@ -82,7 +83,7 @@ def lower_cuda(
 
     Raises CodegenError for what the target cannot do.
     """
-    program = outline(program)
+    program = decided(outline(program))
     if options.fast_math:
         program = relaxed(program)
     program = expand_maths(program, DeviceMaths(options.libdevice).keeps)

@@ -127,7 +127,7 @@ def emit(b: Builder, op: WarpOp, warp: Warp, given: ops.Value) -> ops.Value:
             )
             if op.op == "any":
                 return bits
-            return b.select(b.compare("eq", bits, lanes), op.mask, b.constant(Uint32, 0))
+            return b.select(b.compare("eq", bits, lanes), lanes, b.constant(Uint32, 0))
 
 
 def given_by(op: WarpOp) -> ops.Value:
