@@ -18,6 +18,7 @@ from ferrule.language.decorators import JitFunction, KernelFunction
 from ferrule.language.faces import OutsideKernel
 from ferrule.language.layouts import Layout, is_static
 from ferrule.language.lowering import (
+    comprehensions,
     containers,
     conversions,
     exits,
@@ -65,6 +66,9 @@ _PYTHON_NUMBERS: Final = {int: "fe.Int32(x)", float: "fe.Float32(x)", bool: "x !
 def call(low: Lowering, node: ast.Call) -> Any:
     """The value of a call."""
     callee = _callee(low, node.func)
+    if (callee is builtins.any or callee is builtins.all) and not node.keywords:
+        if len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp):
+            return comprehensions.truth_of(low, node.args[0], is_any=callee is builtins.any)
     return _apply(low, callee, _arguments(low, node), _keywords(low, node), node)
 
 

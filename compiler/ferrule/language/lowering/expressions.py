@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from ferrule.language.decorators import KernelFunction
 from ferrule.language.lowering import (
     calls,
+    comprehensions,
     containers,
     control,
     coordinates,
@@ -19,8 +19,8 @@ from ferrule.language.lowering import (
     records,
     vectors,
 )
-from ferrule.language.lowering.closures import close, visible_from
-from ferrule.language.lowering.context import MAX_UNROLL, Lowering
+from ferrule.language.lowering.closures import close
+from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.narrowing import narrow
 from ferrule.language.values import (
     RUN_TIME,
@@ -66,7 +66,7 @@ def evaluate(low: Lowering, node: ast.expr) -> Any:
         case ast.Lambda():
             return close(low, node)
         case ast.ListComp() | ast.GeneratorExp():
-            return _comprehension(low, node)
+            return comprehensions.as_list(low, node)
         case ast.Starred() | ast.Await() | ast.Yield() | ast.YieldFrom() | ast.NamedExpr():
             low.fail(node, f"{_NAMES[type(node)]} is not supported in a compiled function")
     return _as_python(low, node)
@@ -275,36 +275,3 @@ def _check_position(low: Lowering, base: tuple[Any, ...], index: int, node: ast.
         expected=f"an index from {-len(base)} to {len(base) - 1}" if base else None,
         hint="a tensor of 0 dims has one element, a[()]" if of_tensor and not base else None,
     )
-
-
-def _comprehension(low: Lowering, node: ast.ListComp | ast.GeneratorExp) -> list[Any]:
-    """`[f(x) for x in items if …]` over items known at compile time; a generator becomes a list.
-
-    It has a frame of its own, as in Python: its names are not seen outside.
-    """
-    result: list[Any] = []
-
-    def visit(depth: int) -> None:
-        if depth == len(node.generators):
-            if len(result) >= MAX_UNROLL:
-                low.fail(node, f"a comprehension of more than {MAX_UNROLL} items")
-            result.append(low.evaluate(node.elt))
-            return
-        generator = node.generators[depth]
-        for item in control.compile_time_items(low, low.evaluate(generator.iter), generator.iter):
-            elements.bind(low, generator.target, item)
-            if all(_is_true(low, test) for test in generator.ifs):
-                visit(depth + 1)
-
-    frame = low.frame
-    inner = replace(frame, source=replace(frame.source, outer=visible_from(frame)), names={})
-    with low.entered(inner):
-        visit(0)
-    return result
-
-
-def _is_true(low: Lowering, test: ast.expr) -> bool:
-    value = low.decide(test)
-    if isinstance(value, bool):
-        return value
-    low.fail(test, "the condition of a comprehension must be known at compile time")
