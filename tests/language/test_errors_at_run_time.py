@@ -153,3 +153,56 @@ def test_division_by_zero_in_whole_tensors_is_a_kernels() -> None:
     a, b, c = np.array([7, -7, 5], np.int32), np.array([2, 2, 0], np.int32), np.ones(3, np.int32)
     compiled(whole, v, v, v)(a, b, c)
     assert c.tolist() == [4, -3, 0]
+
+
+def always(n: fe.Int32):
+    raise ValueError(f"bad {n}")
+
+
+def behind_a_return(n: fe.Int32):
+    if n > 0:
+        return
+    raise ValueError(f"bad {n}")
+
+
+def known_to_raise(n: fe.Int32):
+    if fe.const_expr(True):
+        raise ValueError(f"bad {n}")
+
+
+def bad(n):
+    raise ValueError(f"bad {n}")
+
+
+def in_a_helper(n: fe.Int32):
+    bad(n)
+
+
+def in_words(n: fe.Int32):
+    fe.raise_error("ValueError", "bad {}", n)
+
+
+def with_more_behind(n: fe.Int32):
+    total = 0
+    for i in range(n, 3):
+        total += i
+    bad(n)
+    return total
+
+
+@pytest.mark.parametrize(
+    "program",
+    [always, behind_a_return, known_to_raise, in_a_helper, in_words, with_more_behind],
+    ids=lambda program: program.__name__,
+)
+def test_an_error_with_a_value_of_the_call_is_raised_in_every_call(program: Any) -> None:
+    with pytest.raises(ValueError, match=r"^bad -3$"):
+        compiled(program, fe.Int32)(-3)
+
+
+def test_an_assert_that_is_known_to_fail_shows_what_it_would_say() -> None:
+    def asserts(n: fe.Int32):
+        assert fe.const_expr(False), f"bad {n}"
+
+    with pytest.raises(fe.CompileError, match=r"assertion failed at compile time: f'bad \{n\}'"):
+        compiled(asserts, fe.Int32)

@@ -30,13 +30,22 @@ def check(low: Lowering, node: ast.Assert) -> None:
     if condition is True:
         return
     if condition is False and not low.is_conditional():
-        text = "" if node.msg is None else operators.describe(low.evaluate(node.msg), plain=True)
+        text = "" if node.msg is None else _shown(low, node.msg)
         low.fail(node, f"assertion failed at compile time{text and ': '}{text}")
     known = operators.as_number(low, condition, node, Boolean)
     message = ast.Constant(f"assertion failed: {ast.unparse(node.test)}")
     _end_unless(low, known, "AssertionError", node.msg or message, node)
     if condition is False:
         exits.leave(low, exits.RETURN)
+
+
+def _shown(low: Lowering, text: ast.expr) -> str:
+    """A message that is known while compiling; of any other one its source."""
+    message = Message(low, text)
+    message.expression(text)
+    if message.values:
+        return ast.unparse(text)
+    return operators.describe(low.evaluate(text), plain=True)
 
 
 def raise_error(low: Lowering, node: ast.Raise) -> None:
@@ -52,11 +61,13 @@ def raise_error(low: Lowering, node: ast.Raise) -> None:
             "this raise is not supported in a compiled function",
             expected='an error of Python with one text, such as raise ValueError("n is negative")',
         )
-    message = args[0] if args else ast.copy_location(ast.Constant(""), node)
-    if not low.is_conditional():
-        text = operators.describe(low.evaluate(message), plain=True)
-        low.fail(node, f"the function raises {kind.__name__} in every call: {text}")
-    _end_unless(low, operators.as_number(low, False, node), kind.__name__, message, node)
+    text = args[0] if args else ast.copy_location(ast.Constant(""), node)
+    message = Message(low, text)
+    message.expression(text)
+    if not message.values and not low.is_conditional():
+        shown = operators.describe(low.evaluate(text), plain=True)
+        low.fail(node, f"the function raises {kind.__name__} in every call: {shown}")
+    _end(low, operators.as_number(low, False, node), kind.__name__, message, node)
     exits.leave(low, exits.RETURN)
 
 
@@ -85,7 +96,7 @@ def raise_error_call(
         )
     message = Message(low, node)
     message.template(template, values)
-    if not low.is_conditional():
+    if not message.values and not low.is_conditional():
         low.fail(node, f"the function raises {kind} in every call: {template}")
     _end(low, operators.as_number(low, False, node), kind, message, node)
     exits.leave(low, exits.RETURN)
