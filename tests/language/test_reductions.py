@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from agreement import run_all_ways
 from lowered import lower, matrix, vector
 from parts import ramp, run
 from ptxas import assemble
@@ -97,15 +98,15 @@ def test_sums_are_of_a_dtype_that_holds_them(source: str, wanted: Any) -> None:
     assert seen[:2] == [wanted, fe.specs.dtypes.as_dtype(source)]
 
 
-def test_extrema_of_nan_and_of_nothing() -> None:
+def test_extrema_of_nan_and_the_sum_of_nothing() -> None:
     def host(a, b, c):
         b[0] = fe.max(a[:])
-        b[1] = fe.min(c[:])
+        b[1] = fe.prod(c[:])
         b[2] = fe.sum(c[:])
 
     a = np.array([1, np.nan, 2], np.float32)
     _, b, _ = run(host, a, np.zeros(3, np.float32), np.zeros(0, np.float32))
-    np.testing.assert_array_equal(b, [np.nan, np.inf, 0])
+    np.testing.assert_array_equal(b, [np.nan, 1, 0])
 
 
 def test_a_sum_is_in_order() -> None:
@@ -189,3 +190,45 @@ def test_wrong_programs(function: Callable[..., Any], message: str) -> None:
     assert message in diagnostic.message
     assert diagnostic.span is not None
     assert diagnostic.hint or diagnostic.expected
+
+
+# ---- of no elements ----
+
+RESULTS: dict[Any, Any] = {fe.sum: np.sum, fe.prod: np.prod, fe.max: np.max, fe.min: np.min}
+SHAPES = [(0, 3), (3, 0), (0, 0), (2, 3), (1, 1)]
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1, (0, -1)], ids=str)
+@pytest.mark.parametrize("function", RESULTS, ids=lambda function: function.__name__)
+def test_no_elements_are_as_in_numpy(function: Any, axis: Any) -> None:
+    def host(a, b):
+        if fe.const_expr(isinstance(axis, int)):
+            b[:] = function(a[:], axis=axis)
+        else:
+            b[0] = function(a[:], axis=axis)
+
+    compiled = fe.compile(host, matrix(), vector(symbol=None), options="--target cpu")
+    for shape in SHAPES:
+        a = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+        b = np.ones(np.atleast_1d(np.sum(a, axis=axis)).shape, np.float32)
+        try:
+            wanted = RESULTS[function](a, axis=axis)
+        except ValueError:
+            with pytest.raises(ValueError, match="of no elements") as caught:
+                compiled(a, b)
+            told = f"fe.{function.__name__} of no elements: a has the shape {shape}"
+            assert str(caught.value) == told
+        else:
+            compiled(a, b)
+            np.testing.assert_array_equal(b, np.atleast_1d(wanted), str(shape))
+
+
+def test_the_error_of_no_elements_comes_where_it_is_computed() -> None:
+    def host(a, b, wanted: fe.Int32):
+        if wanted > 0:
+            b[0] = fe.max(a[:] + 1.0)
+
+    a, b = np.zeros(0, np.float32), np.zeros(1, np.float32)
+    assert run_all_ways(host, (a, b, 0), plain=False).error is None
+    found = run_all_ways(host, (a, b, 1), plain=False).error
+    assert found is not None and found[0] == "ValueError"

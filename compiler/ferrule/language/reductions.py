@@ -1,7 +1,8 @@
 """Reductions of whole tensors in host functions, and of vectors; see `faces` for what a face is.
 
-Every result is computed in order, from the first element to the last.  Sums and products of
-integers and bools are `Int64` (`Uint64` of unsigned ones), those of 2-byte floats `Float32`.
+Every result is computed in order, from the first element to the last.  Of no elements a sum is 0, a
+product 1.  Sums and products of integers and bools are `Int64` (`Uint64` of unsigned ones), of
+2-byte floats `Float32`.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ def prod(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 
 def max(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """The largest element; NaN where one is NaN; of none the smallest number of the dtype."""
+    """The largest element; NaN where one is NaN; a ValueError where there is none."""
     outside("max")
 
 
 def min(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """The smallest element; NaN where one is NaN; of none the largest number of the dtype."""
+    """The smallest element; NaN where one is NaN; a ValueError where there is none."""
     outside("min")

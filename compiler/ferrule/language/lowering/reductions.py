@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
 from typing import Any, Final
 
+from ferrule.compiler.artefacts import Fault, literal
 from ferrule.language import reductions as faces
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import OpenRegion
@@ -22,12 +24,16 @@ Emit = Callable[[Lowering, list[Any], dict[str, Any], ast.Call], Any]
 
 @dataclass(frozen=True, slots=True)
 class _Reduction:
-    """A reduction: its op, whether it adds up in a wider dtype, and what it begins with."""
+    """A reduction: its op, whether it adds up in a wider dtype, and what it begins with.
+
+    `is_of_some`: nothing has no result, so that at least one element is required.
+    """
 
     name: str
     op: ops.BinaryOp
     widens: bool
     begins: Callable[[DType], bool | int | float]
+    is_of_some: bool = False
 
     def dtype(self, dtype: DType) -> DType:
         """The dtype of the result."""
@@ -72,6 +78,8 @@ def _reduction(reduction: _Reduction) -> Emit:
         axes = _axes(low, name, axis, len(source.shape), node)
         if not isinstance(keepdims, (bool, type(None))):
             low.fail(node, f"fe.{name}: keepdims is {operators.describe(keepdims)}, not a bool")
+        if reduction.is_of_some:
+            _require_some(low, name, source, axes, node)
         return _of_whole(low, reduction, source, axes, bool(keepdims))
 
     return emit
@@ -94,6 +102,22 @@ def _axes(low: Lowering, name: str, axis: Any, rank: int, node: ast.AST) -> tupl
     if len(axes) != len(given):
         low.fail(node, f"fe.{name}: an axis of {axis} is given twice", expected="each axis once")
     return tuple(axes)
+
+
+def _require_some(
+    low: Lowering, name: str, source: Whole, axes: tuple[int, ...], node: ast.AST
+) -> None:
+    """Ends the call where an axis that is reduced has no elements, as in NumPy."""
+    build, shape = low.builder, source.shape
+    if all(isinstance(size, int) and size > 0 for size in map(shape.__getitem__, axes)):
+        return
+    zero = build.constant(Int64, 0)
+    sizes = [build.size(Int64, dim) for dim in shape]
+    some = [build.compare("ne", sizes[axis], zero) for axis in axes]
+    fields = ", ".join("{}" for _ in sizes) + ("," if len(sizes) == 1 else "")
+    message = f"fe.{name} of no elements: {literal(source.name)} has the shape ({fields})"
+    fault = Fault("ValueError", message, low.location(node))
+    build.check(reduce(partial(build.binary, "and"), some), fault, *sizes)
 
 
 def _of_vector(
@@ -198,7 +222,7 @@ def require_others(low: Lowering, tensor: TensorView, region: OpenRegion, node: 
 TABLE: Final[dict[Any, Emit]] = {
     faces.sum: _reduction(_Reduction("sum", "add", True, lambda _: 0)),
     faces.prod: _reduction(_Reduction("prod", "mul", True, lambda _: 1)),
-    faces.max: _reduction(_Reduction("max", "max", False, _lowest)),
-    faces.min: _reduction(_Reduction("min", "min", False, _highest)),
+    faces.max: _reduction(_Reduction("max", "max", False, _lowest, is_of_some=True)),
+    faces.min: _reduction(_Reduction("min", "min", False, _highest, is_of_some=True)),
 }
 """What each function of `ferrule.language.reductions` means."""
