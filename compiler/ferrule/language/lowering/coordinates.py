@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from ferrule.compiler.artefacts import Fault, literal
 from ferrule.language import layouts
 from ferrule.language.ir import ops
 from ferrule.language.layouts.coordinates import is_free, natural
@@ -15,7 +16,7 @@ from ferrule.language.lowering import operators
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.sizes import size_number
 from ferrule.language.values import Number, TensorView
-from ferrule.specs import Compound, Int32, Int64, Numeric, Sym
+from ferrule.specs import Boolean, Compound, Int32, Int64, Numeric, Sym
 from ferrule.specs.expr import INT64_MAX
 
 _ALL = slice(None)
@@ -148,8 +149,14 @@ def _check_known(
         axis = label.split()[-1]
         hint = f"count from the end with {tensor.name}.shape[{axis}] - {-known}"
         low.fail(node, f"{label} of {tensor.name} is negative: {known}", hint=hint)
-    if isinstance(size, int) and known >= size:
-        low.fail(node, f"{label} of {tensor.name} is {known}, but the size there is {size}")
+    if not isinstance(size, int) or known < size:
+        return
+    message = f"{label} of {tensor.name} is {known}, but the size there is {size}"
+    if size > 0:
+        low.fail(node, message)
+    # Code for other sizes, such as the body of a loop, may never run for a tensor without elements.
+    never = low.builder.constant(Boolean, value=False)
+    low.builder.check(never, Fault("IndexError", literal(message), low.location(node)))
 
 
 def values(low: Lowering, found: tuple[Number | int, ...], node: ast.AST) -> tuple[ops.Value, ...]:
