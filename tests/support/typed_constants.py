@@ -322,7 +322,8 @@ class _Writer:
         if sign == "~" and value.dtype.kind == "float":
             sign = "-"
         if sign == "abs":
-            return Expression(f"abs({value.text})", value.dtype)
+            dtype = fe.Int32 if value.dtype is fe.Boolean else value.dtype
+            return Expression(f"abs({value.text})", dtype)
         wide = value.dtype is fe.Boolean and sign != "~"
         return Expression(f"({sign}{value.text})", fe.Int32 if wide else value.dtype)
 

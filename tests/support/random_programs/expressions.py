@@ -237,7 +237,7 @@ class Expressions:
         signed = Int32 if dtype is Boolean else dtype
         ways = [
             Typed(f"(-{text})", signed),
-            Typed(f"abs({text})", dtype),
+            Typed(f"abs({text})", signed),
             Typed(f"fe.math.sqrt({text})", dtype if dtype.kind == "float" else Float32),
             Typed(f"({text} ** {2 + self.choices.below(2)})", signed),
             Typed(f"(+{text})", signed),

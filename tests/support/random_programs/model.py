@@ -73,7 +73,9 @@ class Number(Operators):
     def alone(self, op: str) -> Number:
         """The result of an operator of one operand."""
         match op:
-            case "abs" if self.dtype is Boolean or self.dtype.kind == "uint":
+            case "abs" if self.dtype is Boolean:
+                return self.to(Int32)
+            case "abs" if self.dtype.kind == "uint":
                 return self
             case "abs":
                 return self.apply("max", self, -self)  # type: ignore[no-any-return]

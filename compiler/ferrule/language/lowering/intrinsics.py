@@ -106,7 +106,9 @@ def _absolute(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.
 
     def one(x: Any) -> Number:
         number = operators.operand(low, x, node)
-        if number.dtype is Boolean or number.dtype.kind == "uint":
+        if number.dtype is Boolean:
+            return operators.convert(low, number, Int32)
+        if number.dtype.kind == "uint":
             return number
         negative = Number(low.builder.unary("neg", number.value))
         return operators.arithmetic(low, "max", number, negative, node)

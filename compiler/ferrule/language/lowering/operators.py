@@ -333,6 +333,13 @@ def unary(low: Lowering, op: ast.unaryop, value: Any, node: ast.AST) -> Any:
         return negate(low, value, node)
     if isinstance(value, Numeric):
         return typed.folded(low, lambda: _unary_number(low, op, value, node))
+    if isinstance(value, bool) and isinstance(op, ast.Invert):
+        low.fail(
+            node,
+            f"~ of {value}, which is known while compiling, is {~int(value)} in Python: as a "
+            f"condition that is true",
+            hint="write not x; ~ of a Boolean at run time, and of fe.Boolean(x), is not x",
+        )
     if not isinstance(value, RUN_TIME):
         return at_compile_time(low, node, lambda: PYTHON_UNARY[type(op)](value))
     return lift(low, (value,), node, lambda x: _unary_number(low, op, x, node))
