@@ -101,3 +101,30 @@ def test_an_object_that_prints_needs_one_more_function_of_libc(tmp_path: Path) -
         return set(read_object(path.read_bytes()).undefined)
 
     assert undefined(printing) - undefined(silent) == {"dprintf"}
+
+
+def test_fields_with_numbers(capfd: pytest.CaptureFixture[str]) -> None:
+    def shows(n: fe.Int32, m: fe.Int32):
+        fe.printf("{1} {0} {1:4} {2}", n, m, "text")
+
+    fe.compile(shows, fe.Int32, fe.Int32, options="--target cpu")(3, -4)
+    assert capfd.readouterr().out == "-4 3   -4 text\n"
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("{0} {}", "has fields with a number and without one"),
+        ("{0} {2}", "has a field {2}, but 2 values are given"),
+        ("{0} {0}", "no field of printf's format is of value 1"),
+        ("{:,} {}", "the field {:,} of printf is not supported"),
+        ("{n} {}", "the field {n} of printf is not supported"),
+    ],
+)
+def test_fields_that_are_refused(template: str, message: str) -> None:
+    def shows(n: fe.Int32):
+        fe.printf(template, n, n)
+
+    with pytest.raises(fe.CompileError) as caught:
+        fe.compile(shows, fe.Int32, options="--target cpu")
+    assert message in str(caught.value)

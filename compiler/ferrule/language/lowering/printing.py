@@ -60,12 +60,16 @@ def printf(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Cal
 
 @dataclass(frozen=True, slots=True)
 class _Spec:
-    """How a number is written: C's flags, width, precision and letter; "" for what fits it."""
+    """How a number is written: C's flags, width, precision and letter; "" for what fits it.
+
+    `position`: which of the values it is, where the field says so.
+    """
 
     flags: str = ""
     width: str = ""
     precision: str | None = None
     letter: str = ""
+    position: int | None = None
 
     def c(self, length: str, letter: str) -> str:
         """The conversion in C."""
@@ -92,6 +96,8 @@ class _Text:
         """A template and the values of its fields."""
         pieces = list(self._pieces(template))
         fields = [piece for piece in pieces if isinstance(piece, _Spec)]
+        if any(field.position is not None for field in fields):
+            values = self._in_order(fields, values)
         if len(fields) != len(values):
             self.low.fail(
                 self.node,
@@ -105,6 +111,27 @@ class _Text:
                 self.literal(piece)
             else:
                 self.value(next(rest), piece)
+
+    def _in_order(self, fields: list[_Spec], values: list[Any]) -> list[Any]:
+        """The value of each field, of which all say which one it is."""
+        chosen: list[Any] = []
+        for field in fields:
+            if field.position is None:
+                self.low.fail(
+                    self.node, "the format of printf has fields with a number and without one"
+                )
+            if field.position >= len(values):
+                self.low.fail(
+                    self.node,
+                    f"the format of printf has a field {{{field.position}}}, but {len(values)} "
+                    f"values are given",
+                    hint="the first one is {0}",
+                )
+            chosen.append(values[field.position])
+        unused = set(range(len(values))) - {field.position for field in fields}
+        if unused:
+            self.low.fail(self.node, f"no field of printf's format is of value {min(unused)}")
+        return chosen
 
     def _pieces(self, template: str) -> Iterator[str | _Spec]:
         """Text and fields in turn: C's if there are any, else Python's."""
@@ -135,7 +162,7 @@ class _Text:
 
     def _python_spec(self, field: str, spec: str, conversion: str | None) -> _Spec:
         found = _PYTHON.fullmatch(spec)
-        if field or conversion or found is None:
+        if (field and not field.isdecimal()) or conversion or found is None:
             self.low.fail(
                 self.node,
                 f"the field {{{field}{':' if spec else ''}{spec}}} of printf is not supported",
@@ -143,7 +170,8 @@ class _Text:
             )
         align, sign, hash_, zero, width, precision, letter = (part or "" for part in found.groups())
         flags = ("-" if align == "<" else "") + sign.replace("-", "") + hash_ + zero
-        return _Spec(flags, width, precision or None, letter)
+        position = int(field) if field else None
+        return _Spec(flags, width, precision or None, letter, position)
 
     def value(self, value: Any, spec: _Spec | str) -> None:
         """A value with its conversion; tuples as Python writes them."""
