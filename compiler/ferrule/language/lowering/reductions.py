@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any, Final
 
-from ferrule.compiler.artefacts import Fault, literal
+from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Fault, literal
 from ferrule.language import reductions as faces
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import OpenRegion
@@ -114,10 +114,11 @@ def _require_some(
     zero = build.constant(Int64, 0)
     sizes = [build.size(Int64, dim) for dim in shape]
     some = [build.compare("ne", sizes[axis], zero) for axis in axes]
-    fields = ", ".join("{}" for _ in sizes) + ("," if len(sizes) == 1 else "")
-    message = f"fe.{name} of no elements: {literal(source.name)} has the shape ({fields})"
-    fault = Fault("ValueError", message, low.location(node))
-    build.check(reduce(partial(build.binary, "and"), some), fault, *sizes)
+    shown = sizes if len(sizes) <= MAX_FAULT_VALUES else []
+    fields = ", ".join("{}" for _ in shown) + ("," if len(shown) == 1 else "")
+    told = f"{literal(source.name)} has the shape ({fields})" if shown else literal(source.name)
+    fault = Fault("ValueError", f"fe.{name} of no elements: {told}", low.location(node))
+    build.check(reduce(partial(build.binary, "and"), some), fault, *shown)
 
 
 def _of_vector(
