@@ -185,3 +185,35 @@ def test_the_width_of_a_sum_is_not_said():
     compiled = fe.compile(host, vector(), vector(), carried, 16, 4, options="--target cpu")
     text = compiled.inspect_llvm()
     assert "vectorize.width" not in text and "llvm.loop.unroll.count" in text
+
+
+def test_llvm_says_nothing_of_stores_under_a_condition(capfd: pytest.CaptureFixture[str]) -> None:
+    @fe.kernel
+    def kernel(a, out):
+        t = fe.arch.thread_idx()[0]
+        flag = fe.arch.alloc_smem(fe.Int32, 1)
+        x, steps = a[t], 0
+        while True:
+            if t == 0:
+                flag[0] = 0
+            fe.arch.sync_threads()
+            if x != 1:
+                x = x // 2 if x % 2 == 0 else 3 * x + 1
+                steps += 1
+                flag[0] = 1
+            fe.arch.sync_threads()
+            done = flag[0] == 0
+            fe.arch.sync_threads()
+            if done:
+                break
+        out[t] = steps
+
+    def host(a, out):
+        kernel(a, out).launch(grid=1, block=40)
+
+    a, out = np.arange(1, 41, dtype=np.int32), np.zeros(40, np.int32)
+    fe.compile(host, *[fe.make_fake_compact_tensor(fe.Int32, (40,))] * 2, options="--target cpu")(
+        a, out
+    )
+    assert out[:7].tolist() == [0, 1, 7, 2, 5, 8, 16]
+    assert capfd.readouterr().err == ""

@@ -69,8 +69,25 @@ def access_group(
     emitter: Emitter, *, straight: bool = False, body: ops.Region | None = None
 ) -> Group:
     """A new group of loads and stores; `body`: what an iteration does, where it is known."""
-    small = body is not None and sum(1 for _ in all_ops(body)) <= FEW_OPS
+    small = body is not None and _is_small(body)
     return Group(_distinct(emitter), straight, small)
+
+
+def _is_small(body: ops.Region) -> bool:
+    """Whether LLVM certainly unrolls some vectors of an iteration.
+
+    A store under a condition becomes a branch for each element of a vector: that loop is not
+    unrolled, and as it was to be, LLVM says so on the standard error of the process.
+    """
+    every = list(all_ops(body))
+    branches = (op for op in every if isinstance(op, ops.If))
+    stores = any(isinstance(op, ops.Store) for branch in branches for op in _inside(branch))
+    return len(every) <= FEW_OPS and not stores
+
+
+def _inside(branch: ops.If) -> Iterator[ops.Op]:
+    for side in (branch.then, branch.otherwise):
+        yield from all_ops(side)
 
 
 def mark_access(instruction: ir.Instruction, group: Group) -> None:
