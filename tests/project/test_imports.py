@@ -33,7 +33,7 @@ MAY_IMPORT = {
 CODEGEN = "ferrule.language.codegen"
 CODEGEN_MAY_IMPORT = {
     "facts": set(),
-    "passes": set(),
+    "passes": {"facts"},
     "values": set(),
     "functions": {"facts", "values"},
     "host": {"functions", "values"},

@@ -252,7 +252,11 @@ def _python_hint(callee: Any) -> str | None:
     if callee in _PYTHON_NUMBERS:
         return f"write {_PYTHON_NUMBERS[callee]}"
     if callee is builtins.range:
-        return "write `for i in range(...)` itself; downwards, range(n - 1, -1, -1)"
+        return (
+            "write `for i in range(...):` as a loop that adds or stores; downwards, "
+            "range(n - 1, -1, -1); comprehensions and generators go over what is known "
+            "while compiling"
+        )
     if callee is builtins.sum:
         return "add them in a loop"
     if callee in (builtins.str, builtins.repr, builtins.format):

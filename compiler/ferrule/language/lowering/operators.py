@@ -213,8 +213,9 @@ def check_current(low: Lowering, whole: Whole, node: ast.AST) -> None:
         low.fail(
             node,
             "a whole-tensor expression is used after a tensor was written to or a loop began",
-            expected="its use before anything changes: it is computed where it is assigned",
-            hint="write the expression here, or assign it to a tensor first",
+            expected="its use before that: a name for it, also for a sum, keeps the expression and "
+            "no numbers, which are computed when it is stored to a tensor",
+            hint="write the expression here, or store it before: total[0] = fe.sum(a[:])",
         )
 
 
@@ -232,6 +233,12 @@ def _dtype_of(
         return element(tuple(ops.Value(Int64) for _ in whole.shape)).dtype
 
 
+_SINGLE: Final = (
+    "a reduction of everything has no dims: store it first, total[0] = fe.sum(a[:]), "
+    "and use total[0]"
+)
+
+
 def same_shape(
     low: Lowering,
     left: tuple[Any, ...],
@@ -247,6 +254,7 @@ def same_shape(
             f"the ranks of a whole-tensor expression differ: {left_name} has {len(left)} dims, "
             f"but {right_name} has {len(right)}",
             expected="equal shapes; nothing is broadcast except scalars",
+            hint=_SINGLE if () in (left, right) else None,
         )
     for axis, (a, b) in enumerate(zip(left, right, strict=True)):
         low.relate(a, b, (f"{left_name}.shape[{axis}]", f"{right_name}.shape[{axis}]"), node)
