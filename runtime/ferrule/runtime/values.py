@@ -24,6 +24,7 @@ from ferrule.runtime import foreign
 from ferrule.runtime.capsules import Exporter, is_unknown
 from ferrule.runtime.dlpack import DLPackTensor
 from ferrule.runtime.foreign import OTHER
+from ferrule.runtime.storages import alias
 from ferrule.runtime.views import (
     has_dlpack_dtype,
     has_own_dtype,
@@ -377,7 +378,9 @@ def _container(
 
 def _elements(place: Place, item: specs.Param | None, values: Iterable[Any]) -> list[Any]:
     kind = item or _ANYTHING
-    return [convert(place.item(i), kind, value) for i, value in enumerate(values)]
+    found = [convert(place.item(i), kind, value) for i, value in enumerate(values)]
+    # A container can outlive the call, and its tensors then what torch does to the caller's.
+    return found if isinstance(kind, (specs.Scalar, specs.String, specs.Bytes)) else alias(found)
 
 
 def _entries(place: Place, param: specs.Map | specs.Dict, values: dict[Any, Any]) -> dict[Any, Any]:
@@ -397,4 +400,4 @@ def _anything(place: Place, param: specs.AnyValue, value: Any) -> Any:
     values = _items(value)
     if values is None:
         return _tensor(place, param, value)
-    return tuple(convert(place.item(i), param, inner) for i, inner in enumerate(values))
+    return tuple(_elements(place, param, values))
