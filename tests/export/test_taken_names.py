@@ -51,14 +51,13 @@ def test_a_name_that_has_another_use_gets_a_suffix(kind: str, command: list[str]
     assert compiles(kind, command, [whole, *alone], "") == ""
 
 
-@pytest.mark.parametrize(("kind", "command"), WAYS)
-def test_macros_and_types_of_the_headers_are_all_known(kind: str, command: list[str]) -> None:
+@pytest.mark.parametrize(("kind", "command"), WAYS[:3])
+def test_macros_of_the_headers_are_all_known(kind: str, command: list[str]) -> None:
     make = c_header if kind == "c" else cpp_header
     given = [*command, *INCLUDE, "-dM", "-E", "-"]
     found = subprocess.run(given, input=make("t", []), capture_output=True, text=True, check=True)
     plain = re.findall(r"^#define ([A-Za-z]\w*) ", found.stdout, re.MULTILINE)
-    from_c = [name for name in plain if kind == "c"]
-    assert [name for name in from_c if not is_taken(name)] == []
+    assert [name for name in plain if not is_taken(name)] == []
 
 
 def test_names_that_are_nobodys_stay() -> None:

@@ -35,7 +35,7 @@ _KEYWORDS: Final = frozenset(
 _RESERVED: Final = re.compile(
     r"""
     _[A-Z].* | .*__.*                       # reserved everywhere
-    | k?TVMFFI.* | k?DL[A-Z].* | FERRULE.*  # of tvm/ffi/c_api.h, DLPack and these headers
+    | k?TVM_?FFI.* | k?DL[A-Z].* | FERRULE.*  # of tvm/ffi/c_api.h, DLPack and these headers
     | .*_t                                  # types of C and POSIX
     | (?:U?INT|SIZE|PTRDIFF|SIG_ATOMIC|WCHAR|WINT|RAND|EXIT|PATH|SSIZE|CHAR|LONG|LLONG)[A-Z0-9_]*_.+
     | (?:U?(?:INT|LONG|LLONG|SHRT|CHAR)|SCHAR)_.+
@@ -194,7 +194,9 @@ def _names(signature: specs.Signature) -> list[str]:
     names: list[str] = []
     for i, param in enumerate(signature.arguments):
         name = param.name if param.name.isascii() else f"arg{i}"
-        while is_taken(name) or name in names or name == signature.name:
+        # Once: with a suffix a name is nobody's, though it may still look like one that is taken.
+        name = f"{name}_" if is_taken(name) else name
+        while name in names or name == signature.name or name in _KEYWORDS:
             name += "_"
         names.append(name)
     return names
