@@ -131,7 +131,7 @@ def test_a_function_written_in_c_is_called(tmp_path: Path) -> None:
     plus = fe.extern_func("plus", library=str(library))
 
     def host(i: fe.Int32):
-        return plus(i, True, 40, result=fe.Int64), plus(result=fe.Boolean)
+        return plus(i, True, 40, result=fe.Int64), plus(i, 1, result=fe.Boolean)
 
     def right(i: fe.Int32):
         return plus(i, 39, result=fe.Int8), plus(result=fe.Float32)
@@ -139,7 +139,7 @@ def test_a_function_written_in_c_is_called(tmp_path: Path) -> None:
     assert compiled(right, 1)(1) == (42, 0.0)
     with pytest.raises(OverflowError, match=r"result of `plus`, expected int8, but got 1002"):
         compiled(right, 1)(961)
-    with pytest.raises(TypeError, match="result of `plus`, expected bool, but got int"):
+    with pytest.raises(ValueError, match="result of `plus`, expected True, False, 0 or 1"):
         compiled(host, 1)(1)
 
 

@@ -193,9 +193,10 @@ def test_a_number_comes_back(register: Register, dtype: Any, given: Any) -> None
         (fe.Uint64, -1, OverflowError, "expected uint64, but got -1"),
         (fe.Int32, 1.0, TypeError, "expected int, but got float"),
         (fe.Int32, None, TypeError, "expected int, but got None"),
-        (fe.Int32, "text", TypeError, "expected int, but got ffi.SmallStr"),
-        (fe.Float32, "a longer text", TypeError, "expected float, but got ffi.String"),
-        (fe.Boolean, 1, TypeError, "expected bool, but got int"),
+        (fe.Int32, "text", TypeError, "expected int, but got str"),
+        (fe.Float32, "a longer text", TypeError, "expected float, but got str"),
+        (fe.Boolean, 2, ValueError, "expected True, False, 0 or 1, but got 2"),
+        (fe.Boolean, 1.0, TypeError, "expected bool, but got float"),
     ],
 )
 def test_a_wrong_result_is_an_error(
@@ -404,14 +405,15 @@ def test_an_exported_library_calls_too(register: Register, tmp_path: Path) -> No
     assert module.host(20) == 42
 
 
-def test_an_unsigned_argument_beyond_int64_is_refused(register: Register) -> None:
-    name = register(lambda x: None)
+def test_an_unsigned_argument_beyond_int64_arrives(register: Register) -> None:
+    seen: list[int] = []
+    name = register(seen.append)
 
     def host(n: fe.Int32):
         fe.call(name, fe.Uint64(0) - fe.Uint64(n))
 
-    with pytest.raises(OverflowError, match=f"less than 2\\*\\*63, but got {2**64 - 3}$"):
-        compiled(host, 1)(3)
+    compiled(host, 1)(3)
+    assert seen == [2**64 - 3]
 
 
 @fe.kernel

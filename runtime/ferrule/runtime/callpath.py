@@ -27,9 +27,9 @@ def prepare_call(
     """
     if function.__chandle__() == 0:
         raise RuntimeError("the function object of this function was moved away")
-    signature, places, taken = _candidate(function, len(values))
+    signature, bound = ordered(function, values, kwnames or ())
+    taken = _candidate(function, len(values))[2]
     params = signature.arguments
-    bound = bind(signature, places, values, kwnames or ())
     try:
         converted = [
             value if accepted.takes(value) else convert(Place(signature, i), params[i], value)
@@ -43,6 +43,17 @@ def prepare_call(
         raise error
     finally:
         del error
+
+
+def ordered(
+    function: Any, values: Sequence[Any], kwnames: Sequence[str]
+) -> tuple[specs.Signature, list[Any]]:
+    """What a call with these values calls, and the values in the order of its parameters.
+
+    The last of `values` belong to `kwnames`. TypeError like Python's if unfit.
+    """
+    signature, places, _ = _candidate(function, len(values))
+    return signature, bind(signature, places, values, kwnames)
 
 
 def name_hidden(function: Any, values: Sequence[Any]) -> None:

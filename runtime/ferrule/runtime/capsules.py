@@ -1,17 +1,20 @@
 """Objects with `__dlpack__` whose capsules are looked at before anything reads them.
 
-tvm-ffi says of whatever is no capsule that it was consumed; here it is said what came instead.
+tvm-ffi says of whatever is no capsule that it was consumed; here it is said what came instead. It
+asks for no version of DLPack, and some give none without one; here both kinds are taken.
 """
 
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Final
+from enum import IntFlag
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import tvm_ffi
 
-_NAMES: Final = (b"dltensor", b"dltensor_versioned")
+_VERSIONED: Final = b"dltensor_versioned"
+_NAMES: Final = (b"dltensor", _VERSIONED)
 _OWN_WAY: Final = (
     "__dlpack_c_exchange_api__",
     "__tvm_ffi_object__",
@@ -28,25 +31,74 @@ _name_of: Final = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(
 _CAPSULE: Final = type(np.zeros(1).__dlpack__())
 
 
-class Exporter:
-    """A tensor of an unknown class; `described` says what it is where its capsule is none."""
+_pointer_of: Final = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+_VERSION: Final = (1, 0)
+"""The version of DLPack that is asked for; all with this major version are understood."""
 
-    __slots__ = ("_described", "_tensor")
 
-    def __init__(self, tensor: Any, described: str = "{}") -> None:
-        self._tensor = tensor
-        self._described = described
+class _Versioned(ctypes.Structure):
+    """The start of DLPack's DLManagedTensorVersioned."""
 
-    def __dlpack__(self, **options: Any) -> Any:
-        found = self._tensor.__dlpack__(**options)
-        wrong = _wrong(found)
-        if wrong is not None:
-            kind = type(self._tensor).__qualname__
-            raise TypeError(self._described.format(f"{kind}, whose __dlpack__ gives {wrong}"))
-        return found
+    _fields_ = [
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("manager_ctx", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+    ]
 
-    def __dlpack_device__(self) -> Any:
-        return self._tensor.__dlpack_device__()
+
+class Flags(IntFlag):
+    """What a producer says of the memory that it gives out."""
+
+    READ_ONLY = 1
+    IS_COPIED = 2
+    IS_SUBBYTE_TYPE_PADDED = 4
+
+
+class Exported(NamedTuple):
+    """A tensor of tvm-ffi over the memory of another package's, with the flags of its producer."""
+
+    tensor: Any
+    flags: Flags
+
+    @property
+    def unwritable(self) -> str | None:
+        """What messages call memory that nobody may, or need not, write to; None for other."""
+        if Flags.READ_ONLY in self.flags:
+            return "a read-only one"
+        return "a copy, whose changes nobody sees" if Flags.IS_COPIED in self.flags else None
+
+
+def exported(tensor: Any, described: str = "{}") -> Exported:
+    """What a tensor of an unknown class gives out.
+
+    TypeError, made of `described`, where that is none; what `__dlpack__` raises goes on.
+    """
+    try:
+        capsule = tensor.__dlpack__(max_version=_VERSION)
+    except TypeError:  # a producer from before DLPack had versions
+        capsule = tensor.__dlpack__()
+    wrong, flags = _wrong(capsule), Flags(0)
+    if wrong is None and _is_capsule(capsule, _VERSIONED):
+        held = _Versioned.from_address(_pointer_of(capsule, _VERSIONED))
+        wrong, flags = _unknown(held), Flags(held.flags & sum(Flags))
+    if wrong is not None:
+        kind = type(tensor).__qualname__
+        raise TypeError(described.format(f"{kind}, whose __dlpack__ gives {wrong}"))
+    return Exported(tvm_ffi.from_dlpack(capsule), flags)
+
+
+def _unknown(held: _Versioned) -> str | None:
+    """What of a versioned tensor is not understood, if anything."""
+    if held.major != _VERSION[0]:
+        known = f"{_VERSION[0]}.x is known"
+        return f"a tensor of version {held.major}.{held.minor} of DLPack, of which {known}"
+    if held.flags & Flags.IS_SUBBYTE_TYPE_PADDED:
+        return "elements of less than a byte, each in a byte of its own"
+    return None
 
 
 def is_unknown(value: object) -> bool:

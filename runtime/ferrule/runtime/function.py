@@ -26,7 +26,7 @@ import tvm_ffi
 
 from ferrule import specs
 from ferrule.runtime.artefacts import KernelInfo, ObjectCode, Origin
-from ferrule.runtime.callpath import name_hidden, prepare_call, ways_of
+from ferrule.runtime.callpath import name_hidden, ordered, prepare_call, ways_of
 from ferrule.runtime.devicecode import kernel_info_of, ptx_of
 from ferrule.runtime.engine import Engine
 from ferrule.runtime.entry.key import ANY_FUNCTION, CallTraits, entry_key
@@ -45,6 +45,7 @@ from ferrule.runtime.heaptype import HeapType, make_heap_type
 from ferrule.runtime.interpreter import Unfit
 from ferrule.runtime.plan import CallPlan, make_plan
 from ferrule.runtime.results import unpack
+from ferrule.runtime.storages import alias, storages_of
 
 if TYPE_CHECKING:
     from ferrule.runtime.gate import Gate
@@ -132,15 +133,20 @@ class _Members:
         Arguments are bound, converted and packed here, once, and kept alive. Calling it checks
         and runs: it sees what tensors hold then, in the memory, with the shape and with the GIL
         policy that were theirs now. Raises what a call raises for arguments of a wrong form; what
-        the wrapper refuses is raised by each call.
+        the wrapper refuses is raised by each call, as is RuntimeError where the storage of a
+        tensor of torch was resized or moved since.
         """
         state, gate = _state_of(self), _shared_gate()
-        # A plain tuple: a stream that was current now is not one for later calls.
-        values = tuple(prepare_call(self, (*args, *kwargs.values()), tuple(kwargs)))
+        given, names = alias((*args, *kwargs.values())), tuple(kwargs)
+        # A plain tuple: a stream that was current now is not one for later calls. What was a
+        # container of another kind is one that can be walked now.
+        values = alias(tuple(prepare_call(self, given, names)))
         if gate is None:
             return lambda: self(*values)  # type: ignore[operator]
+        signature, arguments = ordered(self, given, names)
+        storages = [storages_of(argument) for argument in arguments]
         try:
-            bound: Callable[[], Any] = gate.bind(self, state.plan, values)
+            bound: Callable[[], Any] = gate.bind(self, state.plan, values, signature, storages)
         except Exception:
             name_hidden(self, values)
             raise

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from llvmlite import ir
 
+from ferrule import specs
 from ferrule.runtime import results
 from ferrule.runtime.engine import Engine, host_triple
 from ferrule.runtime.entry.entries import Entries
@@ -98,10 +99,20 @@ class Gate:
         """
         self.heap.install(instance, self._address(FIRST_CALL_NAME), plan.address)
 
-    def bind(self, function: Any, plan: CallPlan, arguments: Sequence[Any]) -> Any:
-        """A call of the function with these arguments, which are as tvm-ffi's call takes them."""
+    def bind(
+        self,
+        function: Any,
+        plan: CallPlan,
+        arguments: Sequence[Any],
+        signature: specs.Signature,
+        storages: Sequence[Sequence[Any]],
+    ) -> Any:
+        """A call of the function with these arguments, which are as tvm-ffi's call takes them.
+
+        `signature` is what they are bound to, `storages` are those of torch in each.
+        """
         binder = self._entries.binder(unpacks=plan.form is not None)
-        return binder.bind(function, plan.code, plan.form, arguments)
+        return binder.bind(function, plan, arguments, signature, storages)
 
     def _first_call(self, instance: object, key: EntryKey) -> None:
         entry = self._entries.address(key) or self._gates[key.unpacks]

@@ -29,8 +29,37 @@ _KEYWORDS: Final = frozenset(
     "reinterpret_cast requires restrict return short signed sizeof static static_assert "
     "static_cast struct switch template this thread_local throw true try typedef typeid typename "
     "typeof union unsigned using virtual void volatile wchar_t while xor xor_eq "
-    "args result status raised".split()
+    "args result status raised returned".split()
 )
+
+_RESERVED: Final = re.compile(
+    r"""
+    _[A-Z].* | .*__.*                       # reserved everywhere
+    | k?TVM_?FFI.* | k?DL[A-Z].* | FERRULE.*  # of tvm/ffi/c_api.h, DLPack and these headers
+    | .*_t                                  # types of C and POSIX
+    | (?:U?INT|SIZE|PTRDIFF|SIG_ATOMIC|WCHAR|WINT|RAND|EXIT|PATH|SSIZE|CHAR|LONG|LLONG)[A-Z0-9_]*_.+
+    | (?:U?(?:INT|LONG|LLONG|SHRT|CHAR)|SCHAR)_.+
+    """,
+    re.VERBOSE,
+)
+"""Names that the headers, or what they include, have for themselves: types, functions, macros."""
+
+_MACROS: Final = frozenset(
+    "BUFSIZ EOF FALSE FILE I NULL TRUE assert errno ferrule i386 linux memset offsetof std stderr "
+    "stdin stdout unix va_arg va_copy va_end va_list va_start".split()
+)
+"""More of these: what C++'s headers bring along, what compilers define, and what bodies use."""
+
+_FUNCTIONS: Final = frozenset(
+    "abort abs atexit atof atoi atol atoll basename bcmp bcopy bzero calloc clearerr div "
+    "environ exit explicit_bzero ffs ffsl ffsll free getenv index labs ldiv llabs lldiv main "
+    "malloc memccpy memchr memcmp memcpy memfrob memmem memmove mempcpy memrchr printf puts rand "
+    "rawmemchr realloc remove rename rindex scanf signal sprintf srand stpcpy stpncpy strcasecmp "
+    "strcasestr strcat strchr strchrnul strcmp strcoll strcpy strcspn strdup strerror strfry "
+    "strlcat strlcpy strlen strncasecmp strncat strncmp strncpy strndup strnlen strpbrk strrchr "
+    "strsep strsignal strspn strstr strtok strverscmp strxfrm swab system time".split()
+)
+"""Functions of C's library, which a parameter may hide and a function must not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +194,9 @@ def _names(signature: specs.Signature) -> list[str]:
     names: list[str] = []
     for i, param in enumerate(signature.arguments):
         name = param.name if param.name.isascii() else f"arg{i}"
-        while name in _KEYWORDS or name in names or name == signature.name:
+        # Once: with a suffix a name is nobody's, though it may still look like one that is taken.
+        name = f"{name}_" if is_taken(name) else name
+        while name in names or name == signature.name or name in _KEYWORDS:
             name += "_"
         names.append(name)
     return names
@@ -173,7 +204,13 @@ def _names(signature: specs.Signature) -> list[str]:
 
 def _function_name(signature: specs.Signature) -> str:
     """The name of the typed function: the function's, unless C has another use for it."""
-    return f"{signature.name}_" if signature.name in _KEYWORDS else signature.name
+    taken = is_taken(signature.name) or signature.name in _FUNCTIONS
+    return f"{signature.name}_" if taken else signature.name
+
+
+def is_taken(name: str) -> bool:
+    """Whether C, C++, or a header that ours includes has another use for a parameter's name."""
+    return name in _KEYWORDS or name in _MACROS or _RESERVED.fullmatch(name) is not None
 
 
 def _slot(param: params.Param, name: str) -> _Slot:
@@ -249,7 +286,9 @@ def _comment(signature: specs.Signature, doc: str | None, outcome: str) -> str:
         described.append(f"result: {kind}{owned}")
     lines = [str(signature), *(doc or "").splitlines(), "", *described, "", outcome]
     body = "\n".join(f" * {line}".rstrip() for line in "\n".join(lines).split("\n"))
-    return "/*" + body.replace("*/", "* /").replace("/*", "/ *")[2:] + "\n */"
+    # A trigraph is a warning even there, and NUL is none of C's characters.
+    plain = body.replace("??", "? ?").replace("\0", "\\0")
+    return "/*" + plain.replace("*/", "* /").replace("/*", "/ *")[2:] + "\n */"
 
 
 _ERROR: Final = """\

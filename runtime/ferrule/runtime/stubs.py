@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from ferrule import specs
@@ -33,7 +34,7 @@ def stub(functions: Sequence[Described]) -> str:
 def _function(signature: specs.Signature, doc: str | None) -> str:
     result = "None" if signature.result is None else _result(signature.result)
     said = f"{signature}\n\n{doc}" if doc else str(signature)
-    quoted = said.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    quoted = said.replace("\\", "\\\\").replace('"""', '\\"\\"\\"').replace("\0", "\\0")
     lines = [f'"""{line}' if i == 0 else line for i, line in enumerate(quoted.splitlines())]
     if len(lines) == 1:
         lines[0] += '"""'
@@ -57,10 +58,17 @@ def _parameters(signature: specs.Signature) -> Iterator[str]:
             keyword_only = True
             yield "*"
         had_default = had_default or not required
-        tail = "" if required else f" = {literal_text(param.default)}"
+        tail = "" if required else f" = {_default(param.default)}"
         yield f"{param.name}: {_kind(param)}{tail}"
     if signature.unnamed and signature.unnamed == len(signature.arguments):
         yield "/"
+
+
+def _default(value: object) -> str:
+    """A default as Python reads it; infinity and what is no number have no literals."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return f'float("{value}")'
+    return literal_text(value)
 
 
 def _kind(param: params.Param) -> str:

@@ -21,9 +21,10 @@ from typing_extensions import assert_never
 
 from ferrule import specs
 from ferrule.runtime import foreign
-from ferrule.runtime.capsules import Exporter, is_unknown
+from ferrule.runtime.capsules import exported, is_unknown
 from ferrule.runtime.dlpack import DLPackTensor
 from ferrule.runtime.foreign import OTHER
+from ferrule.runtime.storages import alias
 from ferrule.runtime.views import (
     has_dlpack_dtype,
     has_own_dtype,
@@ -212,16 +213,16 @@ def _tensor(place: Place, param: specs.Tensor | specs.AnyValue, value: Any) -> A
         found = _tensor(place, param, value.tensor)
         return value.tensor if found is OTHER else found
     if foreign.is_read_only(value) and not (isinstance(param, specs.Tensor) and param.read_only):
-        what = f"Mismatched {place.name}"
-        actual = "one of JAX" if foreign.is_jax_array(value) else "a read-only one"
-        place.refuse(BufferError, what, "an array that can be written", actual)
+        _refuse_unwritable(
+            place, "one of JAX" if foreign.is_jax_array(value) else "a read-only one"
+        )
     if not isinstance(value, np.ndarray):
         refuse_hidden(place, param, value)
         if (found := foreign.lazy_change(value)) is not None:
             place.refuse_type(param, found)
         if isinstance(value, specs.FakeTensor) or not is_unknown(value):
             return OTHER
-        return Exporter(value, place.mismatch(param))
+        return _exported(place, param, value)
     if (found := foreign.hidden_mask(value)) is not None:
         place.refuse_type(param, found)
     if has_own_dtype(value):
@@ -229,6 +230,19 @@ def _tensor(place: Place, param: specs.Tensor | specs.AnyValue, value: Any) -> A
     if not has_dlpack_dtype(value):
         place.refuse_type(param, f"an array of {value.dtype}, which DLPack does not have")
     return OTHER if value.flags.writeable else writable_alias(value)
+
+
+def _refuse_unwritable(place: Place, actual: str) -> NoReturn:
+    what = f"Mismatched {place.name}"
+    place.refuse(BufferError, what, "an array that can be written", actual)
+
+
+def _exported(place: Place, param: specs.Tensor | specs.AnyValue, value: Any) -> Any:
+    """What a tensor of an unknown class gives out, as long as it may be used like this."""
+    found = exported(value, place.mismatch(param))
+    if found.unwritable is not None and not (isinstance(param, specs.Tensor) and param.read_only):
+        _refuse_unwritable(place, found.unwritable)
+    return found.tensor
 
 
 def refuse_hidden(place: Place, param: specs.Param, value: Any) -> None:
@@ -377,7 +391,9 @@ def _container(
 
 def _elements(place: Place, item: specs.Param | None, values: Iterable[Any]) -> list[Any]:
     kind = item or _ANYTHING
-    return [convert(place.item(i), kind, value) for i, value in enumerate(values)]
+    found = [convert(place.item(i), kind, value) for i, value in enumerate(values)]
+    # A container can outlive the call, and its tensors then what torch does to the caller's.
+    return found if isinstance(kind, (specs.Scalar, specs.String, specs.Bytes)) else alias(found)
 
 
 def _entries(place: Place, param: specs.Map | specs.Dict, values: dict[Any, Any]) -> dict[Any, Any]:
@@ -397,4 +413,4 @@ def _anything(place: Place, param: specs.AnyValue, value: Any) -> Any:
     values = _items(value)
     if values is None:
         return _tensor(place, param, value)
-    return tuple(convert(place.item(i), param, inner) for i, inner in enumerate(values))
+    return tuple(_elements(place, param, values))

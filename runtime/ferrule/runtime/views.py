@@ -15,7 +15,7 @@ import tvm_ffi
 
 from ferrule import specs
 from ferrule.runtime import foreign
-from ferrule.runtime.capsules import Exporter, is_unknown
+from ferrule.runtime.capsules import Flags, exported, is_unknown
 from ferrule.specs.dtypes import BY_NAME
 
 _OBJECT_HEADER: Final = 24
@@ -136,7 +136,8 @@ def view_of(tensor: Any) -> View:
         held = typed_tensor(tensor)
     else:
         aliased = read_only and isinstance(tensor, np.ndarray)
-        held = _taken(writable_alias(tensor) if aliased else tensor)
+        held, marked = _taken(writable_alias(tensor) if aliased else tensor)
+        read_only = read_only or marked
     raw = DLTensor.from_address(held.__chandle__() + _OBJECT_HEADER)
     shape = tuple(raw.shape[: raw.ndim]) if raw.ndim else ()
     row_major = specs.compact_strides(shape, tuple(reversed(range(len(shape)))))
@@ -165,12 +166,16 @@ def address_of(tensor: Any) -> int:
     return int(raw.data + raw.byte_offset)
 
 
-def _taken(tensor: Any) -> Any:
+def _taken(tensor: Any) -> tuple[Any, bool]:
+    """The tensor of tvm-ffi, and whether its producer says that nobody may write to it."""
     unfit = foreign.hidden_elements(tensor) or foreign.lazy_change(tensor)
     if unfit is not None:
         raise TypeError(f"expected a Tensor that DLPack gives out, but got {unfit}")
     try:
-        return tvm_ffi.from_dlpack(Exporter(tensor) if is_unknown(tensor) else tensor)
+        if not is_unknown(tensor):
+            return tvm_ffi.from_dlpack(tensor), False
+        found = exported(tensor)
+        return found.tensor, Flags.READ_ONLY in found.flags
     except Exception as error:
         kind = type(tensor).__qualname__
         raise TypeError(f"a {kind} that DLPack does not give out: {error}") from error

@@ -24,6 +24,8 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import RAISED, Fault, Location, literal
+from ferrule.compiler.checker.frame import BIG_INT_OBJECT
+from ferrule.compiler.messages.names import BIG_INT
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import (
@@ -39,8 +41,6 @@ from ferrule.runtime.llvm.layouts import (
     OBJECT,
     PTR,
     VOID,
-    Field,
-    Layout,
 )
 
 LONGEST_BACKTRACE: Final = 1 << 12
@@ -69,10 +69,6 @@ TYPES: Final = {
 }
 
 _DLPACK_MAJOR: Final = 1
-_TYPE_INFO: Final = Layout(
-    "TVMFFITypeInfo",
-    [Field("type_index", I32), Field("type_depth", I32), Field("type_key", BYTE_ARRAY)],
-)
 _NO_IMPORTS: Final = (
     " is looked up in the modules that this code's module imports, but it was not loaded as one: "
     "it is linked into a program, or was compiled in this process. Write it with the modules, "
@@ -91,6 +87,10 @@ class Status(IntEnum):
     RAISED = RAISED
     DONE = 0
     WRONG_RESULT = 1
+    TOO_LARGE = 2
+    """An int came back that is an object of tvm-ffi, and is not wanted or does not fit."""
+    OUT_OF_BOUND = 3
+    """A number came back that what is wanted does not have: one below 0, or no 0 or 1."""
 
 
 class Wanted(IntEnum):
@@ -100,12 +100,28 @@ class Wanted(IntEnum):
     INT = 1
     BOOL = 2
     FLOAT = 3
+    UINT = 4
+
+
+_RANGES: Final = {"int": "an int in [-2**63, 2**63)", "uint": "an int in [0, 2**64)"}
+"""What messages call the ints that can come back."""
 
 
 def failures(callee: str, wanted: str, location: Location | None) -> tuple[Fault, ...]:
     """The faults behind the statuses 1, 2, …; `callee` is what messages call the function."""
-    message = f"Mismatched type of the result of {literal(callee)}, expected {wanted}, but got "
-    return (Fault("TypeError", message + "{bytes}", location),)
+    name, shown = literal(callee), "int" if wanted == "uint" else wanted
+    wrong = f"Mismatched type of the result of {name}, expected {shown}, but got {{type}}"
+    error, bound = "OverflowError", f"Out of bound result of {name}, expected "
+    large = bound + f"{_RANGES.get(wanted, _RANGES['int'])}, but got one outside of it"
+    number = bound + "uint64, but got {}"
+    if wanted == "bool":
+        error = "ValueError"
+        bound = f"Invalid result of {name}, expected True, False, 0 or 1, but got "
+        large, number = bound + "an int of more than 64 bits", bound + "{}"
+    return tuple(
+        Fault(kind, text, location)
+        for kind, text in (("TypeError", wrong), (error, large), (error, number))
+    )
 
 
 def define_calling(emitter: Emitter) -> None:
@@ -332,13 +348,34 @@ def _define_take(emitter: Emitter) -> None:
         with emitter.if_then(_is(emitter, wanted, Wanted.NOTHING)):
             _release(emitter, result)
             emitter.ret(_status(Status.DONE))
-        _take_number(emitter, result, wanted, out)
-        info = emitter.call("TVMFFIGetTypeInfo", [emitter.load_field(result, ANY, "type_index")])
-        for position, name in enumerate(("data", "size")):
-            part = emitter.load_field(info, _TYPE_INFO, f"type_key.{name}")
-            emitter.store(part, emitter.index(values, I64, position))
+        _take_number(emitter, result, wanted, out, values)
+        index = emitter.load_field(result, ANY, "type_index")
+        with emitter.if_then(_is_big(emitter, index)):
+            _take_big(emitter, result, wanted, out)
+        emitter.store(emitter.builder.sext(index, I64), values)
         _release(emitter, result)
         emitter.ret(_status(Status.WRONG_RESULT))
+
+
+def _is_big(emitter: Emitter, index: ir.Value) -> ir.Value:
+    return emitter.icmp("eq", index, emitter.const_i32(BIG_INT))
+
+
+def _take_big(emitter: Emitter, result: ir.Value, wanted: ir.Value, out: ir.Value) -> None:
+    """End the function with an int outside of int64: two words of which the upper is 0 are one
+    that uint64 has."""
+    big = emitter.load_field(result, ANY, "v_obj")
+    two = emitter.icmp(
+        "eq", emitter.load_field(big, BIG_INT_OBJECT, "n_words"), emitter.const_i64(2)
+    )
+    with emitter.if_then(emitter.builder.and_(_is(emitter, wanted, Wanted.UINT), two)):
+        top = emitter.load_field(big, BIG_INT_OBJECT, "word1")
+        with emitter.if_then(emitter.icmp("eq", top, emitter.const_i64(0))):
+            emitter.store(emitter.load_field(big, BIG_INT_OBJECT, "word"), out)
+            _release(emitter, result)
+            emitter.ret(_status(Status.DONE))
+    _release(emitter, result)
+    emitter.ret(_status(Status.TOO_LARGE))
 
 
 def _is(emitter: Emitter, value: ir.Value, wanted: IntEnum) -> ir.Value:
@@ -350,22 +387,32 @@ def _release(emitter: Emitter, result: ir.Value) -> None:
         emitter.call("TVMFFIObjectDecRef", [emitter.load_field(result, ANY, "v_obj")])
 
 
-def _take_number(emitter: Emitter, result: ir.Value, wanted: ir.Value, out: ir.Value) -> None:
-    """End the function with a number that fits: an int also where a float is wanted."""
+def _take_number(
+    emitter: Emitter, result: ir.Value, wanted: ir.Value, out: ir.Value, values: ir.Value
+) -> None:
+    """End the function with a number: an int also where a float is wanted, 0 and 1 for a bool."""
     build, index = emitter.builder, emitter.load_field(result, ANY, "type_index")
     number = emitter.load_field(result, ANY, "v_int64")
     is_bool = _is(emitter, index, TypeIndex.BOOL)
     is_number = build.or_(is_bool, _is(emitter, index, TypeIndex.INT))
     is_float = _is(emitter, index, TypeIndex.FLOAT)
     wants_float = _is(emitter, wanted, Wanted.FLOAT)
-    wants_bool = _is(emitter, wanted, Wanted.BOOL)
     with emitter.if_then(build.and_(is_number, wants_float)):
         emitter.store(build.sitofp(number, ir.DoubleType()), out)
         emitter.ret(_status(Status.DONE))
-    fits = build.or_(
-        build.and_(is_float, wants_float),
-        build.select(wants_bool, is_bool, build.and_(is_number, emitter.not_(wants_float))),
-    )
-    with emitter.if_then(fits):
+    with emitter.if_then(build.and_(is_number, _is_outside(emitter, number, wanted))):
+        emitter.store(number, values)
+        emitter.ret(_status(Status.OUT_OF_BOUND))
+    with emitter.if_then(build.or_(is_number, build.and_(is_float, wants_float))):
         emitter.store(number, out)
         emitter.ret(_status(Status.DONE))
+
+
+def _is_outside(emitter: Emitter, number: ir.Value, wanted: ir.Value) -> ir.Value:
+    """Whether an int is none that a bool, or an unsigned number, can be."""
+    build = emitter.builder
+    wants_bool = _is(emitter, wanted, Wanted.BOOL)
+    no_bool = build.and_(wants_bool, emitter.icmp("ugt", number, emitter.const_i64(1)))
+    wants_unsigned = _is(emitter, wanted, Wanted.UINT)
+    negative = emitter.icmp("slt", number, emitter.const_i64(0))
+    return build.or_(no_bool, build.and_(wants_unsigned, negative))

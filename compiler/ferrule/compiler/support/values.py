@@ -2,7 +2,8 @@
 
 * `i32 ferrule_construct(ptr known, ptr name, ptr items, i32 count, ptr out)`: call the registered
   function of this name; `known` is where its handle is kept from the first call on.
-* `i32 ferrule_unsigned(i64 value, ptr out, ptr signature)`: the BigInt of an unsigned number.
+* `i32 ferrule_unsigned(i64 value, ptr out, ptr what)`: the BigInt of an unsigned number; `what`
+  is what messages call it.
 * `i32 ferrule_own(ptr value, ptr out)`: a value that somebody else owns as one of the caller's own.
 * `void ferrule_release_values(ptr values, i64 count)`: release every object of an array of values.
 
@@ -85,9 +86,9 @@ def _raise(emitter: Emitter, kind: ir.Value, *parts: ir.Value) -> None:
 
 def _define_unsigned(emitter: Emitter) -> None:
     """The constructor came with apache-tvm-ffi 0.1.14, so it is looked up."""
-    names = ("value", "out", "signature")
+    names = ("value", "out", "what")
     with emitter.define(UNSIGNED, I32, [I64, PTR, PTR], names=names, attributes=COLD) as function:
-        value, out, signature = function.args
+        value, out, what = function.args
         emitter.store_field(out, ANY, "head", emitter.const_i64(TypeIndex.NONE))
         emitter.store_field(out, ANY, "v_int64", emitter.const_i64(0))
         name = emitter.cstring("TVMFFIBigIntFromByteArray")
@@ -99,9 +100,9 @@ def _define_unsigned(emitter: Emitter) -> None:
             _raise(
                 emitter,
                 emitter.cstring("OverflowError"),
-                emitter.cstring("Out of bound result of `"),
-                signature,
-                emitter.cstring("`: expected at most 9223372036854775807, but got "),
+                emitter.cstring("Out of bound "),
+                what,
+                emitter.cstring(": expected at most 9223372036854775807, but got "),
                 digits,
                 emitter.cstring("; larger ones need apache-tvm-ffi 0.1.14 or later"),
             )

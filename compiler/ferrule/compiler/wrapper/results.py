@@ -214,8 +214,8 @@ class Results:
         large, behind = writer.block("large"), writer.block("behind")
         writer.cond_branch(writer.icmp("slt", leaf, i64(0)), large, behind)
         writer.at(large)
-        signature = writer.bytes_constant(str(self.signature).encode() + b"\0")
-        self._check(writer.call(UNSIGNED, "i32", [leaf, node.place, signature], "cold"))
+        what = writer.bytes_constant(f"result of `{self.signature}`".encode() + b"\0")
+        self._check(writer.call(UNSIGNED, "i32", [leaf, node.place, what], "cold"))
         writer.branch(behind)
         writer.at(behind)
         self._releases = True

@@ -15,6 +15,7 @@ CALL_OPERANDS: Final[dict[calls.ArgumentKind, tuple[DType | Literal["handle", "t
     "none": (),
     "bool": (Boolean,),
     "int": (Int64,),
+    "unsigned": (Int64,),
     "float": (Float64,),
     "text": ("handle", Int64),
     "bytes": ("handle", Int64),

@@ -18,6 +18,7 @@ ArgumentKind = Literal[
     "none",
     "bool",
     "int",
+    "unsigned",
     "float",
     "text",
     "bytes",
@@ -90,16 +91,16 @@ class Call(
 
     `kinds` says what each argument is, `arguments` are their values one behind the other: for
     `none` nothing, for `text` and `bytes` the handle and the length, for others one.  `wanted` is
-    what must come back: an Int64 for `int` and `bool` (0 or 1), a Float64 for `float`; 0 for
-    `nothing`, which anything is good for; for `any` a handle of the value, which is there until
-    the call of the program ends, or the same op runs again.
+    what must come back: an Int64 for `int`, `bool` (0 or 1) and `uint` (the bits of a Uint64), a
+    Float64 for `float`; 0 for `nothing`, which anything is good for; for `any` a handle of the
+    value, which is there until the call of the program ends, or the same op runs again.
     """
 
     result: Result
     callee: Value | Foreign
     kinds: tuple[ArgumentKind, ...]
     arguments: tuple[Value, ...]
-    wanted: Literal["nothing", "int", "bool", "float", "any"]
+    wanted: Literal["nothing", "int", "uint", "bool", "float", "any"]
     location: Location | None = None
 
 

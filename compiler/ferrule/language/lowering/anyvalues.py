@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ferrule.compiler.artefacts import Fault, literal
+from ferrule.compiler.messages.names import BIG_INT
 from ferrule.language import containers as faces
 from ferrule.language.containers import type_key_of
 from ferrule.language.faces import Tensor
@@ -147,6 +148,8 @@ def _read(
     wanted = literal(kind_text(whole, {}, full=False))
     message = f"Mismatched type of {shown.text}, expected {wanted}, but got {{type}}"
     fault = Fault("TypeError", message, low.location(node))
+    if isinstance(spec, params.Scalar):
+        _end_if_big(low, value, shown, spec.dtype, node)
     build.check(fits, fault, *shown.values, index)
     match spec:
         case params.Scalar(dtype=dtype):
@@ -176,7 +179,15 @@ def _fits(low: Lowering, value: ops.Value, index: ops.Value, spec: params.Param)
     return _is_one_of(low, index, _INDICES[type(spec)])
 
 
-def _is_one_of(low: Lowering, index: ops.Value, indices: Sequence[TypeIndex]) -> ops.Value:
+def _end_if_big(low: Lowering, value: ops.Value, shown: Shown, dtype: DType, node: ast.AST) -> None:
+    """An OverflowError for an int that is an object of tvm-ffi, as those outside of int64 are."""
+    build, index = low.builder, peek(low, value, "type_index")
+    message = f"Out of bound {shown.text}, expected {dtype.name}, but got an int outside of int64"
+    small = build.compare("ne", index, build.constant(Int32, BIG_INT))
+    build.check(small, Fault("OverflowError", message, low.location(node)), *shown.values)
+
+
+def _is_one_of(low: Lowering, index: ops.Value, indices: Sequence[int]) -> ops.Value:
     build = low.builder
     first, *rest = [
         build.compare("eq", index, build.constant(Int32, int(each))) for each in indices
@@ -200,7 +211,7 @@ def _number(
         return operators.convert(low, Number(peek(low, value, "float")), dtype)
     number = peek(low, value, "int")
     if dtype is Boolean:
-        return Number(build.compare("ne", number, build.constant(Int64, 0)))
+        return _boolean(low, number, shown, node, absent)
     if dtype is Int64:
         return Number(number)
     smallest, largest = dtype.range
@@ -212,6 +223,19 @@ def _number(
     message = f"Out of bound {shown.text}, expected {dtype.name}, but got {{}}"
     build.check(fits, Fault("OverflowError", message, low.location(node)), *shown.values, number)
     return operators.convert(low, Number(number), dtype)
+
+
+def _boolean(
+    low: Lowering, number: ops.Value, shown: Shown, node: ast.AST, absent: ops.Value | None
+) -> Number:
+    """0 or 1 as a Boolean; a ValueError for another number."""
+    build = low.builder
+    zero, one = (build.compare("eq", number, build.constant(Int64, value)) for value in (0, 1))
+    fits = build.binary("or", zero, one)
+    fits = fits if absent is None else build.binary("or", fits, absent)
+    message = f"Invalid {shown.text}, expected True, False, 0 or 1, but got {{}}"
+    build.check(fits, Fault("ValueError", message, low.location(node)), *shown.values, number)
+    return Number(one)
 
 
 # ---- isinstance ----
@@ -248,8 +272,8 @@ def is_instance(low: Lowering, value: Handle, wanted: Any, node: ast.AST) -> Any
     return Number(_is_one_of(low, peek(low, given, "type_index"), indices or ()))
 
 
-_CLASSES: Final[dict[Any, tuple[TypeIndex, ...]]] = {
-    int: _NUMBERS,
+_CLASSES: Final[dict[Any, tuple[int, ...]]] = {
+    int: (*_NUMBERS, BIG_INT),
     float: (TypeIndex.FLOAT,),
     bool: (TypeIndex.BOOL,),
     str: _INDICES[params.String],
@@ -263,8 +287,11 @@ _CLASSES: Final[dict[Any, tuple[TypeIndex, ...]]] = {
 }
 
 
-def assumed(low: Lowering, value: Handle, wanted: Any) -> Any:
-    """What a value is where `isinstance` has said so; None where that does not say enough."""
+def assumed(low: Lowering, value: Handle, wanted: Any, node: ast.AST) -> Any:
+    """What a value is where `isinstance` has said so; None where that does not say enough.
+
+    An int is an Int64; the call ends with an OverflowError for one that an Int64 cannot hold.
+    """
     if not is_open(value) or low.kind != "host":
         return None
     key = type_key_of(wanted)
@@ -273,7 +300,11 @@ def assumed(low: Lowering, value: Handle, wanted: Any) -> Any:
         if isinstance(value.param, params.Object):
             return Handle(spec, value.leaves, value.name)
         return peek_object(low, value.leaves[0], spec, value.name)
-    return _assumed_plain(low, value, wanted) if isinstance(value.param, params.AnyValue) else None
+    if not isinstance(value.param, params.AnyValue):
+        return None
+    if wanted is int:
+        _end_if_big(low, value.leaves[0], Shown(value.name, literal(value.name)), Int64, node)
+    return _assumed_plain(low, value, wanted)
 
 
 def _assumed_plain(low: Lowering, value: Handle, wanted: Any) -> Any:

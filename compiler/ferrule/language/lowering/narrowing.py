@@ -47,7 +47,7 @@ def narrow(low: Lowering, test: ast.expr) -> Narrowed:
                 return Narrowed()
             if isinstance(value, OneOf):
                 return _kinds(value, name, low.evaluate(kinds))
-            found = anyvalues.assumed(low, value, low.evaluate(kinds))
+            found = anyvalues.assumed(low, value, low.evaluate(kinds), test)
             return Narrowed() if found is None else Narrowed({name: found})
     return Narrowed()
 

@@ -25,7 +25,7 @@ from ferrule.language.values import (
 )
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.links import Link
-from ferrule.specs import Boolean, DType, Float64, Int32, Int64, params
+from ferrule.specs import Boolean, DType, Float64, Int32, Int64, Uint64, params
 
 OBJECTS: Final = (
     params.Function,
@@ -213,7 +213,7 @@ def text_leaves(low: Lowering, text: str | bytes) -> list[ops.Value]:
     return [address, low.builder.constant(Int64, len(data))]
 
 
-_Wanted = Literal["nothing", "int", "bool", "float", "any"]
+_Wanted = Literal["nothing", "int", "uint", "bool", "float", "any"]
 
 
 def _number_kind(wanted: Any) -> _Wanted | None:
@@ -223,7 +223,7 @@ def _number_kind(wanted: Any) -> _Wanted | None:
     if wanted is Boolean:
         return "bool"
     if wanted.is_integer and wanted.bits >= 8:
-        return "int"
+        return "uint" if wanted is Uint64 else "int"
     return "float" if wanted.kind == "float" and wanted.bits >= 16 else None
 
 
@@ -234,7 +234,7 @@ def _converted(
     build = low.builder
     if dtype is Boolean:
         return Number(build.compare("ne", result, build.constant(Int64, 0)))
-    if not dtype.is_integer or dtype is Int64:
+    if not dtype.is_integer or dtype in (Int64, Uint64):
         return operators.convert(low, Number(result), dtype)
     smallest, largest = dtype.range
     fits = build.compare("ge", result, build.constant(Int64, smallest))
@@ -310,12 +310,7 @@ class _Arguments:
             self._append("float", operators.convert(low, number, Float64).value)
         else:
             wide = operators.convert(low, number, Int64).value
-            if (dtype.kind, dtype.bits) == ("uint", 64):
-                message = "Out of bound argument, expected less than 2**63, but got {unsigned}"
-                fits = low.builder.compare("ge", wide, low.builder.constant(Int64, 0))
-                fault = Fault("OverflowError", message, low.location(self.node))
-                low.builder.check(fits, fault, number.value)
-            self._append("int", wide)
+            self._append("unsigned" if dtype is Uint64 else "int", wide)
 
     def _text(self, text: str | bytes) -> None:
         self._append("text" if isinstance(text, str) else "bytes", *text_leaves(self.low, text))

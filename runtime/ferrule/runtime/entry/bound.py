@@ -4,24 +4,31 @@ What comes of `Function.bind` is a built-in function without parameters. It call
 the packed arguments as they are, so the wrapper's checks and its body run each time, and nothing
 else. Its `self` is a tuple whose first item, bytes, is the `BOUND` that the code reads; the
 others keep alive what the addresses in it mean.
+
+The memory of a tensor of torch is kept by its storage, which stays as it is unless somebody resizes
+or moves it. Two words of each storage tell that, and are compared before anything runs.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, NoReturn, TypeAlias
 
 import tvm_ffi
 from llvmlite import ir
 
+from ferrule import specs
 from ferrule.runtime.abi import SYMBOL_PREFIX, DeviceType
 from ferrule.runtime.entry.invoke import Invocation
 from ferrule.runtime.entry.python import items_of, python
 from ferrule.runtime.entry.structs import NO_DEVICE, STATE
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I8, I32, I64, OBJECT, PTR, SEQ, Field, Layout
-from ferrule.runtime.results import Form
+from ferrule.runtime.plan import CallPlan
+from ferrule.runtime.storages import StorageWords, storage_words
 
 BOUND_NAME: Final = "bound"
 
@@ -35,8 +42,17 @@ BOUND: Final = Layout(
         Field("framework", PTR),  # an argument whose framework has an exchange API, or null
         Field("device", I64),  # of its first tensor that is not on the CPU, or `NO_DEVICE`
         Field("form", PTR),  # of the result, or null
+        Field("guarded", I64),  # how many of `GUARD` there are
+        Field("guards", PTR),
+        Field("refuse", PTR),  # a callable of Python that raises where one of them has changed
     ],
 )
+
+GUARD: Final = Layout(
+    "StorageGuard",
+    [Field("data_at", PTR), Field("data", I64), Field("size_at", PTR), Field("size", I64)],
+)
+"""Two addresses, and what must stand there."""
 
 _WORK_STREAM: Final = ir.FunctionType(I32, [I32, I32, PTR])
 _NO_ARGUMENTS: Final = 4  # METH_NOARGS
@@ -49,6 +65,8 @@ def bound_text(triple: str, *, torch: bool, unpacks: bool) -> str:
     with e.define(SYMBOL_PREFIX + BOUND_NAME, PTR, [PTR, PTR], names=names) as function:
         block = e.load(items_of(e, function.args[0]), PTR)
         bound = e.index(block, I8, bytes.__basicsize__ - 1)
+        if torch:
+            _check_storages(e, bound)
         state = e.alloca(STATE, name="state")
         for name in ("framework", "device"):
             e.store_field(state, STATE, name, e.load_field(bound, BOUND, name))
@@ -60,6 +78,24 @@ def bound_text(triple: str, *, torch: bool, unpacks: bool) -> str:
         form = e.load_field(bound, BOUND, "form") if unpacks else None
         made.finish(made.call(code, releases, packed, count, result), result, form)
     return e.text()
+
+
+def _check_storages(e: Emitter, bound: ir.Value) -> None:
+    """Raise where a storage of an argument has other memory than when it was bound."""
+    guards = e.load_field(bound, BOUND, "guards")
+    with e.loop(e.load_field(bound, BOUND, "guarded")) as i:
+        guard = e.index(guards, I8, e.builder.mul(i, e.const_i64(GUARD.size)))
+        changed = [
+            e.icmp(
+                "ne",
+                e.load(e.load_field(guard, GUARD, f"{word}_at"), I64),
+                e.load_field(guard, GUARD, word),
+            )
+            for word in ("data", "size")
+        ]
+        with e.if_then(e.builder.or_(*changed), likely=False):
+            refuse = e.load_field(bound, BOUND, "refuse")
+            e.ret(python(e, "PyObject_CallFunctionObjArgs", refuse, e.null()))
 
 
 def _take_stream(e: Emitter, state: ir.Value) -> None:
@@ -94,26 +130,90 @@ class Binder:
         self._owner = owner
         self._definition = _MethodDef(b"bound_call", address, _NO_ARGUMENTS, doc)
 
-    def bind(self, function: Any, code: int, form: Form, arguments: Sequence[Any]) -> Any:
-        """`function`, whose wrapper is at `code`, with arguments as tvm-ffi's call takes them."""
+    def bind(
+        self,
+        function: Any,
+        plan: CallPlan,
+        arguments: Sequence[Any],
+        signature: specs.Signature,
+        storages: Sequence[Sequence[Any]],
+    ) -> Any:
+        """`function`, whose plan this is, with arguments as tvm-ffi's call takes them.
+
+        `signature` is what they are bound to, `storages` are those of torch in each.
+        """
         make_array = tvm_ffi.get_global_func("ffi.Array")
         packed, holder = make_array(*arguments), make_array(function)
         framework, device = _framework_of(arguments)
         data = packed.__chandle__() + OBJECT.size + SEQ.offset("data")
+        guards, form = _Guards.make(signature, storages), plan.form
         block = _struct(
-            code=code,
+            code=plan.code,
             packed=ctypes.c_uint64.from_address(data).value,
             count=len(arguments),
             releases_gil=int(function.release_gil),
             framework=0 if framework is None else id(framework),
             device=device,
             form=0 if form is None else id(form),
+            guarded=len(guards.words) // (GUARD.size // 8),
+            guards=ctypes.addressof(guards.words),
+            refuse=id(guards.refuse),
         )
         make = ctypes.PYFUNCTYPE(
             ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
         )(("PyCFunction_NewEx", ctypes.pythonapi))
-        kept = (block, packed, framework, holder, form, self)
+        kept = (block, packed, framework, holder, form, self, guards)
         return make(ctypes.addressof(self._definition), kept, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Guards:
+    """The `GUARD` of each storage in C memory, and what raises when one of them has changed."""
+
+    words: ctypes.Array[ctypes.c_uint64]
+    refuse: Callable[[], NoReturn]
+    storages: Sequence[Sequence[Any]]
+
+    @classmethod
+    def make(cls, signature: specs.Signature, storages: Sequence[Sequence[Any]]) -> _Guards:
+        """Guards for the storages in each argument; none where nobody knows where to look."""
+        where = storage_words()
+        known = [] if where is None else list(_watched(where, storages))
+        words = [word for _, guard in known for word in guard]
+        refuse = partial(_refuse_moved, signature, known)
+        return cls((ctypes.c_uint64 * len(words))(*words), refuse, storages)
+
+
+_Guard: TypeAlias = "tuple[int, int, int, int]"
+
+
+def _watched(
+    where: StorageWords, storages: Sequence[Sequence[Any]]
+) -> Iterator[tuple[int, _Guard]]:
+    """The words of each storage, with the argument that it belongs to."""
+    for argument, held in enumerate(storages):
+        for storage in held:
+            yield argument, where.of(storage)
+
+
+def _refuse_moved(signature: specs.Signature, known: Sequence[tuple[int, _Guard]]) -> NoReturn:
+    """RuntimeError that names the first argument whose memory is not what it was."""
+    moved = (
+        argument
+        for argument, (data_at, data, size_at, size) in known
+        if (_word(data_at), _word(size_at)) != (data, size)
+    )
+    argument = next(moved, known[0][0])  # another thread may have given it back meanwhile
+    name = signature.arguments[argument].name
+    raise RuntimeError(
+        f"Mismatched {name} on argument #{argument} when calling: `{signature}`, expected the "
+        f"memory that it had when it was bound, but got a tensor of torch whose storage was "
+        f"resized or moved since: bind the call again"
+    )
+
+
+def _word(address: int) -> int:
+    return ctypes.c_uint64.from_address(address).value
 
 
 def _struct(**values: int) -> bytes:

@@ -28,6 +28,7 @@ from ferrule.compiler.support.calling import (
     Wanted,
     failures,
 )
+from ferrule.compiler.support.values import UNSIGNED
 from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.codegen.host import objects, receiving
 from ferrule.language.codegen.host.allocation import Places
@@ -41,8 +42,9 @@ from ferrule.runtime.llvm.emitter import LIKELY, Emitter
 from ferrule.runtime.llvm.layouts import ANY, DLTENSOR, I1, I32, I64, PTR, VOID
 
 _PACKED: Final = ir.FunctionType(I32, [PTR, PTR, I32, PTR])
+_UNSIGNED: Final = ir.FunctionType(I32, [I64, PTR, PTR])
 _LET_GO: Final = ir.FunctionType(VOID, [PTR, I64])
-_MADE: Final = ("text", "bytes", "tensor")
+_MADE: Final = ("text", "bytes", "tensor", "unsigned")
 _PLAIN: Final[dict[ops.ArgumentKind, TypeIndex]] = {
     "none": TypeIndex.NONE,
     "bool": TypeIndex.BOOL,
@@ -250,6 +252,10 @@ class _Call:
                 status = self._support(PASS_TENSOR, [prototype, item, owned])
             case "object":
                 status = self._support(PASS_OBJECT, [*values, item])
+            case "unsigned":
+                assert owned is not None, "a large number without a place for its object"
+                self._plain(item, "int", values)
+                status = self._unsigned(values[0], item, owned)
             case "any":
                 for name in ("head", "v_int64"):
                     e.store_field(item, ANY, name, e.load_field(values[0], ANY, name))
@@ -258,6 +264,19 @@ class _Call:
                 self._plain(item, kind, values)
                 return
         self._go_on(status, place, behind)
+
+    def _unsigned(self, value: ir.Value, item: ir.Value, owned: ir.Value) -> ir.Value:
+        """A number of 2**63 or more is an object of its own; the status of making it."""
+        e, place = self.e, self.e.alloca(I32, name="status")
+        e.store(e.const_i32(Status.DONE), place)
+        with e.if_then(e.icmp("slt", value, e.const_i64(0)), likely=False):
+            what = e.cstring(f"an argument of {shown(self.op.callee)}")
+            failed = e.call(e.symbol(UNSIGNED, _UNSIGNED), [value, item, what])
+            raised = e.icmp("ne", failed, e.const_i32(0))
+            e.store(e.select(raised, e.const_i32(Status.RAISED), e.const_i32(Status.DONE)), place)
+            with e.if_then(e.not_(raised)):
+                e.store(e.load_field(item, ANY, "v_ptr"), owned)
+        return e.load(place, I32)
 
     def _plain(self, item: ir.Value, kind: ops.ArgumentKind, values: list[ir.Value]) -> None:
         e = self.e
