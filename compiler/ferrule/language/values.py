@@ -151,6 +151,26 @@ class Handle(_Opaque):
     name: str
 
 
+class Generated:
+    """What a generator expression in a compiled function makes: items that are taken once.
+
+    `rest` are those that nobody has taken yet.
+    """
+
+    __slots__ = ("rest",)
+
+    def __init__(self, items: list[Any]) -> None:
+        self.rest = items
+
+    def __iter__(self) -> Generated:
+        return self
+
+    def __next__(self) -> Any:
+        if not self.rest:
+            raise StopIteration
+        return self.rest.pop(0)
+
+
 class Parts(tuple[Any, ...]):
     """A value that a host function returns, as numbers: the address of a tensor, say.
 
@@ -242,6 +262,8 @@ def is_run_time(value: object) -> bool:
     """Whether this, or an item of this container or dataclass, is known only at the call."""
     if isinstance(value, (tuple, list)):
         return any(is_run_time(item) for item in value)
+    if isinstance(value, Generated):
+        return any(is_run_time(item) for item in value.rest)
     if isinstance(value, dict):
         return any(is_run_time(item) for item in value.values())
     if is_record(value):

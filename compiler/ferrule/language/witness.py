@@ -191,7 +191,7 @@ class Outer(Mapping[str, Any]):
 
     def is_library(self) -> bool:
         """Whether nobody changes these names."""
-        return _is_library(self._function)
+        return is_library(self._function)
 
     def plain(self) -> Iterator[tuple[dict[str, Any], str, Any]]:
         """The globals whose values cannot change inside."""
@@ -285,7 +285,7 @@ class Witness:
 
     def add_function(self, function: types.FunctionType) -> None:
         """The code and the defaults of a function."""
-        if id(function) in self._functions or _is_library(function):
+        if id(function) in self._functions or is_library(function):
             return
         code, defaults = function.__code__, function.__defaults__
         self._functions[id(function)] = function, code, defaults
@@ -297,7 +297,7 @@ class Witness:
     def add_attribute(self, owner: Any, name: str, value: Any) -> None:
         """An attribute; one that is another object each time, such as a property, says nothing."""
         key = (id(owner), name)
-        if key in self._notes or _is_library(owner):
+        if key in self._notes or is_library(owner):
             return
         note = _noted(
             lambda: getattr(owner, name, MISSING), value, partial(_watch_attribute, owner, name)
@@ -308,7 +308,7 @@ class Witness:
 
     def add_special(self, value: Any, *names: str) -> None:
         """Methods that Python looks up in the class of an object, and what they can read."""
-        if not type(value).__flags__ & _HEAP_TYPE or _is_library(type(value)):
+        if not type(value).__flags__ & _HEAP_TYPE or is_library(type(value)):
             return
         for name in names:
             self.add_called(self.add_member(type(value), name))
@@ -317,7 +317,7 @@ class Witness:
         """What a class or the first of its bases defines by a name, which it may not; gives it."""
         found = _member(cls, name)
         key = (id(cls), name, "member")
-        if key not in self._notes and not _is_library(cls):
+        if key not in self._notes and not is_library(cls):
             watch = partial(_watch_member, cls, name)
             self._notes[key] = _noted(lambda: _member(cls, name), found, watch)
             self._kept.append(cls)
@@ -340,7 +340,7 @@ class Witness:
         done: set[int] = set()
         while todo:
             each = todo.pop()
-            if id(each) in done or _is_library(each):
+            if id(each) in done or is_library(each):
                 continue
             done.add(id(each))
             self.add_function(each)
@@ -350,7 +350,7 @@ class Witness:
         outer, names = Outer(function), set(_names(function.__code__))
         found = [outer[name] for name in sorted(names) if name in outer]
         for module in found:
-            if isinstance(module, types.ModuleType) and not _is_library(module):
+            if isinstance(module, types.ModuleType) and not is_library(module):
                 known = [name for name in sorted(names) if hasattr(module, name)]
                 for name in known:
                     self.add_attribute(module, name, getattr(module, name))
@@ -373,7 +373,7 @@ def _names(code: types.CodeType) -> Iterator[str]:
             yield from _names(constant)
 
 
-def _is_library(owner: Any) -> bool:
+def is_library(owner: Any) -> bool:
     """Whether this is of a library, in which nobody changes functions and constants."""
     name = owner.__name__ if isinstance(owner, types.ModuleType) else _module_of(owner)
     root = name.partition(".")[0]

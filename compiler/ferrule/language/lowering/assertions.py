@@ -11,6 +11,7 @@ from ferrule.language.ir import ops
 from ferrule.language.lowering import exits, operators
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.faults import Message
+from ferrule.language.lowering.objects import unchanged
 from ferrule.language.values import RUN_TIME, Number, is_run_time
 from ferrule.runtime.errors import errors_of_python
 from ferrule.specs import Boolean
@@ -107,7 +108,8 @@ def _end_unless(
 ) -> None:
     """Ends the call with an error if the condition is false."""
     message = Message(low, text)
-    message.expression(text)
+    with unchanged(low, text):
+        message.expression(text)
     _end(low, condition, kind, message, node)
 
 

@@ -25,6 +25,7 @@ from ferrule.language.lowering import (
 )
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.sizes import named, size_numbers
+from ferrule.language.mutable import ATOMS
 from ferrule.language.values import (
     RUN_TIME,
     BoundMethod,
@@ -148,6 +149,8 @@ def get(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
     if hasattr(value, attr):
         found = operators.at_compile_time(low, node, lambda: getattr(value, attr))
         low.state.witness.add_attribute(value, attr, found)
+        if low.state.region is not None and type(found) not in ATOMS:
+            low.state.region.member(value, attr, found)
         return found
     low.fail(
         node,

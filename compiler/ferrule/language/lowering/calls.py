@@ -34,10 +34,12 @@ from ferrule.language.lowering import (
 )
 from ferrule.language.lowering.closures import Closure
 from ferrule.language.lowering.context import MAX_INLINE_DEPTH, Frame, Lowering
+from ferrule.language.lowering.objects import require_seen
 from ferrule.language.source import Source, read_source
 from ferrule.language.values import (
     RUN_TIME,
     BoundMethod,
+    Generated,
     Handle,
     KernelCall,
     TensorView,
@@ -58,9 +60,15 @@ _MOVES: Final = (
     "values",
     "update",
 )
+_LOOKS: Final = (isinstance, issubclass, callable, type, id, hasattr, getattr, repr, str)
+"""What only looks at its arguments, and advances no iterator."""
 _OF_MATHS: Final = frozenset(name for name, _ in inspect.getmembers(maths, inspect.isfunction))
 _KEYED: Final = ("insert", "pop", "get", "setdefault")
 _PYTHON_NUMBERS: Final = {int: "fe.Int32(x)", float: "fe.Float32(x)", bool: "x != 0"}
+
+
+class Taken(list[Any]):
+    """The items of a generator expression that is an argument: Python's functions take all."""
 
 
 def call(low: Lowering, node: ast.Call) -> Any:
@@ -108,6 +116,8 @@ def _apply(
         case JitFunction():
             low.state.witness.add_attribute(callee, "function", callee.function)
             return inline(low, source_of(low, callee.function, node), args, kwargs, node)
+    if callee is super:
+        return _super(low, args, kwargs, node)
     if isinstance(callee, DType):
         return conversions.convert_to(low, callee, args, kwargs, node)
     key = type_key_of(callee)
@@ -119,6 +129,21 @@ def _apply(
     return _python(low, callee, args, kwargs, node)
 
 
+def _super(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+    """`super()` in a method, of its class and its first argument; `super(cls, self)`."""
+    if not args and not kwargs:
+        names = low.frame.source.node.args
+        first = [arg.arg for arg in (*names.posonlyargs, *names.args)][:1]
+        if not first or "__class__" not in low.frame.source.outer:
+            low.fail(
+                node,
+                "super() is called where there is no class and no first argument",
+                expected="super() in a method, or super(cls, self)",
+            )
+        args = [low.lookup("__class__", node), low.lookup(first[0], node)]
+    return operators.at_compile_time(low, node, lambda: super(*args, **kwargs))
+
+
 def _arguments(low: Lowering, node: ast.Call) -> list[Any]:
     args: list[Any] = []
     for argument in node.args:
@@ -127,6 +152,8 @@ def _arguments(low: Lowering, node: ast.Call) -> list[Any]:
             if isinstance(value, RUN_TIME):
                 low.fail(argument, f"{operators.describe(value)} cannot be unpacked")
             args += operators.at_compile_time(low, argument, functools.partial(list, value))
+        elif isinstance(argument, ast.GeneratorExp):
+            args.append(Taken(low.evaluate(argument).rest))
         else:
             args.append(low.evaluate(argument))
     return args
@@ -176,6 +203,10 @@ def _python(
             hint=_python_hint(callee),
         )
     _note_called(low, callee)
+    if low.state.region is not None:
+        low.state.region.runs(callee, *args, *kwargs.values())
+        if callee not in _LOOKS:
+            require_seen(low, (owner, callee, *args, *kwargs.values()), node)
     try:
         return operators.at_compile_time(low, node, lambda: callee(*args, **kwargs))
     except OutsideKernel as error:
@@ -300,6 +331,7 @@ def bind(
     names = {}
     for parameter in signature.parameters.values():
         value = bound.arguments[parameter.name]
+        value = Generated(value) if isinstance(value, Taken) else value
         annotation = parameter.annotation
         names[parameter.name] = conversions.annotated(low, value, annotation, node, parameter.name)
     return names

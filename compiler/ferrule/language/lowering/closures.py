@@ -22,6 +22,21 @@ class Closure:
 
     source: Source
 
+    @property
+    def words(self) -> str:
+        """What messages call it."""
+        is_lambda = isinstance(self.source.node, ast.Lambda)
+        kind = "lambda" if is_lambda else f"function {self.source.name!r}"
+        return f"the {kind} of line {self.source.node.lineno}"
+
+    def reached(self) -> Iterator[tuple[str, Any]]:
+        """What it can change: the defaults, and what the names around it hold."""
+        yield from self.source.defaults.items()
+        names = {node.id for node in ast.walk(self.source.node) if isinstance(node, ast.Name)}
+        for name in sorted(names):
+            if name in self.source.outer:
+                yield name, self.source.outer[name]
+
     def __call__(self, *args: object, **kwargs: object) -> NoReturn:
         raise TypeError("a function that is defined in a compiled function is called only there")
 

@@ -17,6 +17,8 @@ from ferrule.compiler.options import Target
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.types import TensorType
+from ferrule.language.lowering.regions import Region
+from ferrule.language.mutable import ATOMS
 from ferrule.language.source import Source
 from ferrule.language.values import Parts, Undefined
 from ferrule.language.witness import Witness
@@ -67,7 +69,8 @@ class ProgramState:
     that are sizes of new tensors; `allocated` are those tensors.  `externs` are the functions of
     other objects that are called, by name; `name` is that of the function itself.  `places`: the
     frame and node that each op comes from, where somebody asks for them.  `witness`: notes of what
-    was read from around the program's functions.
+    was read from around the program's functions.  `region` is the innermost code around that a
+    run-time condition decides.
     """
 
     symbols: dict[Sym, str]
@@ -89,6 +92,7 @@ class ProgramState:
     name: str = ""
     places: dict[ops.Op, object] | None = None
     witness: Witness = field(default_factory=Witness)
+    region: Region | None = None
 
     @contextmanager
     def undone_by(self, error: type[Exception]) -> Iterator[None]:
@@ -174,6 +178,8 @@ class Lowering:
     def entered(self, frame: Frame) -> Iterator[None]:
         """Interprets another frame, for an inlined call."""
         outer, self.frame = self.frame, frame
+        if self.state.region is not None:
+            self.state.region.fresh[id(frame.names)] = frame.names
         try:
             yield
         finally:
@@ -229,6 +235,8 @@ class Lowering:
                 value = names[name]
                 if isinstance(value, Undefined):
                     raise self.undefined(value, name, node)
+                if self.state.region is not None and type(value) not in ATOMS:
+                    self.state.region.read(names, name, value)
                 return value
         if hasattr(builtins, name):
             return getattr(builtins, name)

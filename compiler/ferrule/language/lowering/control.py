@@ -8,6 +8,7 @@ put into the other one; where a side may leave, what follows runs under a condit
 from __future__ import annotations
 
 import ast
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from ferrule.language.lowering import exits, operators
 from ferrule.language.lowering.context import MAX_UNROLL, MAX_UNROLLED, Lowering
 from ferrule.language.lowering.joins import NOTHING, Clash, Sides, choices, join, same
 from ferrule.language.lowering.narrowing import narrow
-from ferrule.language.lowering.objects import unchanged
+from ferrule.language.lowering.objects import require_own, require_seen, unchanged
 from ferrule.language.values import RUN_TIME, Number, Undefined
 from ferrule.specs import Boolean
 
@@ -29,8 +30,8 @@ Step = Callable[["Sequence[Step]"], bool]
 _MAX_NESTED: Final = 16
 
 
-def compile_time_items(low: Lowering, value: Any, node: ast.AST) -> list[Any]:
-    """The items of something that a loop unrolls over."""
+def compile_time_items(low: Lowering, value: Any, node: ast.AST) -> Iterator[Any]:
+    """The items of something that a loop unrolls over, each taken when the loop comes to it."""
     if isinstance(value, RUN_TIME):
         low.fail(
             node,
@@ -40,19 +41,36 @@ def compile_time_items(low: Lowering, value: Any, node: ast.AST) -> list[Any]:
     low.state.witness.add_special(value, "__iter__", "__len__", "__getitem__")
     iterator = operators.at_compile_time(low, node, lambda: iter(value))
     low.state.witness.add_special(iterator, "__next__")
-    items: list[Any] = operators.at_compile_time(
-        low, node, lambda: list(islice(iterator, MAX_UNROLL + 1))
-    )
-    if len(items) > MAX_UNROLL:
+    require_seen(low, (value, iterator), node)
+    known = operators.at_compile_time(low, node, lambda: operator.length_hint(iterator))
+    _count_unrolled(low, known, known, node)
+    count, leaving = 0, False
+    while (gone := exits.gone(low.names)) is not True:
+        if gone is not False and not leaving:
+            leaving = True
+            require_own(low, value, iterator, node)
+        item = operators.at_compile_time(low, node, lambda: next(iterator, _END))
+        if item is _END:
+            return
+        count += 1
+        low.state.unrolled += 1
+        _count_unrolled(low, count, 0, node)
+        yield item
+
+
+_END: Final = object()
+
+
+def _count_unrolled(low: Lowering, count: int, more: int, node: ast.AST) -> None:
+    """Refuses a loop of so many iterations, or `more` of the program's loops."""
+    if count > MAX_UNROLL:
         low.fail(node, f"the loop unrolls more than {MAX_UNROLL} times", hint="use range(...)")
-    low.state.unrolled += len(items)
-    if low.state.unrolled > MAX_UNROLLED:
+    if low.state.unrolled + more > MAX_UNROLLED:
         low.fail(
             node,
             f"the loops of this program unroll more than {MAX_UNROLLED} times altogether",
             hint="use range(...) for some of them",
         )
-    return items
 
 
 # ---- statements in order ----
@@ -330,7 +348,7 @@ def short_circuit(
     low: Lowering, left: Number, evaluate_right: Callable[[], Any], right: ast.expr, is_and: bool
 ) -> Number:
     """`left and right`, `left or right`: right runs under a condition, but if it is pure."""
-    with low.builder.region() as region, low.in_region():
+    with low.builder.region() as region, low.in_region(), unchanged(low, right):
         value = operators.truth(low, evaluate_right(), right)
         number = operators.as_number(low, value, right, Boolean)
     if all(op.is_speculative for op in region.ops):

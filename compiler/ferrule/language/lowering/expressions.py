@@ -24,6 +24,7 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.narrowing import narrow
 from ferrule.language.values import (
     RUN_TIME,
+    Generated,
     Number,
     PointerView,
     TensorView,
@@ -65,8 +66,10 @@ def evaluate(low: Lowering, node: ast.expr) -> Any:
             return _dict(low, keys, values)
         case ast.Lambda():
             return close(low, node)
-        case ast.ListComp() | ast.GeneratorExp():
+        case ast.ListComp():
             return comprehensions.as_list(low, node)
+        case ast.GeneratorExp():
+            return Generated(comprehensions.as_list(low, node))
         case ast.Starred() | ast.Await() | ast.Yield() | ast.YieldFrom() | ast.NamedExpr():
             low.fail(node, f"{_NAMES[type(node)]} is not supported in a compiled function")
     return _as_python(low, node)
@@ -126,6 +129,10 @@ def _as_python(low: Lowering, node: ast.expr) -> Any:
                 if isinstance(node, ast.JoinedStr)
                 else None,
             )
+    if low.state.region is not None:
+        for name in visible:
+            low.lookup(name, node)
+        low.state.region.runs(*visible.values())
     code = compile(ast.fix_missing_locations(ast.Expression(node)), "<expression>", "eval")
     return operators.at_compile_time(low, node, lambda: eval(code, visible))
 

@@ -19,6 +19,7 @@ from ferrule.language.lowering import chosen, operators, structures
 from ferrule.language.lowering.assumptions import retype
 from ferrule.language.lowering.chosen import NOTHING as NOTHING
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.words import is_function
 from ferrule.language.promotion import NoCommonType, promote, weak
 from ferrule.language.values import (
     Handle,
@@ -250,6 +251,8 @@ def choosable(low: Lowering) -> str:
 def _hint(low: Lowering, sides: Sides, left: Any, right: Any) -> str | None:
     if sides.path.startswith(RETURNED) and low.frame is low.root and low.kind == "host":
         return "annotate the function, -> Any or -> str | None, if it returns one or the other"
+    if is_function(left) or is_function(right):
+        return "call the functions on their own sides: y = f(x) if n > 0 else g(x)"
     if isinstance(left, TensorView) and isinstance(right, TensorView):
         return "both must have one dtype and, in the same symbols, one shape and strides"
     return None

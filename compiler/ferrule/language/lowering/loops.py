@@ -242,11 +242,12 @@ def _loop(
     for _ in range(_MAX_ATTEMPTS):
         control.replace_names(low, before)
         low.state.writes += 1
-        with low.builder.region() as region, unchanged(low, node):
+        with low.builder.region() as region:
             carried = carry(low, [n for n in names if n in before], assumed, node)
             loop = _Attempt(low, node, ways, carried, assumed)
+            kernels = low.state.undone_by(Retry)
             try:
-                with active(low, assumed, carried.leaves), low.state.undone_by(Retry):
+                with unchanged(low, node), active(low, assumed, carried.leaves), kernels:
                     emit(loop)
             except Retry as retry:
                 if retry.owner is not assumed:

@@ -1,4 +1,4 @@
-"""Lists, dicts, sets and objects exist only while compiling.
+"""Lists, dicts, sets, objects and iterators exist only while compiling.
 
 What a run-time condition decides must not change them: both sides of a branch are lowered, and the
 body of a loop once.
@@ -9,82 +9,105 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
-from typing import Any, Final
+from types import FunctionType, GeneratorType
+from typing import Any, Final, NoReturn
 
-from ferrule.language.lowering.context import Lowering
-from ferrule.language.values import RUN_TIME
+from ferrule.compiler.errors import CompileError
+from ferrule.language.lowering.context import Frame, Lowering
+from ferrule.language.lowering.regions import Region
+from ferrule.language.mutable import Held, Search
 
-_END: Final = object()
-_USED: Final = "names_that_are_used"
-"""Attribute of a syntax tree's nodes."""
-_CONTAINERS: Final = (list, dict, set, tuple)
+_WHERE: Final = "inside a run-time branch or loop"
+_OUTSIDE: Final = "changes that happen at compile time, outside of it"
 
 
 @contextmanager
 def unchanged(low: Lowering, node: ast.AST) -> Iterator[None]:
     """Refuses code that changes an object from before it, under the run-time condition `node`."""
-    before = {name: (value, _content(value)) for name, value in _containers(low, node)}
-    yield
-    for name, (value, content) in before.items():
-        now = _content(value)
-        if len(now) != len(content) or any(a is not b for a, b in zip(now, content, strict=True)):
+    around, names = low.state.region, low.names
+    region = low.state.region = Region(names, dict(names), around)
+    try:
+        yield
+    except CompileError:
+        raise
+    except Exception:  # the code is lowered again, from objects as they are now
+        _compare(low, region, node)
+        raise
+    finally:
+        low.state.region = around
+        if around is not None:
+            around.fresh.update(region.fresh)
+    _compare(low, region, node)
+
+
+def _compare(low: Lowering, region: Region, node: ast.AST) -> None:
+    for held in region.found.held:
+        if not held.is_same():
+            _refuse(low, held, node)
+
+
+def _refuse(low: Lowering, held: Held, node: ast.AST) -> NoReturn:
+    value, path = held.value, held.path
+    if _is_iterator(value):
+        low.fail(
+            node,
+            f"the {type(value).__name__} {path!r} is advanced {_WHERE}",
+            expected="iterators that are advanced at compile time, outside of it",
+            hint="call next before it, or make a list or tuple of the items and index that",
+        )
+    if isinstance(value, FunctionType):
+        low.fail(node, f"what the function {path!r} keeps is changed {_WHERE}", expected=_OUTSIDE)
+    if isinstance(value, dict) and value.get("__builtins__") is not None:
+        low.fail(node, f"the global {path!r} is assigned {_WHERE}", expected=_OUTSIDE)
+    kind = "class" if isinstance(value, type) else type(value).__name__
+    low.fail(node, f"the {kind} {path!r} is changed {_WHERE}", expected=_OUTSIDE)
+
+
+def _is_iterator(value: Any) -> bool:
+    return isinstance(value, GeneratorType) or hasattr(type(value), "__next__")
+
+
+def require_own(low: Lowering, value: Any, iterator: Any, node: ast.AST) -> None:
+    """Refuses to go on with an iterator, where a run-time break may have, that others reach too."""
+    if iterator is not value and type(iterator).__module__ == "builtins":
+        return  # made for this loop
+    ours, theirs = Search(), Search()
+    ours.visit(iterator, "")
+    theirs.visit_all(_reachable(low))
+    for each in ours.seen.values():
+        if _is_iterator(each) and id(each) in theirs.seen:
             low.fail(
                 node,
-                f"the {type(value).__name__} {name!r} is changed inside a run-time branch or loop",
-                expected="changes that happen at compile time, outside of it",
+                f"this loop may end early at run time, and a {type(each).__name__} that it "
+                f"advances is used outside of it too",
+                expected="an iterator of the loop's own",
+                hint="loop over a list or tuple, and over a part of it afterwards",
             )
 
 
-def _containers(low: Lowering, node: ast.AST) -> Iterator[tuple[str, Any]]:
-    """The containers that code in this node can reach by a name."""
-    used = _used_names(node)
-    for name in (*low.names, *sorted(used - low.names.keys())):
-        value = low.peek(name)
-        if _has_parts(value):
-            yield name, value
+def _reachable(low: Lowering) -> Iterator[tuple[str, Any]]:
+    """What names hold that code after this place can read."""
+    frame: Frame | None = low.frame
+    while frame is not None:
+        yield from frame.names.items()
+        yield from getattr(frame.source.outer, "maps", [{}])[0].items()
+        frame = frame.caller
+    for source in low.state.sources.values():
+        yield from getattr(source.outer, "names", {}).items()
 
 
-def _used_names(node: ast.AST) -> frozenset[str]:
-    """The names in a node.
-
-    They are kept with each node inside of it: branches in branches are asked for one by one.
-    """
-    if not hasattr(node, _USED):
-        for inner in reversed(list(ast.walk(node))):  # parts first
-            own = [inner.id] if isinstance(inner, ast.Name) else []
-            parts = [getattr(part, _USED) for part in ast.iter_child_nodes(inner)]
-            setattr(inner, _USED, frozenset(own).union(*parts))
-    found: frozenset[str] = getattr(node, _USED)
-    return found
-
-
-def _content(value: Any) -> list[Any]:
-    """Everything in a container, and in those inside it, in one order; to be compared by `is`."""
-    result: list[Any] = []
-    seen: set[int] = set()
-
-    def visit(item: Any) -> None:
-        result.append(item)
-        if id(item) not in seen and _has_parts(item):
-            seen.add(id(item))
-            for inner in _parts(item):
-                visit(inner)
-            result.append(_END)
-
-    visit(value)
-    return result
-
-
-def _has_parts(item: Any) -> bool:
-    if isinstance(item, (*RUN_TIME, type)):
-        return False
-    return isinstance(item, _CONTAINERS) or is_dataclass(item)
-
-
-def _parts(item: Any) -> list[Any]:
-    if isinstance(item, dict):
-        return [part for pair in item.items() for part in pair]
-    if isinstance(item, _CONTAINERS):
-        return list(item)
-    return [getattr(item, each.name, None) for each in fields(item)]
+def require_seen(low: Lowering, values: tuple[Any, ...], node: ast.AST) -> None:
+    """Refuses a call with an object from before a run-time branch that may change unseen."""
+    region = low.state.region
+    if region is None or not region.found.opaque:
+        return
+    for value in values:
+        path = region.found.opaque.get(id(value))
+        if path is not None:
+            low.fail(
+                node,
+                f"{path!r} is used {_WHERE}, and nobody can see whether that changes it: "
+                f"a {type(value).__name__} of {type(value).__module__}",
+                expected="calls that happen at compile time, outside of it",
+                hint="call it before, and give the result a name",
+            )

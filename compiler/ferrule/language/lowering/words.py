@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import types
+
 from ferrule.language.layouts import Layout, format_tuple
 from ferrule.language.values import (
     Handle,
@@ -24,7 +26,11 @@ from ferrule.specs import params
 
 def describe(value: object, *, plain: bool = False) -> str:
     """What a value is, in words for a message; `plain`: a string as it is."""
+    from ferrule.language.lowering.closures import Closure
+
     match value:
+        case Closure():
+            return value.words
         case str() if plain:
             return value
         case Parts(words=words):
@@ -60,7 +66,16 @@ def describe(value: object, *, plain: bool = False) -> str:
             return f"the union parameter {value.name}"
         case None:
             return "None"
+        case types.FunctionType() | types.BuiltinFunctionType():
+            return f"the function {value.__name__!r}"
     return f"{value!r} ({type(value).__name__})"
+
+
+def is_function(value: object) -> bool:
+    """Whether a program calls this: a function of Python, or one that is defined in it."""
+    from ferrule.language.lowering.closures import Closure
+
+    return isinstance(value, (types.FunctionType, types.BuiltinFunctionType, Closure))
 
 
 def usage_hint(value: object) -> str | None:
