@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import ferrule as fe
 from ferrule.compiler import BuildWarning
 from ferrule.compiler.errors import CompileError
 from ferrule.frontends import warp as frontend
+from ferrule.specs import Scalar, Tensor, Tuple
 
 wp = pytest.importorskip("warp", reason="Warp is not installed")
 
@@ -330,6 +332,87 @@ def test_arrays_that_may_be_smaller_are_named_or_indexed_with_numbers() -> None:
     assert "assumes" not in frontend.compile(total, dim="x").notes
     with pytest.raises(CompileError, match="smaller names 'alpha'"):
         frontend.compile(saxpy, dim="x", smaller="alpha")
+
+
+@wp.struct
+class Tables:
+    near: wp.array(dtype=wp.float32)
+    far: wp.array(dtype=wp.float32)
+    first: wp.array(dtype=wp.float32)
+    grid: wp.array2d(dtype=wp.float32)
+
+
+@wp.struct
+class Both:
+    tables: Tables
+    scale: wp.float32
+
+
+@wp.kernel(module="unique")
+def looked_up(both: Both, y: wp.array(dtype=wp.float32)):
+    i = wp.tid()
+    y[i] = both.scale * (both.tables.near[i] + both.tables.first[0])
+
+
+@wp.func
+def summed(tables: Tables, i: int):
+    return tables.near[i] + tables.far[i]
+
+
+@wp.kernel(module="unique")
+def handed_on(tables: Tables, y: wp.array(dtype=wp.float32)):
+    y[wp.tid()] = summed(tables, wp.tid())
+
+
+def tables(near: int, far: int = 1) -> Any:
+    ones = (np.ones(size, np.float32) for size in (near, far, 1))
+    return (*ones, np.ones((1, 1), np.float32))
+
+
+def test_arrays_in_structs_are_as_large_as_what_is_launched() -> None:
+    fn = frontend.compile(looked_up, dim="y")
+    y = np.zeros(4, np.float32)
+    fn((tables(4), 2.0), y)
+    assert y.tolist() == [4.0] * 4
+    wanted = r"Mismatched both.tables.near.shape\[0\], expected at least 4, .* got 3"
+    with pytest.raises(ValueError, match=wanted):
+        fn((tables(3), 2.0), y)
+    assert fn.notes["assumes"] == ["both.tables.near.shape[0] is at least size 0 of the launch"]
+    with pytest.raises(ValueError, match=r"Mismatched tables.far.shape\[0\]"):
+        frontend.compile(handed_on, dim="y", smaller="tables.first")(tables(4, 3), y)
+
+
+def test_arrays_in_structs_are_named_with_the_way_to_them() -> None:
+    fn = frontend.compile(looked_up, dim="both.tables.near", smaller="both.tables.near")
+    assert fn.notes["assumes"] == ["y.shape[0] is at least size 0 of the launch"]
+    y = np.zeros(4, np.float32)
+    fn((tables(3), 2.0), y)
+    assert y.tolist() == [4.0] * 3 + [0.0]
+    with pytest.raises(CompileError, match="smaller names 'near'") as caught:
+        frontend.compile(looked_up, dim="y", smaller="near")
+    assert "both.tables.near, both.tables.far" in str(caught.value)
+
+
+def test_a_struct_has_a_spec_of_its_fields() -> None:
+    n = fe.sym_int(symbol="n")
+    options = Tuple(
+        "options",
+        (
+            Scalar("scale", "float32"),
+            Tuple("shift", tuple(Scalar(str(i), "float32") for i in range(3))),
+            Tensor("weights", (n,), "float32"),
+            Scalar("power", "int8"),
+        ),
+        fields=True,
+    )
+    out = fe.make_fake_tensor(fe.Float32, (n, 3), (3, 1))
+    fn = frontend.compile(shifted, dim="out", specs={"options": options, "out": out})
+    given = np.zeros((3, 3), np.float32)
+    with pytest.raises(ValueError, match=r"Mismatched out.shape\[0\]"):
+        fn((2.0, (1.0, 2.0, 3.0), np.ones(2, np.float32), -5), given, 7, 9)
+    wrong = replace(options, items=(*options.items[:3], Scalar("power", "int16")))
+    with pytest.raises(CompileError, match=r"specs\['options'\] does not fit"):
+        frontend.compile(shifted, dim="out", specs={"options": wrong})
 
 
 def test_a_launch_of_numbers_is_fixed_on_purpose() -> None:

@@ -95,20 +95,49 @@ def _is_atomic(function: ast.expr) -> bool:
     return ".atomic." in text or text.rpartition(".")[2].startswith(_ATOMIC)
 
 
-def indexed_by_numbers(tree: ast.AST | None, name: str) -> bool:
-    """Whether an array is used, and only so: `x[0]`, `x[0, 1]`, `wp.atomic_add(x, 0, …)`."""
+def indexed_by_numbers(tree: ast.AST | None, path: str) -> bool:
+    """Whether an array is used, and only so: `x[0]`, `x[0, 1]`, `wp.atomic_add(x, 0, …)`; `path` is
+    a parameter, or a field of one, "options.weights"."""
     if tree is None:
         return False
-    uses = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id == name]
+    found = [each for each in _chains(tree) if _reaches(ast.unparse(each), path)]
     plain = [each for node in ast.walk(tree) for each in _numbered(node)]
-    return bool(uses) and all(any(use is each for each in plain) for use in uses)
+    return bool(found) and all(any(each is known for known in plain) for each in found)
 
 
-def _numbered(node: ast.AST) -> Iterator[ast.Name]:
+def is_unread(tree: ast.AST | None, path: str) -> bool:
+    """Whether the text names other fields of a parameter alone, and so does not use the array at
+    this path."""
+    if tree is None:
+        return False
+    return not any(_reaches(ast.unparse(each), path) for each in _chains(tree))
+
+
+def _chains(node: ast.AST) -> Iterator[ast.expr]:
+    """The names that are used, each with the fields behind it: `x`, `options.weights`."""
+    if isinstance(node, ast.Name) or (isinstance(node, ast.Attribute) and _is_dotted(node)):
+        yield node
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from _chains(child)
+
+
+def _is_dotted(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) or (
+        isinstance(node, ast.Attribute) and _is_dotted(node.value)
+    )
+
+
+def _reaches(used: str, path: str) -> bool:
+    """Whether what is used is what stands at a path, has it as a field, or is a part of it."""
+    return f"{path}.".startswith(f"{used}.") or used.startswith(f"{path}.")
+
+
+def _numbered(node: ast.AST) -> Iterator[ast.expr]:
     match node:
-        case ast.Subscript(value=ast.Name() as array, slice=index) if _is_number(index):
+        case ast.Subscript(value=array, slice=index) if _is_number(index):
             yield array
-        case ast.Call(func=function, args=[ast.Name() as array, *indices, _]) if (
+        case ast.Call(func=function, args=[array, *indices, _]) if (
             _is_atomic(function) and indices and all(map(_is_number, indices))
         ):
             yield array

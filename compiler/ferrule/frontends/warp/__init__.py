@@ -9,11 +9,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.frontends.examples import parted, tensor_named
+from ferrule.frontends.examples import parted
 from ferrule.frontends.given import architectures, brief, check_on_cpu, location_of, names
 from ferrule.frontends.launchsizes import checked_sizes
 from ferrule.frontends.packages import load
-from ferrule.frontends.reading import FILL, indexed_by_numbers, remarks_on, unfilled
+from ferrule.frontends.reading import FILL, indexed_by_numbers, is_unread, remarks_on, unfilled
 from ferrule.frontends.told import plain
 from ferrule.specs import Dim, Param, Signature
 from ferrule.specs.params import Tensor
@@ -61,7 +61,8 @@ def compile(
     function that gets the signature and says this; where a call may bring other sizes it follows
     from them, or is `fixed`.  An array with as many dims as the kernel has indices that `specs`
     does not name must be at least as large as `dim`, else the call is a ValueError, but for those
-    that `smaller` names and those that the kernel indexes with numbers alone.  `target` is "cpu",
+    that `smaller` names and those that the kernel indexes with numbers alone.  Those in structs
+    are named with the way to them, "options.weights".  `target` is "cpu",
     or an architecture such as "sm_90", or several.  `block_dim` and `max_blocks` are those of a
     launch on a GPU.  `cpu_flags` are Warp's `cpu_compiler_flags`: none by default, so that the code
     runs on any CPU of the kind; None takes Warp's own, for this very CPU.  `options` are those of
@@ -83,8 +84,9 @@ def compile(
     params = _params(types, kernel, dict(specs or {}))
     given, made = parted(params, results)
     signature = Signature(kernel.func.__name__ if name is None else name, given)
-    dims = _dims(types, kernel, params, dim(signature) if callable(dim) else dim)
     rows = [(each.label, each.type) for each in kernel.adj.args]
+    arrays = _arrays(types, params, rows)
+    dims = _dims(arrays, dim(signature) if callable(dim) else dim)
     packed = [types.packed(spec, kind) for spec, (_, kind) in zip(params, rows, strict=True)]
     if target == "cpu":
         check_on_cpu(params, signature.name)
@@ -94,7 +96,7 @@ def compile(
         convention = cuda_call(warp, kernel, dims, packed, archs, block_dim, max_blocks)
     # What is no size at all has had its own error before.
     checked_sizes("dim", dim, signature)
-    covered = _covered(kernel, params, dims, {*(specs or {}), *_smaller(params, smaller)})
+    covered = _covered(kernel, arrays, dims, {*(specs or {}), *_smaller(arrays, smaller)})
     convention = Sequential([covered, convention]) if covered.arrays else convention
     from ferrule.compiler.building import build
 
@@ -113,24 +115,51 @@ def compile(
     )
 
 
-def _smaller(params: Sequence[Param], given: Sequence[str]) -> tuple[str, ...]:
+def _arrays(
+    types: Types, params: Sequence[Param], rows: Sequence[tuple[str, Any]]
+) -> dict[str, tuple[Tensor, int]]:
+    """All arrays by the paths to them, "options.weights" in a struct, each with its number of dims
+    without those of its elements."""
+    return {
+        path: (array, rank)
+        for param, (label, kind) in zip(params, rows, strict=True)
+        for path, array, rank in types.arrays(label, param, kind)
+    }
+
+
+def _smaller(arrays: Collection[str], given: Sequence[str]) -> list[str]:
     """The arrays that may be smaller than what is launched."""
-    return tuple(tensor_named(params, each, "smaller").name for each in names(given, "smaller"))
+    found = names(given, "smaller")
+    for each in found:
+        _check_array("smaller", each, arrays)
+    return list(found)
+
+
+def _check_array(what: str, path: str, arrays: Collection[str]) -> None:
+    if path not in arrays:
+        listed = ", ".join(arrays) or "there is none"
+        raise CompileError(Diagnostic(f"{what} names {path!r}", expected=f"an array: {listed}"))
 
 
 def _covered(
-    kernel: Any, params: Sequence[Param], dims: Sequence[Dim], said: Collection[str]
+    kernel: Any,
+    arrays: Mapping[str, tuple[Tensor, int]],
+    dims: Sequence[Dim],
+    said: Collection[str],
 ) -> Covering:
-    """The check of the arrays that have as many dims as a kernel has indices, but for `said`."""
+    """The check of the arrays that have as many dims as a kernel has indices, but for `said`, and
+    for fields of structs that the kernel does not read."""
     from ferrule.frontends.warp.covering import Covering
 
     rank, tree = kernel.adj.kernel_dim, kernel.adj.tree
-    arrays = [
-        param
-        for param, argument in zip(params, kernel.adj.args, strict=True)
-        if isinstance(param, Tensor) and argument.type.ndim == rank and param.name not in said
+    checked = [
+        (path, array)
+        for path, (array, array_rank) in arrays.items()
+        if array_rank == rank
+        and not {path, path.partition(".")[0]} & {*said}
+        and not indexed_by_numbers(tree, path)
+        and not ("." in path and is_unread(tree, path))
     ]
-    checked = (each for each in arrays if not indexed_by_numbers(tree, each.name))
     return Covering(tuple(checked), tuple(dims[:rank]))
 
 
@@ -186,19 +215,15 @@ def _params(types: Types, kernel: Any, given: dict[str, Any]) -> list[Param]:
     return found
 
 
-def _dims(types: Types, kernel: Any, params: Sequence[Param], dim: Extents) -> tuple[Dim, ...]:
+def _dims(arrays: Mapping[str, tuple[Tensor, int]], dim: Extents) -> tuple[Dim, ...]:
     """The sizes of a launch."""
-    kinds = {argument.label: argument.type for argument in kernel.adj.args}
-    arrays = {param.name: param for param in params if isinstance(param, Tensor)}
     extents: list[Any] = list(dim) if isinstance(dim, (tuple, list)) else [dim]
     found: list[Dim] = []
     for extent in extents:
-        if not isinstance(extent, str):
-            found.append(plain(extent))
-        elif extent in arrays:
-            found += arrays[extent].shape[: kinds[extent].ndim]
+        if isinstance(extent, str):
+            _check_array("dim", extent, arrays)
+            array, rank = arrays[extent]
+            found += array.shape[:rank]
         else:
-            raise CompileError(
-                Diagnostic(f"dim names {extent!r}", expected=f"an array: {', '.join(arrays)}")
-            )
+            found.append(plain(extent))
     return tuple(found)

@@ -17,7 +17,8 @@ from ferrule.specs import Condition, Dim, Param, Tensor
 class Covering:
     """Ends a call, with a ValueError, in which an array is smaller than `dims`; calls nothing."""
 
-    arrays: tuple[Tensor, ...]
+    arrays: tuple[tuple[str, Tensor], ...]
+    """With the paths that lead to them: "x", or in a struct "options.weights"."""
     dims: tuple[Dim, ...]
     when: Condition | None = None
 
@@ -31,12 +32,12 @@ class Covering:
 
     def emit(self, call: Call) -> None:
         """See `CallingConvention`."""
-        for array in self.arrays:
+        for path, array in self.arrays:
             for axis, size, dim in _open(array, self.dims):
-                self._check(call, array, axis, size, dim)
+                self._check(call, path, axis, size, dim)
 
-    def _check(self, call: Call, array: Tensor, axis: int, size: Dim, dim: Dim) -> None:
-        what = f"{array.name}.shape[{axis}]"
+    def _check(self, call: Call, path: str, axis: int, size: Dim, dim: Dim) -> None:
+        what = f"{path}.shape[{axis}]"
         wanted, got = call.size(dim, f"dim {axis}"), call.size(size, what)
         message = (
             f"Mismatched {literal(what)}, expected at least {{}}, the size {axis} of what is "

@@ -8,7 +8,7 @@ quaternions and transforms are their elements one after the other; a struct is o
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ferrule.compiler.conventions.arguments import NULL, Argument, cast
@@ -95,14 +95,24 @@ class Types:
             )
         return given
 
+    def arrays(self, path: str, spec: Param, kind: Any) -> Iterator[tuple[str, Tensor, int]]:
+        """The arrays of a parameter of this type, those in a struct, too: the path to each, its
+        spec, and its dims without those of its elements."""
+        match spec:
+            case Tensor():
+                yield path, spec, kind.ndim
+            case Tuple(items=items, fields=True):
+                for item, (field, var) in zip(items, kind.vars.items(), strict=True):
+                    yield from self.arrays(f"{path}.{field}", item, var.type)
+
     def packed(self, spec: Param, kind: Any) -> Argument:
         """What a kernel takes for a parameter of this type with this spec."""
         match spec:
             case Tensor():
                 return _array_struct(spec, kind.ndim)
             case Tuple(items=items, fields=True):
-                pairs = zip(items, kind.vars.values(), strict=True)
-                return Struct([self.packed(item, var.type) for item, var in pairs])
+                pairs = zip(items, _field_types(kind), strict=True)
+                return Struct([self.packed(item, field) for item, field in pairs])
             case Tuple():
                 return _flat(spec)
         return spec
@@ -153,7 +163,18 @@ class Types:
                 )
             case Scalar(dtype=dtype):
                 return isinstance(given, Scalar) and given.dtype is dtype
+            case Tuple(items=items, fields=True):
+                return (
+                    isinstance(given, Tuple)
+                    and given.fields
+                    and [each.name for each in given.items] == [each.name for each in items]
+                    and all(map(self._fits, given.items, items, _field_types(kind)))
+                )
         return isinstance(given, type(wanted)) and repr(given) == repr(wanted)
+
+
+def _field_types(kind: Any) -> list[Any]:
+    return [var.type for var in kind.vars.values()]
 
 
 def _elements(name: str, shape: tuple[int, ...], dtype: DType) -> Tuple:
