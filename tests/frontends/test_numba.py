@@ -464,7 +464,8 @@ def test_a_result_that_is_read_before_it_is_written_is_remarked() -> None:
             y[i] = y[i - 1] + x[i]
 
     x, y = (Tensor(name, (specs.sym_int32(symbol="m"),), "float64") for name in "xy")
-    with pytest.warns(BuildWarning, match="y is a result that the function adds to"):
+    wanted = "y is a result that the function reads before it writes to it, and begins with"
+    with pytest.warns(BuildWarning, match=wanted):
         frontend.compile(read_first, x, y, results=["y"])
     assert "remarks" not in frontend.compile(written_first, x, y, results=["y"]).notes
     assert "remarks" not in frontend.compile(read_first, x, y, results=["y"], zero=["y"]).notes

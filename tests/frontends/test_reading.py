@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from ferrule.frontends.reading import added_to, indexed_by_numbers, tree_of
+from ferrule.frontends.reading import indexed_by_numbers, is_unread, read_first, tree_of
 
 ADDED = """
 h[int(x[i])] += 1
@@ -20,9 +20,16 @@ z += x[i]
 
 def test_arrays_that_are_added_to() -> None:
     names = ("x", "y", "z", "h", "out", "total", "best")
-    found = ["x", "y", "h", "out", "total", "best"]  # x is read, and nothing is written to it
-    assert added_to(ast.parse(ADDED), names) == found
-    assert added_to(None, names) == []
+    found = read_first(ast.parse(ADDED), names)
+    # Nothing is written to x.
+    assert [name for name, how in found.items() if how.startswith("reads")] == ["x", "y"]
+    assert [name for name, how in found.items() if how == "adds to"] == [
+        "h",
+        "out",
+        "total",
+        "best",
+    ]
+    assert read_first(None, names) == {}
 
 
 @pytest.mark.parametrize(
@@ -37,7 +44,8 @@ def test_arrays_that_are_added_to() -> None:
     ],
 )
 def test_arrays_that_are_read_before_they_are_written(text: str, wanted: list[str]) -> None:
-    assert added_to(ast.parse(text), ("a",)) == wanted
+    found = read_first(ast.parse(text), ("a",))
+    assert found == dict.fromkeys(wanted, "reads before it writes to it")
 
 
 @pytest.mark.parametrize(
@@ -57,6 +65,24 @@ def test_arrays_that_are_read_before_they_are_written(text: str, wanted: list[st
 )
 def test_arrays_that_are_indexed_with_numbers_alone(text: str, wanted: bool) -> None:
     assert indexed_by_numbers(ast.parse(text), "a") is wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted", "unread"),
+    [
+        ("o.a[0] = o.b[i]", True, False),
+        ("wp.atomic_add(o.a, 0, x)", True, False),
+        ("o.a[i] = 1", False, False),
+        ("o.b[i] = o.ab[i]", False, True),
+        ("f(o)\no.a[0] = 1", False, False),
+        ("f(o.a)", False, False),
+        ("p.o.a[i]", False, True),
+    ],
+)
+def test_arrays_in_structs(text: str, wanted: bool, unread: bool) -> None:
+    tree = ast.parse(text)
+    assert indexed_by_numbers(tree, "o.a") is wanted and is_unread(tree, "o.a") is unread
+    assert not is_unread(None, "o.a")
 
 
 def test_a_function_without_a_text_says_nothing() -> None:

@@ -72,11 +72,15 @@ def test_fake_tensors_and_texts_say_their_sizes(gpu: FakeCuda, kernels: ModuleTy
     function(*vectors(512), 2.0)
 
 
-@pytest.mark.parametrize("kernel", ["counted", "summed"])
-def test_a_result_that_is_added_to_is_remarked(kernels: ModuleType, kernel: str) -> None:
+@pytest.mark.parametrize(
+    ("kernel", "said"), [("counted", "adds to"), ("summed", "reads before it writes to it")]
+)
+def test_a_result_that_is_read_first_is_remarked(
+    kernels: ModuleType, kernel: str, said: str
+) -> None:
     """By an atomic operation, or by a load of what nothing was stored to."""
     how: dict[str, Any] = {"signature": {"x": "*i32[n]"}, "constexprs": {"BLOCK": 128}}
-    with pytest.warns(BuildWarning, match="to is a result that the function adds to"):
+    with pytest.warns(BuildWarning, match=f"to is a result that the function {said}"):
         function = compiled(getattr(kernels, kernel), to=frontend.like("x"), **how)
     assert len(function.notes["remarks"]) == 1
     filled = compiled(getattr(kernels, kernel), to=frontend.zeros(("n",), "int32"), **how)

@@ -1,5 +1,5 @@
-"""What the text of a kernel says of its arrays: which of them are added to, and which are indexed
-with numbers alone.  What cannot be told counts as the unsafe of the two."""
+"""What the text of a kernel says of its arrays: which of them are added to or read first, and which
+are indexed with numbers alone.  What cannot be told counts as the unsafe of the two."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from typing import Any, Final
 from ferrule.specs import Tensor
 
 _ATOMIC: Final = "atomic_"
+_ADDS: Final = "adds to"
+_READS: Final = "reads before it writes to it"
 FILL: Final = "zero=[{0!r}] fills it"
 
 
@@ -23,17 +25,23 @@ def tree_of(function: Any) -> ast.AST | None:
         return None
 
 
-def added_to(tree: ast.AST | None, names: tuple[str, ...]) -> list[str]:
-    """The arrays among `names` that the text adds to, and so reads before it has written: `h[i] +=
-    1`, what is handed to an atomic function, as `cuda.atomic.add` and `wp.atomic_add`, and that of
-    which an element, or with `load` a tile, is read further above than one is written."""
+def read_first(tree: ast.AST | None, names: tuple[str, ...]) -> dict[str, str]:
+    """The arrays among `names` of which the text reads what was there before, and what it does.
+
+    `_ADDS`: `h[i] += 1`, and what is handed to an atomic function, as `cuda.atomic.add` and
+    `wp.atomic_add`.  `_READS`: an element, or with `load` a tile, is read further above than one is
+    written."""
     if tree is None:
-        return []
-    found = {name for node in ast.walk(tree) for name in _added(node)}
+        return {}
+    added = {name for node in ast.walk(tree) for name in _added(node)}
     first: dict[str, bool] = {}
     for name, is_read in _uses(tree):
         first.setdefault(name, is_read)
-    return [name for name in names if name in found or first.get(name, False)]
+    return {
+        name: _ADDS if name in added else _READS
+        for name in names
+        if name in added or first.get(name, False)
+    }
 
 
 def _uses(node: ast.AST) -> Iterator[tuple[str, bool]]:
@@ -60,14 +68,14 @@ def _uses(node: ast.AST) -> Iterator[tuple[str, bool]]:
 def remarks_on(
     name: str, function: Any, results: Sequence[str], advice: str
 ) -> dict[str, list[str]]:
-    """Notes on results, of those that are not filled, which a function adds to: each is also a
-    `BuildWarning`.  `advice` says how one is filled."""
+    """Notes on results, of those that are not filled, which a function adds to, or reads before
+    it writes to them: each is also a `BuildWarning`.  `advice` says how one is filled."""
     from ferrule.compiler.assumptions import REMARKS, warn
 
     remarks = [
-        f"{each} is a result that the function adds to, and begins with what was in the memory "
+        f"{each} is a result that the function {how}, and begins with what was in the memory "
         f"before: {advice.format(each)}"
-        for each in (added_to(tree_of(function), tuple(results)) if results else ())
+        for each, how in (read_first(tree_of(function), tuple(results)) if results else {}).items()
     ]
     warn(name, remarks)
     return {REMARKS: remarks} if remarks else {}
