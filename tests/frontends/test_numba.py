@@ -477,3 +477,23 @@ def test_a_result_that_is_read_before_it_is_written_is_remarked() -> None:
 )
 def test_what_is_needed_of_the_runtime_says_what_to_do(needed: str, said: str) -> None:
     assert said in linking._hint(needed)
+
+
+SCALE = 3
+
+
+def test_globals_and_closures_are_said_and_stay() -> None:
+    table = np.arange(4.0)
+
+    def looked_up(x):
+        for i in range(x.shape[0]):
+            x[i] = table[i] * SCALE
+
+    fn = frontend.compile(looked_up, Tensor("x", (specs.sym_int32(symbol="m"),), "float64"))
+    table[:] = 0
+    x = np.zeros(4)
+    fn(x)
+    assert x.tolist() == [0, 3, 6, 9]
+    said = "table = float64 array of shape (4,), SCALE = 3"
+    assert [each.partition(": ")[2] for each in fn.notes["assumes"]] == [said]
+    assert said in str(fn.__doc__)

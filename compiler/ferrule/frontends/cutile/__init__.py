@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.captured import compiled_in
 from ferrule.frontends.examples import SeenSizes, parted
 from ferrule.frontends.given import architectures, brief, location_of
 from ferrule.frontends.launchsizes import checked_sizes, constants_of
@@ -88,6 +89,7 @@ def compile(
         location=at,
         options=options,
         notes=notes,
+        assumes=compiled_in(function),
     )
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.captured import compiled_in
 from ferrule.frontends.examples import SeenSizes, parted, spec_of
 from ferrule.frontends.given import (
     architectures,
@@ -114,6 +115,7 @@ def compile(
         location=at,
         options=options,
         notes=notes,
+        assumes=compiled_in(plain),
     )
 
 
@@ -256,4 +258,12 @@ def cfunc(
     convention = cfunc_call(function, signature, arguments, linked)
     from ferrule.compiler.building import build
 
-    return build(signature, convention, results=results, zero=zero, doc=doc, options=options)
+    return build(
+        signature,
+        convention,
+        results=results,
+        zero=zero,
+        doc=doc,
+        options=options,
+        assumes=compiled_in(function._pyfunc),
+    )

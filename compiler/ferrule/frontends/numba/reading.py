@@ -6,11 +6,11 @@ alone, and there only as long as the array is there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from types import CodeType, FunctionType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.captured import captured
 
 _ON_GPU: Final = "__cuda_array_interface__"
 _FEW: Final = 1000
@@ -20,7 +20,9 @@ _FEW: Final = 1000
 def check_no_device_array(function: FunctionType) -> None:
     """Raises CompileError where a function, or one that it calls, names an array on a GPU that is
     no parameter."""
-    for where, name in _device_arrays(function, set()):
+    for where, name, value in captured(function):
+        if not _is_on_gpu(value):
+            continue
         raise CompileError(
             Diagnostic(
                 f"{where} reads {name}, an array on a GPU that is no parameter: its address would "
@@ -28,43 +30,6 @@ def check_no_device_array(function: FunctionType) -> None:
                 hint="hand it over as a parameter",
             )
         )
-
-
-def _device_arrays(function: Any, seen: set[int]) -> Iterator[tuple[str, str]]:
-    """The functions that name arrays on a GPU, and these names."""
-    plain = getattr(function, "py_func", function)
-    if not isinstance(plain, FunctionType) or id(plain) in seen:
-        return
-    seen.add(id(plain))
-    for name, value in _named(plain):
-        if _is_on_gpu(value):
-            yield plain.__name__, name
-        yield from _device_arrays(value, seen)
-
-
-def _named(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """The values that a function's code names, outside of itself."""
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            yield name, cell.cell_contents
-        except ValueError:  # Nothing has been put into it yet.
-            continue
-    names = list(_names(function.__code__))
-    for name in names:
-        value = function.__globals__.get(name)
-        if name in function.__globals__:
-            yield name, value
-        if isinstance(value, ModuleType):
-            for inner in names:
-                if inner in vars(value):
-                    yield f"{name}.{inner}", vars(value)[inner]
-
-
-def _names(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for each in code.co_consts:
-        if isinstance(each, CodeType):
-            yield from _names(each)
 
 
 def _is_on_gpu(value: Any) -> bool:

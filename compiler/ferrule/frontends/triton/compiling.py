@@ -12,6 +12,7 @@ from ferrule.compiler import conventions
 from ferrule.compiler.cuda.archs import NO_GPU, choose
 from ferrule.compiler.errors import Diagnostic
 from ferrule.compiler.options import Options, default_environment
+from ferrule.frontends.captured import compiled_in
 from ferrule.frontends.given import location_of
 from ferrule.frontends.reading import remarks_on
 from ferrule.frontends.triton.arguments import (
@@ -148,6 +149,7 @@ class _Compilation:
             options=options,
             location=location_of(self.kernel.function.fn),
             notes={**self._notes(), **self._remarks(arguments)},
+            assumes=compiled_in(self.kernel.function.fn),
         )
 
     def arguments(self) -> Arguments:

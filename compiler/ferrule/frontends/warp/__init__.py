@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.captured import compiled_in
 from ferrule.frontends.examples import parted
 from ferrule.frontends.given import architectures, brief, check_on_cpu, location_of, names
 from ferrule.frontends.launchsizes import checked_sizes
@@ -112,6 +113,7 @@ def compile(
         location=at,
         options=options,
         notes=notes,
+        assumes=compiled_in(kernel.func),
     )
 
 
