@@ -432,6 +432,16 @@ def test_real_arrays_that_were_of_one_size_stay_so() -> None:
         fn(pair(8)[0], pair(9)[1], 1.0)
 
 
+def test_a_number_of_a_launch_that_is_a_size_of_an_example_stays() -> None:
+    given = {name: np.zeros((3, 5)) for name in ("x", "y")}
+    rest = ((0.0, 0.0, 0.0, 1.0), False, 0.0)
+    fn = frontend.compile(curves, dim=(fe.frontends.fixed(3), 5), specs=given)
+    with pytest.raises(ValueError, match=r"Mismatched x.shape\[1\]"):
+        fn(np.zeros((3, 6)), np.zeros((3, 6)), *rest)
+    for dim in ("x", (fe.frontends.fixed(3), fe.frontends.fixed(5))):
+        frontend.compile(curves, dim=dim, specs=given)(*(np.zeros((3, 6)),) * 2, *rest)
+
+
 def test_a_result_that_is_added_to_is_remarked() -> None:
     given = {"out": fe.make_fake_tensor(fe.Float32, (1,), (1,))}
     with pytest.warns(BuildWarning, match="out is a result that the function adds to"):

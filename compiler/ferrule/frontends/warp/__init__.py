@@ -12,7 +12,7 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.captured import compiled_in
 from ferrule.frontends.examples import parted
 from ferrule.frontends.given import architectures, brief, check_on_cpu, location_of, names
-from ferrule.frontends.launchsizes import checked_sizes
+from ferrule.frontends.launchsizes import checked_sizes, constants_of
 from ferrule.frontends.packages import load
 from ferrule.frontends.reading import FILL, indexed_by_numbers, is_unread, remarks_on, unfilled
 from ferrule.frontends.told import plain
@@ -60,14 +60,14 @@ def compile(
 
     `dim` is what is launched: sizes, the name of an array, which stands for all of its, or a
     function that gets the signature and says this; where a call may bring other sizes it follows
-    from them, or is `fixed`.  An array with as many dims as the kernel has indices that `specs`
-    does not name must be at least as large as `dim`, else the call is a ValueError, but for those
-    that `smaller` names and those that the kernel indexes with numbers alone.  Those in structs
-    are named with the way to them, "options.weights".  `target` is "cpu",
-    or an architecture such as "sm_90", or several.  `block_dim` and `max_blocks` are those of a
-    launch on a GPU.  `cpu_flags` are Warp's `cpu_compiler_flags`: none by default, so that the code
-    runs on any CPU of the kind; None takes Warp's own, for this very CPU.  `options` are those of
-    `compiler.build`.
+    from them, or is `fixed`; a size of a real array that it has as a number stays.  An array with
+    as many dims as the kernel has indices that `specs` does not name must be at least as large as
+    `dim`, else the call is a ValueError, but for those that `smaller` names and those that the
+    kernel indexes with numbers alone.  Those in structs are named with the way to them,
+    "options.weights".  `target` is "cpu", or an architecture such as "sm_90", or several.
+    `block_dim` and `max_blocks` are those of a launch on a GPU.  `cpu_flags` are Warp's
+    `cpu_compiler_flags`: none by default, so that the code runs on any CPU of the kind; None takes
+    Warp's own, for this very CPU.  `options` are those of `compiler.build`.
 
     Raises ImportError without Warp, TypeError for what is no kernel of Warp, CompileError for
     kernels that cannot be called so and for what does not fit them.
@@ -82,7 +82,7 @@ def compile(
     _check_launch(block_dim, max_blocks, cpu_flags)
     if not isinstance(specs, Mapping | None):
         raise TypeError(f"specs must be a dict, such as {{'x': spec}}, but got {specs!r}")
-    params = _params(types, kernel, dict(specs or {}))
+    params = _params(types, kernel, dict(specs or {}), constants_of(dim))
     given, made = parted(params, results)
     signature = Signature(kernel.func.__name__ if name is None else name, given)
     rows = [(each.label, each.type) for each in kernel.adj.args]
@@ -197,9 +197,12 @@ def _check_kernel(warp: Any, kernel: Any) -> None:
         )
 
 
-def _params(types: Types, kernel: Any, given: dict[str, Any]) -> list[Param]:
+def _params(
+    types: Types, kernel: Any, given: dict[str, Any], constants: Sequence[int]
+) -> list[Param]:
     found = []
-    sizes = types.sizes({each.label: each.type for each in kernel.adj.args}, given)
+    kinds = {each.label: each.type for each in kernel.adj.args}
+    sizes = types.sizes(kinds, given, constants)
     for argument in kernel.adj.args:
         label, kind = argument.label, argument.type
         if label in given:

@@ -8,13 +8,14 @@ quaternions and transforms are their elements one after the other; a struct is o
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from ferrule.compiler.conventions.arguments import NULL, Argument, cast
 from ferrule.compiler.conventions.structs import Struct
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.frontends.examples import SeenSizes, is_real, seen, spec_of
+from ferrule.frontends.examples import Seen, SeenSizes, is_real, seen, spec_of
 from ferrule.specs import (
     DType,
     Param,
@@ -68,15 +69,18 @@ class Types:
             )
         )
 
-    def sizes(self, kinds: Mapping[str, Any], examples: Mapping[str, Any]) -> SeenSizes:
+    def sizes(
+        self, kinds: Mapping[str, Any], examples: Mapping[str, Any], constants: Iterable[int]
+    ) -> SeenSizes:
         """The sizes of the real tensors among examples, by name as `kinds` are, without the dims of
-        their elements."""
-        found = []
+        their elements; those that are one of `constants` stay as they are."""
+        found: list[Seen] = []
         for name, example in examples.items():
             if is_real(example) and name in kinds:
-                shape = seen(name, example).shape
-                found.append(shape[: len(shape) - len(self._elements(kinds[name]))])
-        return SeenSizes(list(dict.fromkeys(found)))
+                each = seen(name, example)
+                rank = len(each.shape) - len(self._elements(kinds[name]))
+                found.append(replace(each, shape=each.shape[:rank], strides=each.strides[:rank]))
+        return SeenSizes.of(found, constants=constants)
 
     def narrowed(self, name: str, kind: Any, example: Any, sizes: SeenSizes) -> Param:
         """The spec of a parameter of this type as an example or spec narrows it.
