@@ -48,6 +48,11 @@ DTYPES: Final[Mapping[str, str]] = MappingProxyType(
         "__nv_fp8_e4m3": "float8_e4m3fn",
         "__nv_fp8_e5m2": "float8_e5m2",
         "__nv_fp8_e8m0": "float8_e8m0fnu",
+        "cutlass::half_t": "float16",
+        "cutlass::bfloat16_t": "bfloat16",
+        "cutlass::float_e4m3_t": "float8_e4m3fn",
+        "cutlass::float_e5m2_t": "float8_e5m2",
+        "cutlass::float_ue8m0_t": "float8_e8m0fnu",
         "_Complex float": "complex64",
         "_Complex double": "complex128",
         **{
@@ -57,10 +62,10 @@ DTYPES: Final[Mapping[str, str]] = MappingProxyType(
         },
     }
 )
-"""The dtypes of C's and CUDA's numbers."""
+"""The dtypes of C's, CUDA's and CUTLASS's numbers."""
 
 ARITHMETIC: Final = frozenset(
-    name for name in DTYPES if not name.startswith(("__", "_C")) and "<" not in name
+    name for name in DTYPES if not name.startswith(("__", "_C")) and not {"<", ":"} & {*name}
 )
 """The types that C itself has for real numbers."""
 _ALSO_CALLED: Final = MappingProxyType(
