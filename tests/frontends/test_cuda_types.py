@@ -102,6 +102,7 @@ def tensor(dtype: str, **more: Any) -> Tensor:
         ("_Z1fP7__half2", cast(tensor("float16", align=4).data, "half2*")),
         ("_Z1fN2ns1PE", Struct([N, N])),
         ("_Z1fN2ns1EE", N),
+        ("_Z1f9__nv_bool", Scalar("a", "bool")),
         ("_Z1fj", N),
         ("_Z1ff", Scalar("a", "float32")),
         ("_Z1fIJifEEvDpT_", Scalar("a", "float32")),

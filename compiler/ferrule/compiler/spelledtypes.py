@@ -45,6 +45,7 @@ DTYPES: Final[Mapping[str, str]] = MappingProxyType(
         "__half": "float16",
         "__bf16": "bfloat16",
         "__nv_bfloat16": "bfloat16",
+        "__nv_bool": "bool",
         "__nv_fp8_e4m3": "float8_e4m3fn",
         "__nv_fp8_e5m2": "float8_e5m2",
         "__nv_fp8_e8m0": "float8_e8m0fnu",
