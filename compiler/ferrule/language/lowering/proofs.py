@@ -56,6 +56,8 @@ class Proof:
                 dims = (*shape, *strides)
                 for wanted, dim in zip(dims, (*type_.shape, *type_.strides), strict=True):
                     self._bind_dim(wanted, dim)
+            case params.Tensor() if isinstance(value, (Number, bool, int, float, str, bytes)):
+                self.refuse(param, value)
             case params.Tuple(items=items) if isinstance(value, tuple) and len(value) == len(items):
                 for item, each in zip(items, value, strict=True):
                     self.bind(item, each)
