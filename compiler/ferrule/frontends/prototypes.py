@@ -41,6 +41,7 @@ _SHOWN: Final = "shown"
 _ALIGNED: Final = "aligned"
 _SIZED: Final = "sized"
 _ABI: Final = "abi"
+_PASSED: Final = "passed"
 """What the compiler calls the files of what is asked."""
 
 _PLAIN: Final = (
@@ -55,6 +56,15 @@ _NO_ADDRESSES: Final = ("int64_t", "uint64_t", "size_t", "ssize_t", "ptrdiff_t")
 _ROWS: Final = re.compile(r"\[[A-Za-z_]\w*\]$")
 """Of the type of a parameter: an array of variable length is pointed to."""
 _NEGATIVE: Final = re.compile("negative")
+_PROMOTED: Final = {
+    "float32": "float64", "bool": "int32", "int8": "int32", "int16": "int32", "uint8": "int32",
+    "uint16": "int32",
+}  # fmt: skip
+"""Numbers that C hands over as others where a function has no prototype (C11, 6.5.2.2)."""
+_OWN: Final = (
+    "a class with a copy constructor, a move constructor or a destructor of its own is no struct "
+    "by value: let the function "
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +109,7 @@ def check_call(
     _check_abi(called.function, said)
     parameters = prototype.parameters
     if not prototype.is_told:
+        _check_promoted(called.function, values)
         _check_result(called, prototype.result, {}, asked=False)
         return prototype
     _check_count(signature, called, values, parameters)
@@ -262,6 +273,22 @@ def _check_dots(signature: Signature, called: CFunction, wanted: int) -> None:
         )
 
 
+def _check_promoted(function: str, values: Sequence[Given]) -> None:
+    """CompileError for a number that a function without a prototype takes as another type."""
+    for position, given in enumerate(values):
+        promoted = _PROMOTED.get(given.dtype or "")
+        if given.kind == "number" and promoted is not None:
+            raise CompileError(
+                Diagnostic(
+                    f"argument #{position} of {function} is {given.what}, but a function without a "
+                    f"prototype takes it as {promoted}",
+                    hint="declare the types between the parentheses, "
+                    f"`{function}(float x, int n)`; or give it what it takes, conventions.cast(…, "
+                    f"{promoted!r})",
+                )
+            )
+
+
 def _passed(function: str, position: int, text: str) -> Spelled:
     """The type of a parameter.  CompileError for one that nothing can be passed to."""
     wanted = read_type(text)
@@ -332,14 +359,43 @@ def _check_others(
         _check_result(called, prototype.result, {}, asked=False)
         return
     sized = [_sized(i, text, given) for i, (_, given, text) in enumerate(unknown)]
-    listed = ", ".join(f"*(__typeof__({each})*)0" for each in _fixed(prototype.written))
-    text = _file(_SIZED, sized) + returned.questions(called.function, listed, _result_size(called))
+    is_cpp = source.language == "c++"
+    size = _result_size(called)
+    text = _file(_SIZED, sized)
+    if is_cpp:
+        text += returned.questions_of_cpp(prototype.result, size)
+        text += _file(_PASSED, [*_copied(called, prototype, [kind for _, _, kind in unknown])])
+    else:
+        listed = ", ".join(f"*(__typeof__({each})*)0" for each in _fixed(prototype.written))
+        text += returned.questions(called.function, listed, size)
     said = _said(command, source, text)
     for line, (position, given, kind) in enumerate(unknown, 1):
         if (_SIZED, line) in said:
             hint = f"its size, or its kind, is another; {kind} is what it takes"
             raise refused(called.function, position, given, read_type(kind), hint)
+        if (_PASSED, line) in said:
+            raise refused(
+                called.function, position, given, read_type(kind), f"{_OWN}take its address"
+            )
+    if (_PASSED, len(unknown) + 1) in said:
+        raise CompileError(
+            Diagnostic(
+                f"{called.function} returns {prototype.result}, but the call expects a struct",
+                hint=f"{_OWN}write its members to a pointer",
+            )
+        )
     _check_result(called, prototype.result, said, asked=not is_told)
+
+
+def _copied(called: CFunction, prototype: Prototype, kinds: Sequence[str]) -> Iterator[str]:
+    """An array of a negative size for a class of C++ that is not handed over as its members are
+    (Itanium C++ ABI, 3.1.2): the parameters, and the result where a struct is expected."""
+    has_struct = isinstance(return_type(called.returns), Shape)
+    for i, kind in enumerate([*kinds, *([prototype.result] if has_struct else [])]):
+        copied = f"__is_trivially_constructible({kind}, const {kind}&)"
+        moved = f"__is_trivially_constructible({kind}, {kind}&&)"
+        left = f"__has_trivial_destructor({kind})"
+        yield f"typedef char ferrule_passed_{i}[({copied} && {moved} && {left}) ? 1 : -1];"
 
 
 def _unknown(values: Sequence[Given], prototype: Prototype) -> Iterator[tuple[int, Given, str]]:
