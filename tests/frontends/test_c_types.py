@@ -549,6 +549,18 @@ def test_what_a_function_of_references_returns_is_compared(tmp_path: Path) -> No
         cpp(tmp_path, code, signature, returns="float64")
 
 
+def test_a_reference_takes_no_address_that_may_be_null(tmp_path: Path) -> None:
+    p, code = Pointer("p", "float32"), "float f(const float& x) { return x; }"
+    for given in (p, NULL, cast(p, "float*")):
+        with pytest.raises(CompileError, match="(?s)argument #0 of f is .* never null"):
+            cpp(tmp_path, code, Signature("f", [p]), arguments=[given], returns="float32")
+    sure = Pointer("p", "float32", nullable=False)
+    assert cpp(tmp_path, code, Signature("f", [sure]), arguments=[sure], returns="float32")
+    pointer = "float f(const float* x) { return x ? *x : 1; }"
+    f = cpp(tmp_path, pointer, Signature("f", [p]), arguments=[p], returns="float32")
+    assert f(None) == 1
+
+
 def test_an_enum_of_c_plus_plus_that_is_returned_is_its_integer(tmp_path: Path) -> None:
     code = "Shade f(double d) { return Shade(short(d)); }"
     signature = Signature("f", [Scalar("d", "float64")])
@@ -583,6 +595,32 @@ def test_what_is_restrict_shares_no_memory_with_what_is_written(cc: str) -> None
     assert room.tolist() == [0] + [2] * 8
     f(other[:0], other[:0], other[:0])
     assert f.notes["assumes"] == ["x shares no memory with y", "y shares no memory with z"]
+
+
+@pytest.mark.parametrize(
+    "takes",
+    [
+        "const float* __restrict__ x, float* __restrict y",
+        "const float* x, rp<float> y",
+        "const float& __restrict__ x, float* y",
+    ],
+)
+def test_restrict_is_read_of_c_plus_plus(takes: str, tmp_path: Path) -> None:
+    x, y = Tensor("x", (N,), "float32"), Tensor("y", (N,), "float32")
+    file, room = tmp_path / "f.cpp", np.zeros(5, np.float32)
+    before = "template <class T> using rp = T* __restrict__; struct Other { void f(float*); };"
+    body = f"{before}\nvoid Other::f(float*) {{}}\n"
+    file.write_text(f'{body}extern "C" void f({takes}) {{}}')
+    for flags in (["-O2"], ["-O0", "-g"]):
+        f = c.compile(file, Signature("f", [x, y]), flags=flags)
+        with pytest.raises(ValueError, match="x and y overlap|y.* overlap in memory"):
+            f(room[1:], room[:-1])
+        f(room[:2], room[2:4])
+    plain = (
+        takes.replace("__restrict__", "").replace("__restrict", "").replace("rp<float>", "float*")
+    )
+    file.write_text(f'{body}extern "C" void f({plain}) {{}}')
+    c.compile(file, Signature("f", [x, y]))(room[1:], room[:-1])
 
 
 def test_what_is_read_alone_may_be_shared(cc: str) -> None:

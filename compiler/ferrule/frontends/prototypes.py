@@ -30,6 +30,7 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.spelledtypes import ARITHMETIC, Spelled, parameter_list, read_type, result_of
 from ferrule.frontends import returned
 from ferrule.frontends.laidout import check_layouts
+from ferrule.frontends.layouts import restricted_parameters
 from ferrule.frontends.sources import Source
 from ferrule.specs import Scalar
 
@@ -76,6 +77,8 @@ class Prototype:
     result: str
     is_told: bool = True
     """Whether it says what the parameters are: `f()` of C does not."""
+    defined: tuple[bool, ...] = ()
+    """Of each parameter whether its definition says `restrict`, where the type does not: C++."""
 
     @property
     def types(self) -> list[Spelled]:
@@ -85,7 +88,7 @@ class Prototype:
     @property
     def restricted(self) -> tuple[bool, ...]:
         """Of each parameter whether it is an address that is declared `restrict`."""
-        return tuple(each.is_restrict for each in self.types)
+        return self.defined or tuple(each.is_restrict for each in self.types)
 
 
 _Said = dict[tuple[str, int], str]
@@ -116,12 +119,25 @@ def check_call(
     values = list(_shown_casts(called.function, said, values))
     for position, (given, text) in enumerate(zip(values, _fixed(parameters), strict=False)):
         check_value(called.function, position, given, _passed(called.function, position, text))
+        _check_reference(called.function, position, given, text)
     _check_rows(called, values, parameters)
     _check_integers(called.function, values, prototype)
     _check_alignments(called.function, said, values, parameters)
     _check_others(command, source, called, values, prototype)
     check_layouts(command, source, signature, called, values, _fixed(parameters))
-    return prototype
+    return _with_restrict(command, source, called.function, prototype)
+
+
+def _with_restrict(
+    command: Sequence[str], source: Source, function: str, prototype: Prototype
+) -> Prototype:
+    """The prototype with what C++ leaves out of a function's type."""
+    if source.language != "c++" or not any(each.stars for each in prototype.types):
+        return prototype
+    found = restricted_parameters(command, source.text, source.language, function)
+    if found is None or len(found) != len(_fixed(prototype.parameters)):
+        return prototype
+    return replace(prototype, defined=found)
 
 
 def _prototype(words: str, language: str) -> Prototype | None:
@@ -300,6 +316,15 @@ def _passed(function: str, position: int, text: str) -> Spelled:
             )
         )
     return wanted
+
+
+def _check_reference(function: str, position: int, given: Given, text: str) -> None:
+    """CompileError for an address that may be null and goes to a reference of C++."""
+    if given.may_be_null and text.rstrip().endswith("&"):
+        hint = (
+            "a reference is never null: say nullable=False of a Pointer, or let it take a pointer"
+        )
+        raise refused(function, position, given, read_type(text), hint)
 
 
 def _check_rows(called: CFunction, values: Sequence[Given], parameters: Sequence[str]) -> None:
