@@ -363,6 +363,19 @@ def test_a_function_without_a_prototype_says_nothing_of_its_parameters(cc: str) 
         c.compile(source, signature, returns="float64", cc=cc, flags=["-std=c11"])
 
 
+@pytest.mark.parametrize("own", ["float", "short", "signed char", "_Bool"])
+def test_a_function_without_a_prototype_takes_promoted_numbers(own: str, cc: str) -> None:
+    dtype = {"float": "float32", "short": "int16", "_Bool": "bool"}.get(own, "int8")
+    wide = "float64" if own == "float" else "int32"
+    source = f"double f(a, b) {own} a; int b; {{ return a * b; }}"
+    more: Any = {"returns": "float64", "cc": cc, "flags": ["-std=gnu89"]}
+    a, b = Scalar("a", dtype), Scalar("b", "int32")
+    with pytest.raises(CompileError, match=f"an? {dtype}, .* takes it as {wide}"):
+        c.compile(source, Signature("f", [a, b]), **more)
+    made = c.compile(source, Signature("f", [a, b]), arguments=[cast(a, wide), b], **more)
+    assert made(1, 2) == 2.0
+
+
 def test_dots_are_said_and_are_there(cc: str) -> None:
     with pytest.raises(CompileError, match="f takes any number of arguments"):
         compiled("int a, ...", Scalar("a", "int32"), cc)
@@ -485,6 +498,77 @@ def test_c_plus_plus_is_compared_too(tmp_path: Path, cc: str) -> None:
         c.compile(file, Signature("f", [tensor("float64"), Scalar("b", "bool")]), cc=cc)
 
 
+CLASSES = """
+#include <complex>
+#include <memory>
+#include <tuple>
+struct Plain { double x; Plain() = default; Plain(double v) : x(v) {} };
+struct Left { double x; ~Left() {} };
+struct Copied { double x; Copied(const Copied& other) : x(other.x) {} };
+struct Moved { double x; Moved(double v) : x(v) {} Moved(Moved&& other) : x(other.x) {} };
+struct Virtual { virtual double get() { return 0; } };
+struct Within { Left left; };
+struct Derived : Left {};
+enum class Shade : short { DARK };
+using Pair = std::tuple<float, float>;
+"""
+
+
+def cpp(folder: Path, code: str, signature: Signature, **more: Any) -> fe.Function:
+    """A function of C++ behind these classes."""
+    file = folder / "f.cpp"
+    file.write_text(f'{CLASSES}extern "C" {code}')
+    return c.compile(file, signature, **more)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Left", "Copied", "Moved", "Virtual", "Within", "Derived", "Pair", "std::unique_ptr<int>"],
+)
+def test_a_class_that_is_handed_over_by_its_address_is_no_struct(name: str, tmp_path: Path) -> None:
+    d = Scalar("d", "float64")
+    with pytest.raises(CompileError, match="(?s)argument #0 of f .* of its own .* take its"):
+        cpp(tmp_path, f"void f({name} v) {{}}", Signature("f", [d]), arguments=[Struct([d])])
+    code = f"{name} f(double d) {{ throw d; }}"
+    with pytest.raises(CompileError, match=r"(?s)f returns .* of its own .* write its members"):
+        cpp(tmp_path, code, Signature("f", [d]), returns=["float64"])
+
+
+def test_a_class_that_is_copied_as_its_bytes_is_a_struct(tmp_path: Path) -> None:
+    d, more = Scalar("d", "float64"), {"returns": "float64"}
+    code = "double f(Plain v, std::complex<double> w) { return v.x + w.imag(); }"
+    arguments = [Struct([d]), Struct([d, d])]
+    assert cpp(tmp_path, code, Signature("f", [d]), arguments=arguments, **more)(2.5) == 5.0
+    code = "Plain f(double d) { return d; }"
+    assert cpp(tmp_path, code, Signature("f", [d]), returns=["float64"])(2.5) == 2.5
+
+
+def test_what_a_function_of_references_returns_is_compared(tmp_path: Path) -> None:
+    signature, code = Signature("f", [X]), "Plain f(const float& x) { return x; }"
+    with pytest.raises(CompileError, match="f returns a struct, but the call expects float64"):
+        cpp(tmp_path, code, signature, returns="float64")
+
+
+def test_a_reference_takes_no_address_that_may_be_null(tmp_path: Path) -> None:
+    p, code = Pointer("p", "float32"), "float f(const float& x) { return x; }"
+    for given in (p, NULL, cast(p, "float*")):
+        with pytest.raises(CompileError, match="(?s)argument #0 of f is .* never null"):
+            cpp(tmp_path, code, Signature("f", [p]), arguments=[given], returns="float32")
+    sure = Pointer("p", "float32", nullable=False)
+    assert cpp(tmp_path, code, Signature("f", [sure]), arguments=[sure], returns="float32")
+    pointer = "float f(const float* x) { return x ? *x : 1; }"
+    f = cpp(tmp_path, pointer, Signature("f", [p]), arguments=[p], returns="float32")
+    assert f(None) == 1
+
+
+def test_an_enum_of_c_plus_plus_that_is_returned_is_its_integer(tmp_path: Path) -> None:
+    code = "Shade f(double d) { return Shade(short(d)); }"
+    signature = Signature("f", [Scalar("d", "float64")])
+    assert cpp(tmp_path, code, signature, returns="int16")(-3.0) == -3
+    with pytest.raises(CompileError, match="f returns short, but the call expects int64"):
+        cpp(tmp_path, code, signature, returns="int64")
+
+
 # ---- memory that is not shared ----
 
 SHIFT = """
@@ -511,6 +595,32 @@ def test_what_is_restrict_shares_no_memory_with_what_is_written(cc: str) -> None
     assert room.tolist() == [0] + [2] * 8
     f(other[:0], other[:0], other[:0])
     assert f.notes["assumes"] == ["x shares no memory with y", "y shares no memory with z"]
+
+
+@pytest.mark.parametrize(
+    "takes",
+    [
+        "const float* __restrict__ x, float* __restrict y",
+        "const float* x, rp<float> y",
+        "const float& __restrict__ x, float* y",
+    ],
+)
+def test_restrict_is_read_of_c_plus_plus(takes: str, tmp_path: Path) -> None:
+    x, y = Tensor("x", (N,), "float32"), Tensor("y", (N,), "float32")
+    file, room = tmp_path / "f.cpp", np.zeros(5, np.float32)
+    before = "template <class T> using rp = T* __restrict__; struct Other { void f(float*); };"
+    body = f"{before}\nvoid Other::f(float*) {{}}\n"
+    file.write_text(f'{body}extern "C" void f({takes}) {{}}')
+    for flags in (["-O2"], ["-O0", "-g"]):
+        f = c.compile(file, Signature("f", [x, y]), flags=flags)
+        with pytest.raises(ValueError, match="x and y overlap|y.* overlap in memory"):
+            f(room[1:], room[:-1])
+        f(room[:2], room[2:4])
+    plain = (
+        takes.replace("__restrict__", "").replace("__restrict", "").replace("rp<float>", "float*")
+    )
+    file.write_text(f'{body}extern "C" void f({plain}) {{}}')
+    c.compile(file, Signature("f", [x, y]))(room[1:], room[:-1])
 
 
 def test_what_is_read_alone_may_be_shared(cc: str) -> None:

@@ -24,10 +24,11 @@ _ARRAY, _CLASS, _ENUM, _PARAMETER, _MEMBER = 0x01, 0x02, 0x04, 0x05, 0x0D
 _POINTERS: Final = (0x0F, 0x10, 0x42)
 _CONST: Final = 0x26
 _STRUCT, _FUNCTION, _TYPEDEF, _UNION, _BASE_CLASS = 0x13, 0x15, 0x16, 0x17, 0x1C
-_RANGE, _BASE, _VARIABLE = 0x21, 0x24, 0x34
-_SAME: Final = (_TYPEDEF, _CONST, 0x35, 0x37, 0x47)
+_RANGE, _BASE, _SUBPROGRAM, _VARIABLE, _RESTRICT = 0x21, 0x24, 0x2E, 0x34, 0x37
+_SAME: Final = (_TYPEDEF, _CONST, 0x35, _RESTRICT, 0x47)
 """Other names, const, volatile, restrict, _Atomic."""
 
+_NAME, _LINKAGE = 0x03, 0x6E
 _SIZE, _BIT_SIZE, _UPPER, _CONVENTION, _COUNT = 0x0B, 0x0D, 0x2F, 0x36, 0x37
 _PLACE, _DECLARED, _LINE_OF, _ENCODING, _TYPE = 0x38, 0x3C, 0x3B, 0x3E, 0x49
 _ALIGN, _VECTOR = 0x88, 0x2107
@@ -54,6 +55,7 @@ class _Entry:
 
     tag: int
     values: dict[int, int]
+    name: str = ""
     children: list[_Entry] = field(default_factory=list)
 
 
@@ -98,11 +100,35 @@ def function_layouts(
 ) -> Layouts | None:
     """The types of a function of a source; None where the compiler does not say them."""
     asked = f'{source}\n#line {_LINE} "asked"\n__typeof__({function}) *ferrule_asked = 0;\n'
+    entries = _asked(command, asked, language)
+    try:
+        return None if entries is None else _of_function(entries)
+    except (KeyError, ValueError):
+        return None
+
+
+def restricted_parameters(
+    command: Sequence[str], source: str, language: str, function: str
+) -> tuple[bool, ...] | None:
+    """Of each parameter of a function that a source defines whether it is an address that is
+    `restrict`, which is no part of its type; None where the compiler does not say it."""
+    entries = _asked(command, source, language) or {}
+    for each in entries.values():
+        if each.tag != _SUBPROGRAM or each.name != function or _LINKAGE in each.values:
+            continue
+        taken = [inner for inner in each.children if inner.tag == _PARAMETER]
+        if taken and all(_TYPE in inner.values for inner in taken):
+            return tuple(_is_restrict(entries, inner) for inner in taken)
+    return None
+
+
+def _asked(command: Sequence[str], source: str, language: str) -> dict[int, _Entry] | None:
+    """What a debugger is told of a source; None where the compiler does not say it."""
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "asked.o"
         done = subprocess.run(
             [*command, *_FLAGS, "-x", language, "-", "-o", str(target)],
-            input=asked.encode("utf-8", "surrogateescape"),
+            input=source.encode("utf-8", "surrogateescape"),
             capture_output=True,
             env={**os.environ, "LC_ALL": "C"},
             check=False,
@@ -111,9 +137,20 @@ def function_layouts(
             return None
         data = target.read_bytes()
     try:
-        return _of_function(_entries(_sections(data)))
+        return _entries(_sections(data))
     except (IndexError, KeyError, ValueError, struct.error):
         return None
+
+
+def _is_restrict(entries: Mapping[int, _Entry], entry: _Entry) -> bool:
+    """Whether the type of an entry is an address that is `restrict`."""
+    while _TYPE in entry.values:
+        entry = entries[entry.values[_TYPE]]
+        if entry.tag == _RESTRICT:
+            return True
+        if entry.tag not in _SAME:
+            return False
+    return False
 
 
 def _of_function(entries: Mapping[int, _Entry]) -> Layouts | None:
@@ -321,9 +358,23 @@ def _kinds(data: bytes) -> _Kinds:
     return found
 
 
+_MOVED: Final = struct.Struct("<QQq")
+
+
+def _texts(sections: Mapping[str, bytes]) -> dict[int, str]:
+    """The texts that entries name, by where they do."""
+    texts = sections.get(".debug_str", b"")
+    moved = _MOVED.iter_unpack(sections.get(".rela.debug_info", b""))
+    return {
+        at: texts[start : texts.index(b"\0", start)].decode("utf-8", "replace")
+        for at, _, start in moved if 0 <= start < len(texts)
+    }  # fmt: skip
+
+
 def _entries(sections: Mapping[str, bytes]) -> dict[int, _Entry]:
     """The entries of the first unit, by where they are in it."""
     kinds, reader = _kinds(sections[".debug_abbrev"]), _Reader(sections[".debug_info"])
+    texts = _texts(sections)
     end = reader.fixed(4) + 4
     reader.at = 12 if reader.fixed(2) >= 5 else 11
     found: dict[int, _Entry] = {}
@@ -336,11 +387,14 @@ def _entries(sections: Mapping[str, bytes]) -> dict[int, _Entry]:
                 break
             continue
         tag, has_children, attributes = kinds[code]
-        values = {
-            name: constant if form == 0x21 else reader.form(form)
-            for name, form, constant in attributes
-        }
-        found[at] = _Entry(tag, values)
+        values, called = {}, ""
+        for name, form, constant in attributes:
+            start = reader.at
+            values[name] = constant if form == 0x21 else reader.form(form)
+            if name == _NAME:
+                inline = reader.data[start : reader.at - 1].decode("utf-8", "replace")
+                called = inline if form == 0x08 else texts.get(start, "")
+        found[at] = _Entry(tag, values, called)
         if parents:
             parents[-1].children.append(found[at])
         if has_children:

@@ -30,6 +30,7 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.spelledtypes import ARITHMETIC, Spelled, parameter_list, read_type, result_of
 from ferrule.frontends import returned
 from ferrule.frontends.laidout import check_layouts
+from ferrule.frontends.layouts import restricted_parameters
 from ferrule.frontends.sources import Source
 from ferrule.specs import Scalar
 
@@ -41,6 +42,7 @@ _SHOWN: Final = "shown"
 _ALIGNED: Final = "aligned"
 _SIZED: Final = "sized"
 _ABI: Final = "abi"
+_PASSED: Final = "passed"
 """What the compiler calls the files of what is asked."""
 
 _PLAIN: Final = (
@@ -55,6 +57,15 @@ _NO_ADDRESSES: Final = ("int64_t", "uint64_t", "size_t", "ssize_t", "ptrdiff_t")
 _ROWS: Final = re.compile(r"\[[A-Za-z_]\w*\]$")
 """Of the type of a parameter: an array of variable length is pointed to."""
 _NEGATIVE: Final = re.compile("negative")
+_PROMOTED: Final = {
+    "float32": "float64", "bool": "int32", "int8": "int32", "int16": "int32", "uint8": "int32",
+    "uint16": "int32",
+}  # fmt: skip
+"""Numbers that C hands over as others where a function has no prototype (C11, 6.5.2.2)."""
+_OWN: Final = (
+    "a class with a copy constructor, a move constructor or a destructor of its own is no struct "
+    "by value: let the function "
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +77,8 @@ class Prototype:
     result: str
     is_told: bool = True
     """Whether it says what the parameters are: `f()` of C does not."""
+    defined: tuple[bool, ...] = ()
+    """Of each parameter whether its definition says `restrict`, where the type does not: C++."""
 
     @property
     def types(self) -> list[Spelled]:
@@ -75,7 +88,7 @@ class Prototype:
     @property
     def restricted(self) -> tuple[bool, ...]:
         """Of each parameter whether it is an address that is declared `restrict`."""
-        return tuple(each.is_restrict for each in self.types)
+        return self.defined or tuple(each.is_restrict for each in self.types)
 
 
 _Said = dict[tuple[str, int], str]
@@ -99,18 +112,32 @@ def check_call(
     _check_abi(called.function, said)
     parameters = prototype.parameters
     if not prototype.is_told:
+        _check_promoted(called.function, values)
         _check_result(called, prototype.result, {}, asked=False)
         return prototype
     _check_count(signature, called, values, parameters)
     values = list(_shown_casts(called.function, said, values))
     for position, (given, text) in enumerate(zip(values, _fixed(parameters), strict=False)):
         check_value(called.function, position, given, _passed(called.function, position, text))
+        _check_reference(called.function, position, given, text)
     _check_rows(called, values, parameters)
     _check_integers(called.function, values, prototype)
     _check_alignments(called.function, said, values, parameters)
     _check_others(command, source, called, values, prototype)
     check_layouts(command, source, signature, called, values, _fixed(parameters))
-    return prototype
+    return _with_restrict(command, source, called.function, prototype)
+
+
+def _with_restrict(
+    command: Sequence[str], source: Source, function: str, prototype: Prototype
+) -> Prototype:
+    """The prototype with what C++ leaves out of a function's type."""
+    if source.language != "c++" or not any(each.stars for each in prototype.types):
+        return prototype
+    found = restricted_parameters(command, source.text, source.language, function)
+    if found is None or len(found) != len(_fixed(prototype.parameters)):
+        return prototype
+    return replace(prototype, defined=found)
 
 
 def _prototype(words: str, language: str) -> Prototype | None:
@@ -262,6 +289,22 @@ def _check_dots(signature: Signature, called: CFunction, wanted: int) -> None:
         )
 
 
+def _check_promoted(function: str, values: Sequence[Given]) -> None:
+    """CompileError for a number that a function without a prototype takes as another type."""
+    for position, given in enumerate(values):
+        promoted = _PROMOTED.get(given.dtype or "")
+        if given.kind == "number" and promoted is not None:
+            raise CompileError(
+                Diagnostic(
+                    f"argument #{position} of {function} is {given.what}, but a function without a "
+                    f"prototype takes it as {promoted}",
+                    hint="declare the types between the parentheses, "
+                    f"`{function}(float x, int n)`; or give it what it takes, conventions.cast(…, "
+                    f"{promoted!r})",
+                )
+            )
+
+
 def _passed(function: str, position: int, text: str) -> Spelled:
     """The type of a parameter.  CompileError for one that nothing can be passed to."""
     wanted = read_type(text)
@@ -273,6 +316,15 @@ def _passed(function: str, position: int, text: str) -> Spelled:
             )
         )
     return wanted
+
+
+def _check_reference(function: str, position: int, given: Given, text: str) -> None:
+    """CompileError for an address that may be null and goes to a reference of C++."""
+    if given.may_be_null and text.rstrip().endswith("&"):
+        hint = (
+            "a reference is never null: say nullable=False of a Pointer, or let it take a pointer"
+        )
+        raise refused(function, position, given, read_type(text), hint)
 
 
 def _check_rows(called: CFunction, values: Sequence[Given], parameters: Sequence[str]) -> None:
@@ -332,14 +384,43 @@ def _check_others(
         _check_result(called, prototype.result, {}, asked=False)
         return
     sized = [_sized(i, text, given) for i, (_, given, text) in enumerate(unknown)]
-    listed = ", ".join(f"*(__typeof__({each})*)0" for each in _fixed(prototype.written))
-    text = _file(_SIZED, sized) + returned.questions(called.function, listed, _result_size(called))
+    is_cpp = source.language == "c++"
+    size = _result_size(called)
+    text = _file(_SIZED, sized)
+    if is_cpp:
+        text += returned.questions_of_cpp(prototype.result, size)
+        text += _file(_PASSED, [*_copied(called, prototype, [kind for _, _, kind in unknown])])
+    else:
+        listed = ", ".join(f"*(__typeof__({each})*)0" for each in _fixed(prototype.written))
+        text += returned.questions(called.function, listed, size)
     said = _said(command, source, text)
     for line, (position, given, kind) in enumerate(unknown, 1):
         if (_SIZED, line) in said:
             hint = f"its size, or its kind, is another; {kind} is what it takes"
             raise refused(called.function, position, given, read_type(kind), hint)
+        if (_PASSED, line) in said:
+            raise refused(
+                called.function, position, given, read_type(kind), f"{_OWN}take its address"
+            )
+    if (_PASSED, len(unknown) + 1) in said:
+        raise CompileError(
+            Diagnostic(
+                f"{called.function} returns {prototype.result}, but the call expects a struct",
+                hint=f"{_OWN}write its members to a pointer",
+            )
+        )
     _check_result(called, prototype.result, said, asked=not is_told)
+
+
+def _copied(called: CFunction, prototype: Prototype, kinds: Sequence[str]) -> Iterator[str]:
+    """An array of a negative size for a class of C++ that is not handed over as its members are
+    (Itanium C++ ABI, 3.1.2): the parameters, and the result where a struct is expected."""
+    has_struct = isinstance(return_type(called.returns), Shape)
+    for i, kind in enumerate([*kinds, *([prototype.result] if has_struct else [])]):
+        copied = f"__is_trivially_constructible({kind}, const {kind}&)"
+        moved = f"__is_trivially_constructible({kind}, {kind}&&)"
+        left = f"__has_trivial_destructor({kind})"
+        yield f"typedef char ferrule_passed_{i}[({copied} && {moved} && {left}) ? 1 : -1];"
 
 
 def _unknown(values: Sequence[Given], prototype: Prototype) -> Iterator[tuple[int, Given, str]]:

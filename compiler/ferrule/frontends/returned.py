@@ -33,6 +33,13 @@ _SEVERAL: Final = ("a complex number", "a struct", "a union")
 _ASKED: Final = (*_DTYPES, *_OTHERS, *_CLASSES)
 _FAILED: Final = re.compile(r"static.assert(?:ion)? failed")
 _TEXTS: Final = ("", "char", "signed char", "unsigned char", "void")
+_ALIKE: Final = """\
+template <class A, class B> struct ferrule_alike { static const bool is = false; };
+template <class A> struct ferrule_alike<A, A> { static const bool is = true; };
+template <class T, bool = __is_enum(T)> struct ferrule_plain { typedef T type; };
+template <class T> struct ferrule_plain<T, true> { typedef __underlying_type(T) type; };
+"""
+"""What C has `__builtin_types_compatible_p` for, in C++: an enum is alike to its integers."""
 FILE: Final = "returned"
 """What the compiler calls the file of the assertions."""
 
@@ -46,6 +53,17 @@ def questions(function: str, arguments: str, size: int) -> str:
     asked.append(f"sizeof({made}) == {size}")
     lines = "\n".join(f'_Static_assert({each}, "");' for each in asked)
     return f'#line 1 "{FILE}"\nstatic void ferrule_{FILE}(void) {{\n{lines}\n}}\n'
+
+
+def questions_of_cpp(result: str, size: int) -> str:
+    """The same assertions for C++, of the type that is returned: an expression that calls the
+    function is no constant there."""
+    plain = f"ferrule_plain<{result}>::type"
+    asked = [f"!ferrule_alike<{plain}, {each}>::is" for each in (*_DTYPES, *_OTHERS)]
+    asked += ["true", "true", f"!__is_class({result})", f"!__is_union({result})"]
+    asked.append(f"sizeof({result}) == {size}")
+    lines = "\n".join(f'static_assert({each}, "");' for each in asked)
+    return f'{_ALIKE}#line 2 "{FILE}"\n{lines}\n'
 
 
 def failed(words: str) -> bool:

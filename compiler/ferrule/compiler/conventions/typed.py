@@ -83,6 +83,8 @@ class Given:
     is_between: bool = False
     """Whether the address may be inside of an element of the tensor."""
     is_null: bool = False
+    may_be_null: bool = False
+    """Whether a call may give null for the address."""
     size: int = 0
     """Of bytes, how many they are."""
     memory: InMemory | None = None
@@ -262,8 +264,11 @@ def _address(signature: Signature, argument: Argument) -> Given:
             return replace(inner, what=what, pointer=named, dtype=None)
         case kinds.Pointer(name=name, dtype=dtype, align=align):
             said = f"{name}, an address" + ("" if dtype is None else f" of {dtype.name}")
-            return Given(said, "address", None if dtype is None else dtype.name, align=align)
-    return Given("NULL", "address", is_null=True)
+            return Given(
+                said, "address", None if dtype is None else dtype.name, align=align,
+                may_be_null=argument.nullable,
+            )  # fmt: skip
+    return Given("NULL", "address", is_null=True, may_be_null=True)
 
 
 def _of_host(
@@ -292,7 +297,8 @@ def _parts(signature: Signature, sizes: frozenset[Sym], argument: CArgument) -> 
     match argument:
         case kinds.Optional(name=name, item=item):
             yield Given(f"whether {name} was given", "number")
-            yield from _given(signature, sizes, item)
+            for part in _given(signature, sizes, item):
+                yield replace(part, may_be_null=part.kind == "address")
         case kinds.Tuple(items=items):
             for each in items:
                 yield from _given(signature, sizes, each)
