@@ -12,14 +12,13 @@ from typing import Any, Final
 
 from ferrule.compiler.mlir.session import Session
 from ferrule.frontends.mlir import pipelines
-from ferrule.frontends.mlir.reading import walk
+from ferrule.frontends.mlir.reading import walk, where
 
 _MADE: Final = re.compile(
     r"ERROR: Runtime op verification failed\n(?P<op>.*)\n\^ (?P<why>.*)\nLocation: (?P<at>.*)",
     re.S,
 )
 _OPERATION: Final = re.compile(r'(?:%[^=\n]+= )?"?([\w.]+)')
-_PLACE: Final = re.compile(r'^loc\("[^"]*":(\d+):(\d+)\)$')
 _FINE: Final = ("memref.load", "memref.store", "tensor.extract", "tensor.insert")
 
 
@@ -43,15 +42,9 @@ def add_checks(
         if name in _FINE and not loads and made["at"] not in places:
             each.erase()
         else:
-            words = f"{name}{_where(made['at'])}: {made['why']}"
+            words = f"{name}{where(made['at'])}: {made['why']}"
             each.attributes["msg"] = session.ir.StringAttr.get(words)
 
 
 def _message(operation: Any) -> str:
     return str(operation.attributes["msg"].value)
-
-
-def _where(location: str) -> str:
-    """The line of an operation in the text that was given, nothing where it has none."""
-    found = _PLACE.match(location)
-    return f" in line {found[1]} of the module" if found else ""
