@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.mlir.session import Session
 from ferrule.frontends.mlir import pipelines
 from ferrule.frontends.mlir.reading import walk, where
@@ -20,6 +21,15 @@ _MADE: Final = re.compile(
 )
 _OPERATION: Final = re.compile(r'(?:%[^=\n]+= )?"?([\w.]+)')
 _FINE: Final = ("memref.load", "memref.store", "tensor.extract", "tensor.insert")
+_UNCHECKED: Final = frozenset(
+    {
+        *("affine.load", "affine.store", "affine.vector_load", "affine.vector_store"),
+        *("vector.load", "vector.store", "vector.maskedload", "vector.maskedstore"),
+        *("vector.gather", "vector.scatter", "vector.expandload", "vector.compressstore"),
+        *("vector.transfer_read", "vector.transfer_write"),
+    }
+)
+"""Loads and stores that upstream asserts nothing of."""
 
 
 def add_checks(
@@ -32,6 +42,8 @@ def add_checks(
 ) -> None:
     """Have operations assert; with `loads` loads and stores of elements, too, and in any case those
     at these places, which passes have made of operations that nothing else checks."""
+    if loads:
+        _require_checkable(session, module)
     session.run(module, pipelines.pipeline(pipelines.VERIFY), doing)
     for each in [each for each in walk(module.operation) if each.name == "cf.assert"]:
         made = _MADE.fullmatch(_message(each))
@@ -44,6 +56,20 @@ def add_checks(
         else:
             words = f"{name}{where(made['at'])}: {made['why']}"
             each.attributes["msg"] = session.ir.StringAttr.get(words)
+
+
+def _require_checkable(session: Session, module: Any) -> None:
+    """Raises CompileError for a load or store whose indices nothing would check."""
+    for each in walk(module.operation):
+        if each.name in _UNCHECKED:
+            raise CompileError(
+                Diagnostic(
+                    f"checks=True cannot check the indices of {each.name}",
+                    session.place(each),
+                    hint="load and store elements with memref.load and memref.store, which are "
+                    "checked (in a pipeline of yours lower affine before), or leave checks out",
+                )
+            )
 
 
 def _message(operation: Any) -> str:

@@ -109,6 +109,8 @@ def _to_llvm(session: Session, module: Any, request: Request, places: frozenset[
     A narrow float is rounded after each operation: the pass that computes in f32 allows others to
     leave that out.
     """
+    if request.checks:
+        session.run(module, pipelines.pipeline(pipelines.CHECKED_LOADS), OURS)
     if request.asserts:
         add_checks(session, module, OURS, loads=request.checks, places=places)
     narrow_once(session, module)
