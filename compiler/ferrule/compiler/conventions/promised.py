@@ -89,8 +89,8 @@ def kept(
         for data in addresses(argument)
     ]
     ways = [each for argument in arguments for each in extensions(argument)]
-    for row, way, each in zip(rows, ways, promises, strict=False):
-        _check_extension(call, name, row[0], way, each)
+    for (what, _, _), way, said in zip(rows, ways, promises, strict=False):
+        _check_extension(call, name, what, way, said)
     given = [_Given(*row, each) for row, each in zip(rows, promises, strict=False)]
     checked = [_checked(call, name, *pair) for pair in zip(given, values, strict=False)]
     _check_apart(call, name, given)

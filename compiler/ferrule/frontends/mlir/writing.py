@@ -102,7 +102,7 @@ class _Flow:
         if name in _READS:
             return iter(())
         if name in _VIEWS:
-            return iter(operation.results)
+            return (each for each in operation.results)
         if name == "bufferization.to_tensor":
             return None if attribute(operation, "writable") is not None else iter(())
         if name in _REGIONS:
