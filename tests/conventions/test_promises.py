@@ -135,7 +135,7 @@ def test_what_is_allocated_is_aligned_and_what_a_call_tells_is_checked_there() -
     wide = Tensor("wide", (n,), "float32", align=64)
     fn = built(code("ptr align 32 %x"), [wide, k], wide.data.byte_offset(k.value))
     fn(memory[:4], 32)
-    with pytest.raises(ValueError, match="wide is not aligned to 32 bytes"):
+    with pytest.raises(ValueError, match=r"wide\.data\.byte_offset\(k\) is not aligned to 32"):
         fn(memory[:4], 16)
 
 
@@ -211,6 +211,49 @@ def test_numbers_lie_in_their_range() -> None:
     for wrong in (-3, 10, 1 << 30):
         with pytest.raises(ValueError, match=rf"k must be in \[-2, 10\).*got {wrong}"):
             fn(wrong)
+
+
+def test_all_that_calls_check_stands_in_the_notes_and_the_documentation() -> None:
+    k, a, p = Scalar("k", "int32"), Scalar("a", "float32"), Pointer("p")
+    wide = Tensor("wide", (n,), "float32", align=64)
+    source = code(
+        "ptr nonnull %p, i32 range(i32 0, 10) %k, float nofpclass(nan ninf) %a, "
+        "ptr dereferenceable(32) %x, ptr dereferenceable_or_null(32) %y, ptr align 32 %z"
+    )
+    at = wide.data.byte_offset(n)
+    fn = built(source, [p, k, a, x, wide], p, k, a, x.data, x.data.byte_offset(8), at)
+    assert fn.notes["assumes"] == [
+        "wide is 64-byte aligned",
+        "p is not null",
+        "k is in [0, 10)",
+        "a is not NaN",
+        "a is not -inf",
+        "x has 32 bytes",
+        "x.data.byte_offset(8) has 32 bytes, or is null",
+        "wide.data.byte_offset(n) is 32-byte aligned",
+    ]
+    assert fn.__doc__ is not None and "k is in [0, 10)" in fn.__doc__
+
+
+def test_what_the_specs_say_already_is_not_said_again() -> None:
+    known = Tensor("known", (16,), "float32")
+    assert built(code("ptr nonnull dereferenceable(64) %x"), [known], known.data).notes == {}
+
+
+@pytest.mark.parametrize(
+    ("way", "right", "wrong"), [("signext", "int", "uint"), ("zeroext", "uint", "int")]
+)
+@pytest.mark.parametrize("bits", [8, 16])
+def test_an_integer_has_the_sign_that_it_is_extended_with(
+    way: str, right: str, wrong: str, bits: int
+) -> None:
+    source = code(f"i{bits} {way} %k")
+    k = Scalar("k", f"{right}{bits}")
+    built(source, [k], k)
+    bad = Scalar("k", f"{wrong}{bits}")
+    with pytest.raises(CompileError, match=rf"argument #0 of f as an integer with .* \({way}\)"):
+        built(source, [bad], bad)
+    built(code(f"i{bits} %k"), [bad], bad)
 
 
 # ---- the processor ----

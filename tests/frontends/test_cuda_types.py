@@ -230,3 +230,78 @@ def test_a_cubin_alone_does_not_tell_who_uses_a_variable(compiled_by: str) -> No
         compiler.build(signature, CudaLaunch(code, "vectors", [wide.data], 1, 32))
     launch = CudaLaunch(code, "vectors", [wide.data], 1, 32, constants={"weights": None})
     assert compiler.build(signature, launch)
+
+
+# ---- structs by value ----
+
+Y = Tensor("y", (N,), "float32")
+A, K = Scalar("a", "float32"), Scalar("k", "int32")
+READ = Tensor("x", (N,), "float32", read_only=True)
+
+
+def with_struct(members: str, params: Any, fields: Any, before: str = "") -> fe.Function:
+    source = f"{before}\nstruct P {{ {members} }};\n__global__ void g(P p) {{}}"
+    return cuda.compile(
+        source,
+        Signature("g", params),
+        params=[Struct(fields)],
+        grid=fixed(1),
+        block=1,
+        target="sm_80",
+    )
+
+
+@pytest.mark.parametrize(
+    ("members", "params", "fields", "said"),
+    [
+        ("float a; int k;", [A, K], [K, A], "k, an int32 at byte 0, where its member is float"),
+        ("float *x; double *y;", [X, Y], [X.data, Y.data], r"at byte 8, .* double \*"),
+        ("float *x, *y;", [READ, Y], [READ.data, Y.data], r"read-only float32 at byte 0"),
+        ("int n; float *x;", [X], [X.data, N], "x.data.* at byte 0, where its member is int"),
+        ("int a, b; long c;", [K], [K, cast(1, "int64")], "nothing at byte 4"),
+    ],
+)
+def test_the_members_of_a_struct_are_what_it_is_given(
+    members: str, params: Any, fields: Any, said: str
+) -> None:
+    with pytest.raises(CompileError, match=rf"argument #0 of .* is a Struct with .*{said}"):
+        with_struct(members, params, fields)
+
+
+@pytest.mark.parametrize(
+    ("members", "params", "fields"),
+    [
+        ("float a; int k;", [A, K], [A, K]),
+        ("int n; const float *__restrict__ x; float *y;", [READ, Y], [N, READ.data, Y.data]),
+        ("char c; unsigned k, n;", [X, K], [cast(1, "int8"), cast(K, "uint32"), N]),
+        ("Other o; float a;", [A, K], [K, A]),
+        ("float a; int k; __device__ int f() const { return k; }", [A, K], [K, A]),
+    ],
+)
+def test_a_struct_is_given_what_its_members_are(members: str, params: Any, fields: Any) -> None:
+    with_struct(members, params, fields, "struct Other { int k; };")
+
+
+# ---- __restrict__ by other names ----
+
+
+@pytest.mark.parametrize(
+    ("before", "x", "y"),
+    [
+        ("typedef float *__restrict__ out;", "out x", "const float *y"),
+        ("using out = float *__restrict__;", "out x", "const float *y"),
+        ("template <class T> using rp = T *__restrict__;", "rp<float> x", "rp<const float> y"),
+        ("template <class T> struct R { typedef T *__restrict__ p; };", "R<float>::p x", "float*y"),
+        ("using out = float *__restrict__;\ntypedef out more;", "more x", "const float *y"),
+    ],
+)
+def test_restrict_is_found_by_the_names_of_types(before: str, x: str, y: str) -> None:
+    source = f"{before}\n__global__ void g({x}, {y}) {{ x[0] = y[0]; }}"
+    made = cuda.module(source, target="sm_80")
+    assert any(made.code.facts[0].restricted or ())
+
+
+def test_a_parameter_that_is_called_as_such_a_type_is_not_restrict() -> None:
+    source = """struct R { typedef float *__restrict__ p; };
+        __global__ void g(float *p, const float *y) { p[0] = y[0]; }"""
+    assert cuda.module(source, target="sm_80").code.facts[0].restricted == (False, False)

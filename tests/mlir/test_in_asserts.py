@@ -501,6 +501,41 @@ def test_a_pipeline_of_the_user_can_be_checked_too() -> None:
     assert (c == 3).all()
 
 
+VECTORS = {
+    "vector.load": "%r = vector.load %x[%i] : memref<?xf32>, vector<8xf32>",
+    "vector.store": "vector.store %w, %x[%i] : memref<?xf32>, vector<8xf32>",
+    "vector.maskedload": "%r = vector.maskedload %x[%i], %k, %w : memref<?xf32>, vector<8xi1>, "
+    "vector<8xf32> into vector<8xf32>",
+    "vector.transfer_read": "%r = vector.transfer_read %x[%i], %v {in_bounds = [true]} : "
+    "memref<?xf32>, vector<8xf32>",
+    "affine.vector_load": "%r = affine.vector_load %x[%i] : memref<?xf32>, vector<8xf32>",
+}
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_vectors_whose_indices_nobody_checks_are_refused_with_checks(name: str) -> None:
+    text = f"""
+        func.func @f(%x: memref<?xf32>, %i: index, %v: f32) {{
+          %w = vector.broadcast %v : f32 to vector<8xf32>
+          %k = vector.create_mask %i : vector<8xi1>
+          {VECTORS[name]}
+          vector.store %w, %x[%i] : memref<?xf32>, vector<8xf32>
+          return
+        }}
+    """
+    known = name.replace("affine.vector_", "vector.")
+    with pytest.raises(CompileError, match=rf"checks=True cannot check the indices of {known}"):
+        mlir.compile(text, checks=True)
+    with pytest.raises(CompileError, match=rf"checks=True cannot check the indices of {name}"):
+        mlir.compile(text, checks=True, pipeline="builtin.module()")
+
+
+def test_loads_and_stores_of_affine_are_checked() -> None:
+    fn = mlir.compile(LOAD.replace("memref.load", "affine.load"), checks=True)
+    assert fn(ones(3), 2) == 1
+    assert "out-of-bounds access" in failed(fn, ones(3), 3)
+
+
 # ---- what no call checks is not promised ----
 
 

@@ -393,3 +393,24 @@ def test_a_signature_of_tritons_own_names_what_is_compiled_in(
         target="sm_90a",
     )
     assert shape_of_launch(gpu, function, 128)[0] == 2
+
+
+def test_a_hook_that_changes_what_is_around_it_is_refused(kernels: ModuleType) -> None:
+    import triton
+
+    class Counter:
+        count = 0
+
+        def __call__(self, given: dict[str, Any]) -> None:
+            self.count += 1
+
+    def logs(given: dict[str, Any]) -> None:
+        seen[given["BLOCK"]] = True
+
+    log: list[int] = []
+    seen: dict[int, bool] = {}
+    for hook in (lambda given: log.append(1), logs, lambda given: logs(given), Counter()):
+        seen.clear()
+        config = triton.Config({"BLOCK": 64}, pre_hook=hook)
+        with pytest.raises(CompileError, match="pre_hook of its config changes Python objects"):
+            compiled(kernels.tuned, config=config)

@@ -7,6 +7,7 @@ function itself stays as it is.  What is computed so is only looked at, and used
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from inspect import getattr_static
@@ -115,6 +116,49 @@ class _Watched:
     def __call__(self, *given: Any, **more: Any) -> Any:
         name, value = self.__dict__["_told"]
         return _marked(f"{name}(…)", value(*given, **more))
+
+
+def state(function: Any, depth: int = 4) -> Any:
+    """What a function's surroundings hold, to compare with what they hold later: closures,
+    globals that it reads, its object, and those of functions that it calls."""
+    match function:
+        case partial():
+            return state(function.func, depth), _held([*function.args, function.keywords], depth)
+        case MethodType():
+            return state(function.__func__, depth), _held(function.__self__, depth)
+        case FunctionType():
+            return tuple(_held(each, depth - 1) for each in _around(function))
+    return _held(getattr(function, "__dict__", None), depth)
+
+
+def _around(function: FunctionType) -> Iterator[Any]:
+    known = function.__globals__
+    yield from (known.get(name) for name in dict.fromkeys(_names(function.__code__)))
+    yield from (each for cell in function.__closure__ or () for each in _contents(cell))
+    yield function.__defaults__
+    yield function.__kwdefaults__
+
+
+def _contents(cell: CellType) -> Iterator[Any]:
+    try:
+        yield cell.cell_contents
+    except ValueError:
+        return
+
+
+def _held(value: Any, depth: int) -> Any:
+    """A value as it is now: what can change is taken apart, anything else is that object."""
+    if depth and isinstance(value, FunctionType | MethodType | partial):
+        return state(value, depth - 1)
+    if depth and isinstance(value, dict):
+        return [(key, _held(each, depth - 1)) for key, each in value.items()]
+    if depth and isinstance(value, list | tuple | set | frozenset | deque):
+        return [_held(each, depth - 1) for each in value]
+    if isinstance(value, bool | int | float | str | bytes | bytearray):
+        return type(value), bytes(value) if isinstance(value, bytearray) else repr(value)
+    if depth and not isinstance(value, type | ModuleType) and hasattr(value, "__dict__"):
+        return id(value), _held(vars(value), depth - 1)
+    return id(value)
 
 
 def probed(function: Callable[..., Any], *given: Any) -> Any:

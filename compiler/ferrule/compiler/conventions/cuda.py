@@ -33,7 +33,12 @@ from ferrule.compiler.conventions.launch_attributes import (
 )
 from ferrule.compiler.conventions.launch_sizes import AXES, Sizes, check_product, three
 from ferrule.compiler.conventions.reach import check_reach
-from ferrule.compiler.conventions.typed import RESTRICTED, check_typed, restricted_pairs
+from ferrule.compiler.conventions.typed import (
+    RESTRICTED,
+    check_members,
+    check_typed,
+    restricted_pairs,
+)
 from ferrule.compiler.conventions.variables import (
     Constant,
     checked_constants,
@@ -216,6 +221,7 @@ class CudaLaunch:
         images = self.code.check_launch(self.kernel, self.packed(call), sizes)
         facts = self.code.facts_of(self.kernel)
         check_typed(self.kernel, call.signature, self.params, facts.types or ())
+        check_members(self.kernel, call.signature, self.params, facts.members)
         self._check_shared(images[0], facts)
         variables = chosen_variables(call, images, facts, self.constants)
         self._apart(facts).emit(call)

@@ -8,6 +8,9 @@ specs when a function is built, and checked by the call where these do not say i
 * `nonnull`, `dereferenceable`: an address is given, with as many bytes behind it.
 * `range`: a number lies in it.
 * `nofpclass`: a number is no NaN, and not infinite.
+* `signext`, `zeroext`: an integer has a sign, or has none, as its dtype says.
+
+What a call checks stands in the function's documentation and notes.
 """
 
 from __future__ import annotations
@@ -24,7 +27,12 @@ from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.apart import ends, require_apart
 from ferrule.compiler.conventions.arguments import Null
 from ferrule.compiler.conventions.base import Call
-from ferrule.compiler.conventions.hostarguments import CArgument, Reference, addresses
+from ferrule.compiler.conventions.hostarguments import (
+    CArgument,
+    Reference,
+    addresses,
+    extensions,
+)
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.hostcode.promises import Promised
 from ferrule.compiler.support.allocation import ALIGNMENT
@@ -55,6 +63,12 @@ class _Given:
         argument = self.argument if self.data is None else self.data.tensor
         return str(getattr(argument, "name", self.what))
 
+    def place(self, call: Call) -> str:
+        """What errors call the address: a tensor's own is the tensor."""
+        if self.data is None or self.data.offset == 0:
+            return self.name
+        return f"{self.name}.data.byte_offset({call.signature.format(self.data.offset)})"
+
 
 def kept(
     call: Call,
@@ -74,6 +88,9 @@ def kept(
         for position, argument in enumerate(arguments)
         for data in addresses(argument)
     ]
+    ways = [each for argument in arguments for each in extensions(argument)]
+    for (what, _, _), way, said in zip(rows, ways, promises, strict=False):
+        _check_extension(call, name, what, way, said)
     given = [_Given(*row, each) for row, each in zip(rows, promises, strict=False)]
     checked = [_checked(call, name, *pair) for pair in zip(given, values, strict=False)]
     _check_apart(call, name, given)
@@ -100,6 +117,20 @@ def _checked(call: Call, name: str, given: _Given, value: ir.Value) -> ir.Value:
 # ---- numbers ----
 
 
+def _check_extension(call: Call, name: str, what: str, way: str, promised: Promised) -> None:
+    """`signext`, `zeroext`: raises CompileError for an integer of the other sign."""
+    if not way or not promised.extends or way == promised.extends:
+        return
+    sign, other = ("a sign", "int") if promised.extends == "signext" else ("no sign", "uint")
+    raise CompileError(
+        Diagnostic(
+            f"{call.signature.name}: {name} takes {what} as an integer with {sign} "
+            f"({promised.extends}), but its dtype says otherwise",
+            hint=f"give it a dtype {other}…, such as conventions.cast(…, '{other}8')",
+        )
+    )
+
+
 def _check_limits(call: Call, given: _Given, value: ir.Value) -> None:
     """`range`: from the first to before the second, around the largest number where it is less."""
     if given.promised.limits is None or not isinstance(value.type, ir.IntType):
@@ -110,6 +141,7 @@ def _check_limits(call: Call, given: _Given, value: ir.Value) -> None:
     text = f"{literal(given.name)} must be in [{low}, {high}) for the LLVM IR (range), but got {{}}"
     shown = value if bits == 64 else e.builder.sext(value, I64)
     call.refuse(outside, Fault("ValueError", text), [shown])
+    call.assume(f"{given.name} is in [{low}, {high})")
 
 
 def _check_classes(call: Call, name: str, given: _Given, value: ir.Value) -> None:
@@ -129,6 +161,7 @@ def _check_classes(call: Call, name: str, given: _Given, value: ir.Value) -> Non
     if "nan" in classes:
         message = f"{literal(given.name)} is NaN, which the LLVM IR does not take (nofpclass)"
         call.refuse(b.fcmp_unordered("uno", value, value), Fault("ValueError", message))
+        call.assume(f"{given.name} is not NaN")
     for word, number in (("pinf", "inf"), ("ninf", "-inf")):
         if {word, "inf"} & set(classes):
             found = b.fcmp_ordered("==", value, ir.Constant(value.type, float(number)))
@@ -136,6 +169,7 @@ def _check_classes(call: Call, name: str, given: _Given, value: ir.Value) -> Non
                 f"{literal(given.name)} is {number}, which the LLVM IR does not take (nofpclass)"
             )
             call.refuse(found, Fault("ValueError", message))
+            call.assume(f"{given.name} is not {number}")
 
 
 # ---- addresses ----
@@ -159,8 +193,10 @@ def _check_alignment(call: Call, name: str, given: _Given, value: ir.Value) -> N
     if promised is None or (promised == 1 and given.promised.align == 1 and given.data is None):
         e = call.emitter
         rest = e.binary("and", e.builder.ptrtoint(value, I64), e.const_i64(wanted - 1))
-        message = f"{literal(given.name)} is not aligned to {wanted} bytes, as the LLVM IR wants it"
+        place = given.place(call)
+        message = f"{literal(place)} is not aligned to {wanted} bytes, as the LLVM IR wants it"
         call.refuse(e.icmp("ne", rest, e.const_i64(0)), Fault("ValueError", message))
+        call.assume(f"{place} is {wanted}-byte aligned")
     elif promised % wanted:
         raise CompileError(
             Diagnostic(
@@ -201,6 +237,7 @@ def _there(call: Call, name: str, given: _Given, value: ir.Value) -> ir.Value:
         return e.select(nothing, some, value)
     message = f"{literal(given.name)} is null, which the LLVM IR does not take (nonnull)"
     call.refuse(nothing, Fault("ValueError", message))
+    call.assume(f"{given.name} is not null")
     return value
 
 
@@ -233,6 +270,9 @@ def _check_bytes(call: Call, name: str, given: _Given, value: ir.Value) -> None:
         f"{wanted} (dereferenceable)"
     )
     call.refuse(short, Fault("ValueError", message), [size])
+    if not isinstance(end, int) or not isinstance(tensor.numel, int):
+        maybe = ", or is null" if given.promised.may_be_null else ""
+        call.assume(f"{given.place(call)} has {wanted} bytes{maybe}")
 
 
 def _too_short(call: Call, name: str, given: _Given, there: int) -> CompileError:

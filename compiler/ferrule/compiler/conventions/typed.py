@@ -128,6 +128,43 @@ def check_typed(
             raise too_loose(callee, position, given, wanted)
 
 
+def check_members(
+    callee: str,
+    signature: Signature,
+    arguments: Sequence[CArgument],
+    members: Sequence[tuple[str, ...] | None],
+) -> None:
+    """CompileError where a struct by value is not given what its members are: `members` has their
+    types in order, one behind the other as C has them.  What is behind a member of an unknown size
+    is not compared."""
+    values = [each for listed in given_values(signature, arguments) for each in listed]
+    if len(values) != len(members):
+        return
+    for position, (given, listed) in enumerate(zip(values, members, strict=True)):
+        if listed is not None and isinstance(given.memory, Struct):
+            _check_struct(f"argument #{position} of {callee}", signature, given.memory, listed)
+
+
+def _check_struct(what: str, signature: Signature, struct: Struct, members: Sequence[str]) -> None:
+    found, end = given_members(signature, struct), 0
+    for text in members:
+        wanted = read_type(text)
+        if not wanted.stars and wanted.dtype is None:
+            return
+        size = 8 if wanted.stars else as_dtype(wanted.dtype or "").itemsize
+        at, given = -(-end // size) * size, found.get(-(-end // size) * size)
+        hint = "nothing is given there" if given is None else misfit(given, wanted)
+        if hint is not None:
+            there = "nothing" if given is None else given.what
+            raise CompileError(
+                Diagnostic(
+                    f"{what} is a Struct with {there} at byte {at}, where its member is {text}",
+                    hint=hint,
+                )
+            )
+        end = at + size
+
+
 def restricted_pairs(
     arguments: Sequence[CArgument], types: Sequence[Spelled], restricted: Sequence[bool]
 ) -> list[tuple[Tensor, Tensor]]:

@@ -35,12 +35,14 @@ class KernelFacts:
     """What the source of a kernel says of it beyond its binary; None for what is not known.
 
     `types` are those of its parameters, in C++'s words, `restricted` says which of these are
-    addresses that share no memory with what others write or read, `variables` are the names of the
-    module's variables that it uses, `dynamic_shared` is as in `KernelParameters`.
+    addresses that share no memory with what others write or read, `members` are the types of the
+    members of each parameter that is a struct by value, where they are known, `variables` are the
+    names of the module's variables that it uses, `dynamic_shared` is as in `KernelParameters`.
     """
 
     kernel: str
     types: tuple[str, ...] | None = None
+    members: tuple[tuple[str, ...] | None, ...] = ()
     restricted: tuple[bool, ...] | None = None
     variables: frozenset[str] | None = None
     dynamic_shared: bool | None = None

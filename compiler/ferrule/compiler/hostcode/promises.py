@@ -37,6 +37,7 @@ class Promised:
     can be, from the first to before the second.  `reads_first`: the first access is a read.
     `assumes`: the bytes that the code takes it for a multiple of, without a promise.  `writes`:
     something is written through it.  `classes`: the kinds of numbers that it is not (nofpclass).
+    `extends`: how it is extended to a register, signext or zeroext, nothing where it is not said.
     """
 
     is_apart: bool = False
@@ -50,6 +51,7 @@ class Promised:
     assumes: int = 1
     writes: bool = False
     classes: tuple[str, ...] = ()
+    extends: str = ""
 
 
 def promised(words: Iterable[str]) -> Promised:
@@ -72,6 +74,7 @@ def promised(words: Iterable[str]) -> Promised:
         assumes=max(assumed, default=1),
         writes=bool(said & {"writes", "writeonly"}),
         classes=tuple(sorted(classes.split())),
+        extends=next((word for word in ("signext", "zeroext") if word in said), ""),
     )
 
 

@@ -18,6 +18,7 @@ from ferrule.compiler.mangled import spoken_name
 from ferrule.compiler.mangledtypes import parameter_types
 from ferrule.compiler.spelledtypes import parameter_list, split_list
 from ferrule.frontends.cuda.requests import Made, Request
+from ferrule.frontends.cuda.structs import members_of
 from ferrule.frontends.sources import Source
 
 _FILE: Final = "ferrule_types"
@@ -26,6 +27,10 @@ _SHOWN: Final = re.compile(rf'^{_FILE}\((\d+)\).*?"{_ASKED}<(.*)>"', re.MULTILIN
 _SKIPPED: Final = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _MACRO: Final = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n]*)$", re.MULTILINE)
 _RESTRICT: Final = re.compile(r"\b(?:__restrict__|__restrict|restrict)\b")
+_USING: Final = re.compile(r"\busing\s+(\w+)\s*=([^;{}]*);")
+_TYPEDEF: Final = re.compile(r"\btypedef\b([^;{}]*?)\b(\w+)\s*;")
+_WORD: Final = re.compile(r"\w+")
+_CALLED: Final = re.compile(r"(?<=[\s*&>])\w+\s*$")
 _BEHIND: Final = re.compile(r"\s*\{")
 
 
@@ -45,10 +50,12 @@ def facts_of(
     shown = _shown(request, names, ask) if unknown else {}
     types |= {symbol: shown.get(i) for i, symbol in enumerate(unknown)}
     known = {each.kernel: each for each in facts_of_ptx(made.ptx)} if made.ptx else {}
+    text = _text(request)
     return tuple(
         replace(
             known.get(symbol, KernelFacts(symbol)),
             types=types[symbol],
+            members=tuple(members_of(text, each) for each in types[symbol] or ()),
             restricted=restricted(request, symbol, types[symbol]),
         )
         for symbol in kernels
@@ -83,11 +90,11 @@ def restricted(
     definition is not found.  Of several definitions all are taken together."""
     if types is None:
         return None
-    text = _SKIPPED.sub(lambda found: '""' if found[0][0] == '"' else " ", request.source.text)
-    words = _macros(request, text)
+    text = _text(request)
+    names = _standing_for_restrict(request, text)
     name = spoken_name(symbol).partition("<")[0].rpartition("::")[2]
     found = [
-        tuple(bool(_RESTRICT.search(words(each))) for each in listed)
+        tuple(_is_restricted(each, names) for each in listed)
         for listed in _definitions(text, name)
         if len(listed) == len(types)
     ]
@@ -96,19 +103,33 @@ def restricted(
     return tuple(map(any, zip(*found, strict=True))) if types else ()
 
 
-def _macros(request: Request, text: str) -> Callable[[str], str]:
-    """What replaces the names of macros that stand for `__restrict__`."""
-    said = dict(_MACRO.findall(text))
-    said |= dict(
+def _text(request: Request) -> str:
+    """The source without its comments and what is in its texts."""
+    return _SKIPPED.sub(lambda found: '""' if found[0][0] == '"' else " ", request.source.text)
+
+
+def _standing_for_restrict(request: Request, text: str) -> frozenset[str]:
+    """The names of macros and types that stand for `__restrict__`, by others of them too."""
+    said = [*_MACRO.findall(text), *_USING.findall(text)]
+    said += [(name, value) for value, name in _TYPEDEF.findall(text)]
+    said += [
         word.removeprefix("-D").partition("=")[::2]
         for word in request.search
         if word.startswith("-D")
-    )
-    names = [name for name, value in said.items() if _RESTRICT.search(value)]
-    if not names:
-        return lambda text: text
-    pattern = re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b")
-    return lambda text: pattern.sub("__restrict__", text)
+    ]
+    names: frozenset[str] = frozenset()
+    while found := {name for name, value in said if _says(value, names)} - names:
+        names |= found
+    return names
+
+
+def _says(text: str, names: frozenset[str]) -> bool:
+    return bool(_RESTRICT.search(text) or names & set(_WORD.findall(text)))
+
+
+def _is_restricted(declaration: str, names: frozenset[str]) -> bool:
+    """Whether a parameter is restrict; what it is called itself says nothing."""
+    return bool(_RESTRICT.search(declaration)) or _says(_CALLED.sub(" ", declaration), names)
 
 
 def _definitions(text: str, name: str) -> Iterator[list[str]]:

@@ -10,17 +10,26 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.mlir.session import Session
 from ferrule.frontends.mlir import pipelines
-from ferrule.frontends.mlir.reading import walk
+from ferrule.frontends.mlir.reading import walk, where
 
 _MADE: Final = re.compile(
     r"ERROR: Runtime op verification failed\n(?P<op>.*)\n\^ (?P<why>.*)\nLocation: (?P<at>.*)",
     re.S,
 )
 _OPERATION: Final = re.compile(r'(?:%[^=\n]+= )?"?([\w.]+)')
-_PLACE: Final = re.compile(r'^loc\("[^"]*":(\d+):(\d+)\)$')
 _FINE: Final = ("memref.load", "memref.store", "tensor.extract", "tensor.insert")
+_UNCHECKED: Final = frozenset(
+    {
+        *("affine.load", "affine.store", "affine.vector_load", "affine.vector_store"),
+        *("vector.load", "vector.store", "vector.maskedload", "vector.maskedstore"),
+        *("vector.gather", "vector.scatter", "vector.expandload", "vector.compressstore"),
+        *("vector.transfer_read", "vector.transfer_write"),
+    }
+)
+"""Loads and stores that upstream asserts nothing of."""
 
 
 def add_checks(
@@ -33,6 +42,8 @@ def add_checks(
 ) -> None:
     """Have operations assert; with `loads` loads and stores of elements, too, and in any case those
     at these places, which passes have made of operations that nothing else checks."""
+    if loads:
+        _require_checkable(session, module)
     session.run(module, pipelines.pipeline(pipelines.VERIFY), doing)
     for each in [each for each in walk(module.operation) if each.name == "cf.assert"]:
         made = _MADE.fullmatch(_message(each))
@@ -43,15 +54,23 @@ def add_checks(
         if name in _FINE and not loads and made["at"] not in places:
             each.erase()
         else:
-            words = f"{name}{_where(made['at'])}: {made['why']}"
+            words = f"{name}{where(made['at'])}: {made['why']}"
             each.attributes["msg"] = session.ir.StringAttr.get(words)
+
+
+def _require_checkable(session: Session, module: Any) -> None:
+    """Raises CompileError for a load or store whose indices nothing would check."""
+    for each in walk(module.operation):
+        if each.name in _UNCHECKED:
+            raise CompileError(
+                Diagnostic(
+                    f"checks=True cannot check the indices of {each.name}",
+                    session.place(each),
+                    hint="load and store elements with memref.load and memref.store, which are "
+                    "checked (in a pipeline of yours lower affine before), or leave checks out",
+                )
+            )
 
 
 def _message(operation: Any) -> str:
     return str(operation.attributes["msg"].value)
-
-
-def _where(location: str) -> str:
-    """The line of an operation in the text that was given, nothing where it has none."""
-    found = _PLACE.match(location)
-    return f" in line {found[1]} of the module" if found else ""

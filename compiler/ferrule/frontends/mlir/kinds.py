@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 DTYPES: Final = {
@@ -70,7 +71,8 @@ Place: TypeAlias = "tuple[int, int]"
 class FunctionType:
     """A function: its symbol, the names and types of its arguments, the types of its results.
 
-    `ties`: sizes of arguments that are the same, or that number.
+    `ties`: sizes of arguments that are the same, or that number.  `written`: what writes to the
+    arguments at these positions, or may.
     """
 
     symbol: str
@@ -78,3 +80,4 @@ class FunctionType:
     arguments: tuple[Kind, ...]
     results: tuple[Kind, ...]
     ties: tuple[tuple[Place | int, ...], ...] = ()
+    written: Mapping[int, str] = field(default_factory=dict)

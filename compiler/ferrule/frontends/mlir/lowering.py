@@ -20,6 +20,7 @@ from ferrule.frontends.mlir.reading import attribute, described, find_function, 
 from ferrule.frontends.mlir.restricting import restrict
 from ferrule.frontends.mlir.tm_tensor import know_dialect
 from ferrule.frontends.mlir.tying import tied_sizes
+from ferrule.frontends.mlir.writing import written
 
 _C_INTERFACE: Final = "llvm.emit_c_interface"
 _LAUNCHES: Final = ("gpu.launch", "gpu.launch_func")
@@ -70,6 +71,7 @@ def lower(session: Session, given: Given, request: Request) -> Lowered:
     kind = described(session, function, text, on_gpu=on_gpu)
     _require_supported(kind)
     restrict(session, module, function, schedules=request.pipeline is not None)
+    kind = replace(kind, written=written(module, function, kind))
     _settle_asserts(session, module, keep=request.asserts, on_gpu=on_gpu)
     if on_gpu:
         return _on_gpu(session, module, kind, request)
@@ -107,6 +109,8 @@ def _to_llvm(session: Session, module: Any, request: Request, places: frozenset[
     A narrow float is rounded after each operation: the pass that computes in f32 allows others to
     leave that out.
     """
+    if request.checks:
+        session.run(module, pipelines.pipeline(pipelines.CHECKED_LOADS), OURS)
     if request.asserts:
         add_checks(session, module, OURS, loads=request.checks, places=places)
     narrow_once(session, module)

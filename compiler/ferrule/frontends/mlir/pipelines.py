@@ -31,6 +31,9 @@ DEALLOCATE: Final = ("buffer-deallocation-pipeline", "convert-bufferization-to-m
 VERIFY: Final = ("generate-runtime-verification",)
 """Assertions that operations keep to the sizes of what they are given."""
 
+CHECKED_LOADS: Final = ("lower-affine",)
+"""Loads and stores of affine to those of memref, of which VERIFY knows assertions."""
+
 CHECKS_TO_LLVM: Final = ("convert-index-to-llvm", "reconcile-unrealized-casts")
 """What such assertions compare with, where the passes of a user have left it."""
 

@@ -19,6 +19,7 @@ from ferrule.frontends.mlir.kinds import (
 )
 
 _PLACE: Final = re.compile(r'loc\("-":(\d+):(\d+)\)')
+_LINE: Final = re.compile(r'^loc\("[^"]*":(\d+):(\d+)\)$')
 _NAMED: Final = re.compile(r'loc\("([^"]+)"')
 _SSA: Final = re.compile(rb"%([A-Za-z_]\w*)(?![\w.$-])")
 _PLAIN_SPACES: Final = (None, "0", "#gpu.address_space<global>", "1")
@@ -56,6 +57,12 @@ def attribute(operation: Any, name: str) -> Any:
 def symbol(operation: Any) -> str:
     """The symbol's name of a function or module."""
     return str(operation.attributes["sym_name"].value)
+
+
+def where(location: str) -> str:
+    """The line of an operation in the text that was given, nothing where it has none."""
+    found = _LINE.match(location)
+    return f" in line {found[1]} of the module" if found else ""
 
 
 def find_function(module: Any, name: str | None) -> Any:

@@ -6,7 +6,7 @@ them are the same; that, the type does not say.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -48,6 +48,7 @@ def signature_of(
         raise CompileError(
             f"@{function.symbol} is no identifier: name=… says what the function is called"
         )
+    _check_written(function, params)
     return Signature(function.symbol if name is None else name, params)
 
 
@@ -116,7 +117,22 @@ def _checked(function: FunctionType, signature: Signature) -> Signature:
         )
     for param, kind in zip(signature.params, function.arguments, strict=True):
         require_fit(param, kind, param.name)
+    _check_written(function, signature.params)
     return signature
+
+
+def _check_written(function: FunctionType, params: Sequence[Param]) -> None:
+    """Raises CompileError for a spec that is only read, of an argument that is written to."""
+    for position, by in function.written.items():
+        param = params[position]
+        if isinstance(param, Tensor) and param.read_only:
+            raise CompileError(
+                Diagnostic(
+                    f"the spec of {param.name!r} says that it is only read (read_only=True), but "
+                    f"@{function.symbol} writes to it, or may: {by}",
+                    hint="leave read_only out of the spec, or have the module write elsewhere",
+                )
+            )
 
 
 def require_fit(spec: Param, kind: Kind, name: str) -> None:

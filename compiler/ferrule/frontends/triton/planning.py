@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.surroundings import state
 from ferrule.frontends.triton.arguments import Arguments, DescriptorArgument, PointerArgument
 from ferrule.frontends.triton.configs import Version
 from ferrule.frontends.triton.fills import Fill
@@ -52,10 +53,24 @@ class Planner:
             if isinstance(each, PointerArgument | DescriptorArgument) and each.fill is not None
         )
         if version.hook is not None:
-            trace(version.hook, {**options, **seen}, f"{self.name}: the pre_hook of its config")
+            self._hooked(version.hook, {**options, **seen})
             filled, done = self._done(filled, seen)
             fills += done
         return Plan(filled, options, checked_grid(self.grid, filled, path, self.name), fills)
+
+    def _hooked(self, hook: Any, seen: Mapping[str, Any]) -> None:
+        """Run a hook once; raises CompileError where it changes what is around it, for no call
+        would do so again."""
+        what, before = f"{self.name}: the pre_hook of its config", state(hook)
+        trace(hook, seen, what)
+        if state(hook) != before:
+            raise CompileError(
+                Diagnostic(
+                    f"{what} changes Python objects around it, which no call would do",
+                    expected="a hook that fills tensors or sets the block_shape of descriptors",
+                    hint="do it in a function around this one",
+                )
+            )
 
     def _chosen(
         self, arguments: Arguments, options: Mapping[str, Any], path: Path
