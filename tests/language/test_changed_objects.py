@@ -12,6 +12,7 @@ import functools
 import io
 import itertools
 import random
+import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +21,7 @@ import numpy as np
 import pytest
 
 import ferrule as fe
+from ferrule.language.mutable import Search
 
 OPTIONS = "--target cpu"
 
@@ -670,3 +672,16 @@ def test_super_is_that_of_python() -> None:
 
     with pytest.raises(fe.CompileError, match=r"super\(\) is called where there is no class"):
         compiled(wrong)
+
+
+def test_what_pytest_puts_into_functions_is_not_searched() -> None:
+    def helper() -> Any:
+        return tool  # type: ignore[name-defined]  # noqa: F821
+
+    held = [1]
+    code = helper.__code__.replace(co_names=("@tool",))
+    for name, is_seen in (("@tool", False), ("tool", True)):
+        function = types.FunctionType(code.replace(co_names=(name,)), {name: held})
+        search = Search()
+        search.globals_of(function)
+        assert (id(held) in search.seen) is is_seen

@@ -440,8 +440,12 @@ def _cell(cell: types.CellType) -> Any:
 
 @functools.lru_cache(maxsize=1024)
 def _names_of(code: types.CodeType) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names in a function and those inside it; and the globals that it assigns."""
-    names, stored = set(code.co_names), set()
+    """The names in a function and those inside it; and the globals that it assigns.
+
+    pytest puts names that nobody can write, with an @, into functions that assert: behind them is
+    its whole session.
+    """
+    names, stored = {name for name in code.co_names if not name.startswith("@")}, set()
     if not _STORES.isdisjoint(code.co_code[::2]):
         found = dis.get_instructions(code)
         stored = {each.argval for each in found if each.opcode in _STORES}

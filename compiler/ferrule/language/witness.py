@@ -22,6 +22,8 @@ MISSING: Final = object()
 _RENEWED: Final = 16
 """After so many comparisons that a guard did not spare, a new one is worth its making."""
 _LIBRARIES: Final = frozenset({"ferrule", "numpy", "torch", "tvm_ffi"})
+_TOOLS: Final = frozenset({"_pytest", "pytest", "pluggy", "hypothesis", "IPython", "ipykernel"})
+"""What runs other programs, and changes of its own accord."""
 _OURS: Final = frozenset({"ferrule", "tvm_ffi"})
 """Whose objects never change; those of other libraries hold what the user puts into them."""
 _HEAP_TYPE: Final = 1 << 9  # of a class that a class statement made
@@ -379,7 +381,7 @@ def is_library(owner: Any) -> bool:
     root = name.partition(".")[0]
     if not isinstance(owner, (types.ModuleType, types.FunctionType, type)):
         return root in _OURS
-    return root in _LIBRARIES or (root in sys.stdlib_module_names and _is_standard(root))
+    return root in _LIBRARIES | _TOOLS or (root in sys.stdlib_module_names and _is_standard(root))
 
 
 @cache
