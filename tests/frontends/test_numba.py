@@ -495,5 +495,5 @@ def test_globals_and_closures_are_said_and_stay() -> None:
     fn(x)
     assert x.tolist() == [0, 3, 6, 9]
     said = "table = float64 array of shape (4,), SCALE = 3"
-    assert [each.partition(": ")[2] for each in fn.notes["assumes"]] == [said]
+    assert said in [each.partition(": ")[2] for each in fn.notes["assumes"]]
     assert said in str(fn.__doc__)

@@ -27,9 +27,9 @@ def prepare_call(
     """
     if function.__chandle__() == 0:
         raise RuntimeError("the function object of this function was moved away")
-    signature, bound = ordered(function, values, kwnames or ())
-    taken = _candidate(function, len(values))[2]
+    signature, places, taken = _candidate(function, len(values))
     params = signature.arguments
+    bound = bind(signature, places, values, kwnames or ())
     try:
         converted = [
             value if accepted.takes(value) else convert(Place(signature, i), params[i], value)
