@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from ferrule.frontends.given import brief
+from ferrule.frontends.surroundings import contents, names_in
 
 _FUNCTIONS: Final = ("py_func", "func", "fn", "_pyfunc")
 """Where decorated functions of Numba, Warp, Triton and cuTile have the Python function."""
@@ -74,12 +75,10 @@ def _is_library(module: str | None) -> bool:
 
 def _named(function: FunctionType) -> Iterator[tuple[str, Any]]:
     """The values that a function's code names, outside of itself."""
-    names = list(_names(function.__code__))
+    names = list(names_in(function.__code__))
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            yield from _inside(name, cell.cell_contents, names, set())
-        except ValueError:  # Nothing has been put into it yet.
-            continue
+        for value in contents(cell):
+            yield from _inside(name, value, names, set())
     for name in dict.fromkeys(_globals(function.__code__)):
         if name in function.__globals__:
             yield from _inside(name, function.__globals__[name], names, set())
@@ -104,13 +103,6 @@ def _globals(code: CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _globals(constant)
-
-
-def _names(code: CodeType) -> Iterator[str]:
-    yield from dict.fromkeys(code.co_names)
-    for each in code.co_consts:
-        if isinstance(each, CodeType):
-            yield from _names(each)
 
 
 def _text(value: Any) -> str | None:

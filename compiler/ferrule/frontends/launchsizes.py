@@ -44,8 +44,8 @@ def listed(found: Any) -> Sequence[Any]:
 
 
 def constants_of(*given: Any) -> list[int]:
-    """The plain numbers among sizes of a launch, which may be those of an example; not what is
-    `fixed`, or a function of the signature."""
+    """The sizes of a launch that are plain numbers, and so may come from an example; a number that
+    is `fixed` is said on purpose, and a function reads the signature."""
     sizes = (size for each in given for size in listed(each))
     return [each for each in sizes if type(each) is int]
 

@@ -38,7 +38,7 @@ def watched(function: Any) -> Any:
 
 def _rebuilt(function: FunctionType) -> FunctionType:
     code, known = function.__code__, function.__globals__
-    read = _each({name: known[name] for name in _names(code) if name in known})
+    read = _each({name: known[name] for name in names_in(code) if name in known})
     pairs = zip(code.co_freevars, function.__closure__ or (), strict=True)
     cells = tuple(_cell(name, each) for name, each in pairs)
     made = FunctionType(code, {**known, **read}, function.__name__, None, cells)
@@ -51,18 +51,15 @@ def _rebuilt(function: FunctionType) -> FunctionType:
 
 
 def _cell(name: str, cell: CellType) -> CellType:
-    try:
-        return CellType(_marked(name, cell.cell_contents))
-    except ValueError:
-        return cell
+    return next((CellType(_marked(name, each)) for each in contents(cell)), cell)
 
 
-def _names(code: CodeType) -> Iterator[str]:
+def names_in(code: CodeType) -> Iterator[str]:
     """The names that a function and those inside of it read beside its own."""
     yield from code.co_names
     for each in code.co_consts:
         if isinstance(each, CodeType):
-            yield from _names(each)
+            yield from names_in(each)
 
 
 def _each(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -133,13 +130,14 @@ def state(function: Any, depth: int = 4) -> Any:
 
 def _around(function: FunctionType) -> Iterator[Any]:
     known = function.__globals__
-    yield from (known.get(name) for name in dict.fromkeys(_names(function.__code__)))
-    yield from (each for cell in function.__closure__ or () for each in _contents(cell))
+    yield from (known.get(name) for name in dict.fromkeys(names_in(function.__code__)))
+    yield from (each for cell in function.__closure__ or () for each in contents(cell))
     yield function.__defaults__
     yield function.__kwdefaults__
 
 
-def _contents(cell: CellType) -> Iterator[Any]:
+def contents(cell: CellType) -> Iterator[Any]:
+    """What a cell holds; nothing where nothing has been put into it yet."""
     try:
         yield cell.cell_contents
     except ValueError:

@@ -11,6 +11,7 @@ from fuzz.campaigns import Case, Failure
 
 UNIT: Final = "programs"
 OPTIONS: Final = ("--target cpu", "--target cpu --opt-level 0", "--target cpu --opt-level 0")
+"""For two of three seeds no optimisation, which is faster: what is compared is our own folding."""
 TOGETHER: Final = 8
 """How many programs are compiled as one: most of the time is spent once for each module."""
 

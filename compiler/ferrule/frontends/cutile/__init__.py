@@ -11,12 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.frontends.captured import compiled_in
 from ferrule.frontends.examples import SeenSizes, parted
-from ferrule.frontends.given import architectures, brief, location_of
+from ferrule.frontends.given import architectures, brief
+from ferrule.frontends.kernels import build_kernel
 from ferrule.frontends.launchsizes import checked_sizes, constants_of
 from ferrule.frontends.packages import load
-from ferrule.frontends.reading import FILL, remarks_on, unfilled
 from ferrule.specs import Dim, Signature
 
 if TYPE_CHECKING:
@@ -75,21 +74,14 @@ def compile(
     sizes = checked_sizes("grid", grid, signature)
     archs = architectures("target", target)
     convention = launch(cutile, kernel, function.__name__, found, sizes, archs)
-    from ferrule.compiler.building import build
-
-    said = function.__doc__ if doc is None else doc
-    at = location_of(function)
-    notes = remarks_on(signature.name, function, unfilled(made, zero), FILL)
-    return build(
+    return build_kernel(
+        function,
         signature,
         convention,
         results=made,
         zero=zero,
-        doc=said,
-        location=at,
+        doc=doc,
         options=options,
-        notes=notes,
-        assumes=compiled_in(function),
     )
 
 

@@ -20,11 +20,10 @@ from ferrule.frontends.given import (
     brief,
     check_on_cpu,
     check_signature,
-    location_of,
 )
+from ferrule.frontends.kernels import build_kernel
 from ferrule.frontends.launchsizes import checked_sizes, constants_of, unmarked
 from ferrule.frontends.packages import load
-from ferrule.frontends.reading import FILL, remarks_on, unfilled
 from ferrule.specs import Dim, Param, Signature
 from ferrule.specs.params import Scalar, Tensor
 from ferrule.specs.params.base import REQUIRED
@@ -101,21 +100,14 @@ def compile(
 
         _check_for_cpu(function, _name(plain), params, grid, block)
         convention = host_call(function, params)
-    from ferrule.compiler.building import build
-
-    said = plain.__doc__ if doc is None else doc
-    at = location_of(plain)
-    notes = remarks_on(signature.name, plain, unfilled(made, zero), FILL)
-    return build(
+    return build_kernel(
+        plain,
         signature,
         convention,
         results=made,
         zero=zero,
-        doc=said,
-        location=at,
+        doc=doc,
         options=options,
-        notes=notes,
-        assumes=compiled_in(plain),
     )
 
 

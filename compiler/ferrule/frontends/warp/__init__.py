@@ -9,12 +9,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.frontends.captured import compiled_in
 from ferrule.frontends.examples import parted
-from ferrule.frontends.given import architectures, brief, check_on_cpu, location_of, names
+from ferrule.frontends.given import architectures, brief, check_on_cpu, names
+from ferrule.frontends.kernels import build_kernel
 from ferrule.frontends.launchsizes import checked_sizes, constants_of
 from ferrule.frontends.packages import load
-from ferrule.frontends.reading import FILL, indexed_by_numbers, is_unread, remarks_on, unfilled
+from ferrule.frontends.reading import indexed_by_numbers, is_unread
 from ferrule.frontends.told import plain
 from ferrule.specs import Dim, Param, Signature
 from ferrule.specs.params import Tensor
@@ -99,21 +99,14 @@ def compile(
     checked_sizes("dim", dim, signature)
     covered = _covered(kernel, arrays, dims, {*(specs or {}), *_smaller(arrays, smaller)})
     convention = Sequential([covered, convention]) if covered.arrays else convention
-    from ferrule.compiler.building import build
-
-    said = kernel.func.__doc__ if doc is None else doc
-    at = location_of(kernel.func)
-    notes = remarks_on(signature.name, kernel.func, unfilled(made, zero), FILL)
-    return build(
+    return build_kernel(
+        kernel.func,
         signature,
         convention,
         results=made,
         zero=zero,
-        doc=said,
-        location=at,
+        doc=doc,
         options=options,
-        notes=notes,
-        assumes=compiled_in(kernel.func),
     )
 
 
