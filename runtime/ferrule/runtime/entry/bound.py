@@ -12,6 +12,7 @@ or moves it. Two words of each storage tell that, and are compared before anythi
 from __future__ import annotations
 
 import ctypes
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -53,6 +54,9 @@ GUARD: Final = Layout(
     [Field("data_at", PTR), Field("data", I64), Field("size_at", PTR), Field("size", I64)],
 )
 """Two addresses, and what must stand there."""
+
+_FORMATS: Final = {PTR: "Q", I32: "i", I64: "q"}
+_PACKED: Final = struct.Struct("@" + "".join(_FORMATS[BOUND.type_of(each)] for each in BOUND.names))
 
 _WORK_STREAM: Final = ir.FunctionType(I32, [I32, I32, PTR])
 _NO_ARGUMENTS: Final = 4  # METH_NOARGS
@@ -120,6 +124,11 @@ class _MethodDef(ctypes.Structure):
     ]
 
 
+_new_function: Final = ctypes.PYFUNCTYPE(
+    ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
+)(("PyCFunction_NewEx", ctypes.pythonapi))
+
+
 class Binder:
     """Makes bound calls; `address` is their code, which `owner` keeps."""
 
@@ -159,11 +168,8 @@ class Binder:
             guards=ctypes.addressof(guards.words),
             refuse=id(guards.refuse),
         )
-        make = ctypes.PYFUNCTYPE(
-            ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
-        )(("PyCFunction_NewEx", ctypes.pythonapi))
         kept = (block, packed, framework, holder, form, self, guards)
-        return make(ctypes.addressof(self._definition), kept, None)
+        return _new_function(ctypes.addressof(self._definition), kept, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,12 +223,7 @@ def _word(address: int) -> int:
 
 
 def _struct(**values: int) -> bytes:
-    block = bytearray(BOUND.size)
-    for name, value in values.items():
-        size = 4 if BOUND.type_of(name) == I32 else 8
-        at = BOUND.offset(name)
-        block[at : at + size] = value.to_bytes(size, "little", signed=value < 0)
-    return bytes(block)
+    return _PACKED.pack(*(values[name] for name in BOUND.names))
 
 
 def _framework_of(arguments: Sequence[Any]) -> tuple[Any, int]:
