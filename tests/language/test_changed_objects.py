@@ -61,6 +61,10 @@ class Log:
     def __len__(self) -> int:
         return len(self.items)
 
+    def __iadd__(self, x: int) -> Log:
+        self.items.append(x)
+        return self
+
     def __call__(self) -> int:
         return self.add(1)
 
@@ -392,6 +396,87 @@ def test_iterators_of_a_loop_with_a_break() -> None:
         return s
 
     assert [compiled(own)(n) for n in (1, 3, 9)] == [10, 20, 70]
+
+
+def test_iterators_of_any_and_all_that_may_decide_early() -> None:
+    @fe.jit
+    def shared(n: fe.Int32):
+        it = iter((1, 2, 3))
+        found = any(v > n for v in it)
+        return found, next(it, 100)
+
+    @fe.jit
+    def inner(n: fe.Int32):
+        it = iter((1, 2, 3))
+        found = all(v > w for w in (n, n + 1) for v in it)
+        return found, next(it, 100)
+
+    for program in (shared, inner):
+        with pytest.raises(fe.CompileError, match="may end early at run time"):
+            compiled(program)
+
+    @fe.jit
+    def known(n: fe.Int32):
+        it = iter((1, 2, 3))
+        early = any(v > 1 for v in it)
+        return early, next(it, 100), any(v > n for v in (1, 2, 3)), all(v > n for v in iter((1, 2)))
+
+    assert [compiled(known)(n) for n in (0, 2, 3)] == [
+        (True, 3, True, True),
+        (True, 3, True, False),
+        (True, 3, False, False),
+    ]
+
+
+def test_augmented_assignment_changes_the_object_itself() -> None:
+    """As in Python: another name of it sees the change."""
+
+    @fe.jit
+    def program(n: fe.Int32):
+        values = [1]
+        same = values
+        values += (n, 2)
+        values *= 2
+        some = {1}
+        same_set = some
+        some |= {2}
+        table = {"a": [n]}
+        inside = table["a"]
+        table["a"] += [n + 1]
+        log = Log()
+        same_log = log
+        log += 5
+        array = np.zeros(2, np.int32)
+        same_array = array
+        array += fe.Int32(3)
+        whole = (1,)
+        before = whole
+        whole += (n,)
+        lengths = len(same), len(same_set), len(before), len(whole)
+        return lengths, same[4], inside[1], same_log.items[1], int(same_array[1])
+
+    assert compiled(program)(7) == ((6, 2, 1, 2), 7, 8, 5, 3)
+
+    @fe.jit
+    def one_number(n: fe.Int32):
+        values = [1]
+        values += n
+        return len(values)
+
+    with pytest.raises(fe.CompileError, match="cannot be iterated"):
+        compiled(one_number)
+
+
+def test_augmented_assignment_in_a_branch_is_refused() -> None:
+    @fe.jit
+    def program(n: fe.Int32):
+        values = [1]
+        if n > 0:
+            values += [2]
+        return len(values)
+
+    with pytest.raises(fe.CompileError, match="the list 'values' is changed inside"):
+        compiled(program)
 
 
 def test_a_break_while_compiling_leaves_the_rest() -> None:

@@ -475,3 +475,31 @@ def test_a_compile_error_can_be_pickled() -> None:
     again = pickle.loads(pickle.dumps(caught.value))
     assert str(again) == str(caught.value)
     assert again.diagnostic == caught.value.diagnostic
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda n: dict([(n, 1), (n, 2)]),
+        lambda n: dict(zip([n, n], [1, 2], strict=True)),
+        lambda n: {**dict([(1, 2)]), **dict([(n, 1)])},
+    ],
+)
+def test_run_time_values_are_no_keys(make: Callable[[Any], Any]) -> None:
+    """Nobody knows while compiling which of them are equal."""
+
+    @fe.jit
+    def program(n: fe.Int32):
+        return len(make(n))
+
+    with pytest.raises(fe.CompileError, match="a key of a dict"):
+        fe.compile(program, fe.Int32)
+
+    @fe.jit
+    def updated(n: fe.Int32):
+        found = {1}
+        found.update([n])
+        return len(found)
+
+    with pytest.raises(fe.CompileError, match="cannot be in a set"):
+        fe.compile(updated, fe.Int32)

@@ -84,8 +84,7 @@ def check_asked(
 def checked_zero(
     name: str, results: Sequence[Tensor], zero: bool | str | Sequence[str]
 ) -> tuple[Tensor, ...]:
-    """The results that are filled with zeros: the named ones, where one name may stand alone; all for
-    True.
+    """The results that are filled with zeros: the named ones, or all for True.
 
     Raises TypeError for what are no names, ValueError for one that no result has, and for True
     where there is none.

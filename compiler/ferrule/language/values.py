@@ -38,6 +38,9 @@ class _Opaque:
     def __float__(self) -> NoReturn:
         raise TypeError("a run-time value is no Python float while compiling")
 
+    def __hash__(self) -> int:
+        raise TypeError("a run-time value cannot be in a set or a key of a dict while compiling")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Number(_Opaque):
@@ -137,6 +140,9 @@ class KernelCall(_Opaque):
 
     kernel: Any
     arguments: dict[str, Any]
+
+    def __hash__(self) -> int:
+        return object.__hash__(self)  # told apart by which it is, not by what it holds
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -52,6 +52,9 @@ _CONTAINERS: Final = (zip, enumerate, tuple, list, reversed, dict, functools.par
 _MOVES: Final = (
     "append",
     "extend",
+    "__iadd__",
+    "__imul__",
+    "__ior__",
     "copy",
     "clear",
     "reverse",
@@ -77,7 +80,7 @@ def call(low: Lowering, node: ast.Call) -> Any:
     if (callee is builtins.any or callee is builtins.all) and not node.keywords:
         if len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp):
             return comprehensions.truth_of(low, node.args[0], is_any=callee is builtins.any)
-    return _apply(low, callee, _arguments(low, node), _keywords(low, node), node)
+    return apply(low, callee, _arguments(low, node), _keywords(low, node), node)
 
 
 def _callee(low: Lowering, func: ast.expr) -> Any:
@@ -90,9 +93,10 @@ def _callee(low: Lowering, func: ast.expr) -> Any:
     return records.attribute(low, owner, func.attr, func)
 
 
-def _apply(
+def apply(
     low: Lowering, callee: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call
 ) -> Any:
+    """The value of a call with these arguments."""
     match callee:
         case BoundMethod():
             return callee.call(low, args, kwargs, node)
@@ -104,7 +108,7 @@ def _apply(
             return bind_kernel(low, callee, args, kwargs, node)
         case functools.partial():
             given = {**callee.keywords, **kwargs}
-            return _apply(low, callee.func, [*callee.args, *args], given, node)
+            return apply(low, callee.func, [*callee.args, *args], given, node)
         case Function():
             return linking.call_compiled(low, callee, args, kwargs, node)
         case ExternFunction():
@@ -235,7 +239,7 @@ def _compiled_in_place(
     if records.is_record_class(callee) and is_run_time([*args, *kwargs.values()]):
         return (records.construct(low, callee, args, kwargs, node),)
     if isinstance(callee, types.MethodType):
-        return (_apply(low, callee.__func__, [callee.__self__, *args], kwargs, node),)
+        return (apply(low, callee.__func__, [callee.__self__, *args], kwargs, node),)
     if isinstance(callee, types.FunctionType):
         return (inline(low, source_of(low, callee, node), args, kwargs, node),)
     method = inspect.getattr_static(type(callee), "__call__", None)

@@ -36,7 +36,7 @@ def as_list(low: Lowering, node: Comprehension) -> list[Any]:
 def truth_of(low: Lowering, node: ast.GeneratorExp, *, is_any: bool) -> Any:
     """`any(f(x) for x in items)`, `all(…)`: what follows runs only where nothing has decided."""
     truth = _Truth(low, node, is_any, known=not is_any)
-    _go_through(low, node, truth.take)
+    _go_through(low, node, truth.take, lambda: truth.number is not None)
     return truth.result
 
 
@@ -81,7 +81,12 @@ class _Truth:
         return found[0]
 
 
-def _go_through(low: Lowering, node: Comprehension, take: Callable[[], bool]) -> None:
+def _go_through(
+    low: Lowering,
+    node: Comprehension,
+    take: Callable[[], bool],
+    may_leave: Callable[[], bool] = lambda: False,
+) -> None:
     """Calls `take` for each item, until it says that there is enough, with the names bound."""
     count = 0
 
@@ -93,7 +98,8 @@ def _go_through(low: Lowering, node: Comprehension, take: Callable[[], bool]) ->
                 low.fail(node, f"a comprehension of more than {MAX_UNROLL} items")
             return take()
         generator = node.generators[depth]
-        for item in control.compile_time_items(low, low.evaluate(generator.iter), generator.iter):
+        value = low.evaluate(generator.iter)
+        for item in control.compile_time_items(low, value, generator.iter, may_leave):
             elements.bind(low, generator.target, item)
             if all(_is_true(low, test) for test in generator.ifs) and not visit(depth + 1):
                 return False

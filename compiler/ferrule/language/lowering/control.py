@@ -30,8 +30,13 @@ Step = Callable[["Sequence[Step]"], bool]
 _MAX_NESTED: Final = 16
 
 
-def compile_time_items(low: Lowering, value: Any, node: ast.AST) -> Iterator[Any]:
-    """The items of something that a loop unrolls over, each taken when the loop comes to it."""
+def compile_time_items(
+    low: Lowering, value: Any, node: ast.AST, may_leave: Callable[[], bool] = lambda: False
+) -> Iterator[Any]:
+    """The items of something that a loop unrolls over, each taken when the loop comes to it.
+
+    `may_leave` says whether the run may have left it by now, beside its `break` and `return`.
+    """
     if isinstance(value, RUN_TIME):
         low.fail(
             node,
@@ -46,7 +51,7 @@ def compile_time_items(low: Lowering, value: Any, node: ast.AST) -> Iterator[Any
     _count_unrolled(low, known, known, node)
     count, leaving = 0, False
     while (gone := exits.gone(low.names)) is not True:
-        if gone is not False and not leaving:
+        if not leaving and (gone is not False or may_leave()):
             leaving = True
             require_own(low, value, iterator, node)
         item = operators.at_compile_time(low, node, lambda: next(iterator, _END))

@@ -25,7 +25,7 @@ from ferrule.language.lowering import (
 )
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.values import RUN_TIME, Number, is_record, is_run_time
-from ferrule.specs import DType
+from ferrule.specs import DType, Numeric
 
 _OPERATORS: Final[dict[type[ast.AST], str]] = {
     ast.Add: "add",
@@ -179,6 +179,26 @@ def binary(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST
     if isinstance(op, ast.Mult):
         _require_known_length(low, left, right, node)
     return operators.binary(low, op, left, right, node)
+
+
+def augmented(low: Lowering, left: Any, right: Any, node: ast.AugAssign) -> Any:
+    """What `left op= right` leaves in the name: as in Python a list, and any object whose class
+    has the method for it, is changed itself."""
+    op = node.op
+    name = f"__i{_OPERATORS[type(op)]}__"
+    if isinstance(left, (*RUN_TIME, Numeric)):
+        return binary(low, op, left, right, node)
+    low.state.witness.add_member(type(left), name)
+    method = getattr(type(left), name, None)
+    if method is None:
+        return binary(low, op, left, right, node)
+    if isinstance(op, ast.Mult):
+        _require_known_length(low, left, right, node)
+    if not isinstance(method, types.FunctionType):
+        right = operators.untyped(left, right)[1]
+    call = ast.copy_location(ast.Call(node.target, [node.value], []), node)
+    result = calls.apply(low, method.__get__(left), [right], {}, call)
+    return binary(low, op, left, right, node) if result is NotImplemented else result
 
 
 def _require_known_length(low: Lowering, left: Any, right: Any, node: ast.AST) -> None:

@@ -141,16 +141,16 @@ def _augmented(low: Lowering, node: ast.AugAssign) -> None:
     match node.target:
         case ast.Name(id=name):
             current = low.lookup(name, node.target)
-            low.names[name] = records.binary(low, node.op, current, low.evaluate(node.value), node)
+            low.names[name] = records.augmented(low, current, low.evaluate(node.value), node)
         case ast.Subscript() as target:
             place = elements.place(low, target)
             current = place.read()
-            place.write(records.binary(low, node.op, current, low.evaluate(node.value), node))
+            place.write(records.augmented(low, current, low.evaluate(node.value), node))
         case ast.Attribute(value=inner) as target if reflected.is_object(
             owner := low.evaluate(inner)
         ):
             current = reflected.attribute(low, owner, target.attr, target)
-            new = records.binary(low, node.op, current, low.evaluate(node.value), node)
+            new = records.augmented(low, current, low.evaluate(node.value), node)
             reflected.assign(low, target, owner, new)
         case ast.Attribute():
             elements.bind(low, node.target, None)
