@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -412,7 +413,7 @@ def test_a_function_of_windows_is_refused(cc: str) -> None:
 def test_one_address_is_not_restrict_twice(cc: str) -> None:
     x = tensor("float32")
     takes = "const float* restrict a, {}float* restrict b"
-    with pytest.raises(CompileError, match="#0 and #1 of f are the same address"):
+    with pytest.raises(CompileError, match="#0 and argument #1 of f are the same address"):
         compiled(takes.format(""), [x, x], cc)
     assert compiled(takes.format("const "), [x, x], cc)
     assert compiled(takes.format(""), [x, x], cc, apart=[])
@@ -621,6 +622,91 @@ def test_restrict_is_read_of_c_plus_plus(takes: str, tmp_path: Path) -> None:
     )
     file.write_text(f'{body}extern "C" void f({plain}) {{}}')
     c.compile(file, Signature("f", [x, y]))(room[1:], room[:-1])
+
+
+PAIR = """
+typedef float* restrict out;
+struct inner { long n; out y; };
+struct pair { const float* x; struct inner rest; };
+struct two { float* y[2]; };
+struct one { float* restrict y[1]; };
+void f(%s) {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("takes", "arguments"),
+    [
+        ("struct pair p", lambda x, y: [Struct([x, Struct([N, y])])]),
+        ("struct pair* p", lambda x, y: [Reference(Struct([x, Struct([N, y])]))]),
+        ("struct inner i, const float* x", lambda x, y: [Struct([N, y]), x]),
+        ("const float* restrict x, struct two s", lambda x, y: [x, Struct([y, y])]),
+        ("const float* x, struct one s", lambda x, y: [x, Struct([y])]),
+    ],
+)
+def test_members_that_are_restrict_share_no_memory(cc: str, takes: str, arguments: Any) -> None:
+    x, y = Tensor("x", (N,), "float32"), Tensor("y", (N,), "float32")
+    room, given = np.zeros(5, np.float32), arguments(x.data, y.data)
+    f = c.compile(PAIR % takes, Signature("f", [x, y]), arguments=given, cc=cc)
+    with pytest.raises(ValueError, match="[xy] and [xy] overlap in memory"):
+        f(room[1:], room[:-1])
+    f(room[:2], room[2:4])
+    plain = (PAIR % takes).replace("restrict", "")
+    c.compile(plain, Signature("f", [x, y]), arguments=given, cc=cc)(room[1:], room[:-1])
+    asked = c.compile(PAIR % takes, Signature("f", [x, y]), arguments=given, apart=[], cc=cc)
+    asked(room[1:], room[:-1])
+
+
+def test_members_that_are_read_alone_may_share(cc: str) -> None:
+    x, y = Tensor("x", (N,), "float32"), Tensor("y", (N,), "float32")
+    code = "struct s { const float* restrict x; const float* restrict y; }; void f(struct s s) {}"
+    room = np.zeros(5, np.float32)
+    f = c.compile(code, Signature("f", [x, y]), arguments=[Struct([x.data, y.data])], cc=cc)
+    f(room[1:], room[:-1])
+
+
+def test_one_address_is_not_given_to_members_that_are_restrict(cc: str) -> None:
+    x = Tensor("x", (N,), "float32")
+    code = "struct s { float* restrict x; float* y; }; void f(struct s s) {}"
+    said = "the member at byte 0 of argument #0 and the member at byte 8 .* are the same address"
+    with pytest.raises(CompileError, match=said):
+        c.compile(code, Signature("f", [x]), arguments=[Struct([x.data, x.data])], cc=cc)
+
+
+def test_restrict_is_read_behind_what_becomes_several_parameters(cc: str) -> None:
+    """A string becomes two parameters, so that those behind it stand one further."""
+    x, y = Tensor("x", (N,), "float32"), Tensor("y", (N,), "float32")
+    code = "void f(const char* s, long n, const float* x, float* restrict y) {}"
+    name, room = specs.String("name"), np.zeros(5, np.float32)
+    f = c.compile(code, Signature("f", [name, x, y]), arguments=[name, x.data, y.data], cc=cc)
+    with pytest.raises(ValueError, match="overlap in memory"):
+        f("a", room[1:], room[:-1])
+    optional = specs.Optional("y", y)
+    code = "void f(const float* x, _Bool has_y, float* restrict y) {}"
+    g = c.compile(code, Signature("f", [x, optional]), arguments=[x.data, optional], cc=cc)
+    g(room, None)
+    with pytest.raises(ValueError, match="overlap in memory"):
+        g(room[1:], room[:-1])
+
+
+@pytest.mark.parametrize("takes", ["const wide* x", "wide_pointer x", "const struct block* x"])
+def test_what_a_typedef_aligns_is_compared(cc: str, takes: str) -> None:
+    code = f"""
+    typedef float wide __attribute__((aligned(32)));
+    typedef wide* wide_pointer;
+    struct block {{ float x[4]; }} __attribute__((aligned(32)));
+    void f({takes}) {{}}
+    """
+    of_struct = "struct" in takes
+    for align in (4, 16, 32):
+        x = Tensor("x", (N,), "float32", align=align)
+        given = x.data if not of_struct else cast(x.data, "const struct block*")
+        compiled = partial(c.compile, code, Signature("f", [x]), arguments=[given], cc=cc)
+        if align == 32:
+            compiled()
+            continue
+        with pytest.raises(CompileError, match=f"multiple of {align} bytes: say more, align="):
+            compiled()
 
 
 def test_what_is_read_alone_may_be_shared(cc: str) -> None:

@@ -480,9 +480,9 @@ def test_a_compile_error_can_be_pickled() -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda n: dict([(n, 1), (n, 2)]),
+        lambda n: dict([*{1: 2}.items(), (n, 2)]),
         lambda n: dict(zip([n, n], [1, 2], strict=True)),
-        lambda n: {**dict([(1, 2)]), **dict([(n, 1)])},
+        lambda n: {1: 2} | dict([*{3: 4}.items(), (n, 1)]),
     ],
 )
 def test_run_time_values_are_no_keys(make: Callable[[Any], Any]) -> None:

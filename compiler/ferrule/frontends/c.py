@@ -114,42 +114,17 @@ def _checks(
     """What comes before the call: tensors that share no memory, a remark on what nobody gets."""
     from ferrule.compiler.conventions.apart import Apart, apart_of
     from ferrule.compiler.conventions.remarks import Remark
-    from ferrule.compiler.conventions.typed import RESTRICTED, restricted_pairs
+    from ferrule.compiler.conventions.restricted import RESTRICTED, restricted_pairs
 
     checks: list[CallingConvention] = []
     if apart is not None:
         checks.append(apart_of(apart))
-    elif prototype is not None and any(prototype.restricted):
-        _check_twice(called, prototype)
-        pairs = restricted_pairs(called.arguments, prototype.types, prototype.restricted)
+    elif prototype is not None:
+        pairs = restricted_pairs(called.function, prototype.taken(called.arguments))
         checks += [Apart.of_pairs(pairs, hint=RESTRICTED)] if pairs else []
     if called.returns is None and prototype is not None and prototype.result == "int":
         checks.append(Remark(_DROPPED.format(called.function)))
     return checks
-
-
-def _check_twice(called: CFunction, prototype: Prototype) -> None:
-    """CompileError for one address that goes to two parameters, of which one is `restrict` and one
-    may be written."""
-    from ferrule.specs import Data, Tensor
-
-    listed = [
-        (each.data if isinstance(each, Tensor) else each, kind, is_apart)
-        for each, kind, is_apart in zip(
-            called.arguments, prototype.types, prototype.restricted, strict=False
-        )
-    ]
-    for i, (one, kind, is_apart) in enumerate(listed):
-        for j, (other, other_kind, other_is) in enumerate(listed[:i]):
-            is_shared = isinstance(one, Data) and one == other and (is_apart or other_is)
-            if is_shared and not (kind.is_const and other_kind.is_const):
-                raise CompileError(
-                    Diagnostic(
-                        f"arguments #{j} and #{i} of {called.function} are the same address, which "
-                        "the code declares restrict",
-                        hint="give it two tensors; apart=[] asks for no check",
-                    )
-                )
 
 
 def module(

@@ -12,6 +12,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
 from ferrule.compiler.conventions.byvalue import Shape
+from ferrule.compiler.conventions.restricted import Taken, taken_members
 from ferrule.compiler.conventions.returns import return_type
 from ferrule.compiler.conventions.structs import Struct
 from ferrule.compiler.conventions.typed import Given, given_members, misfit, refused
@@ -52,23 +53,28 @@ def check_layouts(
     called: CFunction,
     values: Sequence[Given],
     parameters: Sequence[str],
-) -> None:
-    """CompileError where a struct that a call gives, points to, or expects back has other members
-    than the function's."""
+) -> list[Taken]:
+    """The addresses in structs that a call gives or points to.  CompileError where one of these, or
+    one that it expects back, has other members than the function's."""
     result = return_type(called.returns)
     if not isinstance(result, Shape) and not any(each.memory for each in values):
-        return
+        return []
     found = function_layouts(command, source.text, source.language, called.function)
     if found is None:
-        return
+        return []
+    taken: list[Taken] = []
     listed = zip(values, parameters, found.parameters, found.pointees, strict=False)
     for position, (given, text, own, pointee) in enumerate(listed):
         actual = own if given.kind == "bytes" else pointee
         hint = _misfit(signature, given, actual) if actual is not None else None
         if hint is not None:
             raise refused(called.function, position, given, read_type(text), hint)
+        if isinstance(given.memory, Struct) and actual is not None:
+            declared = {leaf.at: _pointer(leaf) for leaf in _repeated(given.memory, actual)}
+            taken += taken_members(f"argument #{position}", given.memory, declared)
     if isinstance(result, Shape) and found.result is not None:
         _check_result(called.function, result, found.result)
+    return taken
 
 
 def _misfit(signature: Signature, given: Given, actual: Layout) -> str | None:
@@ -84,14 +90,20 @@ def _misfit(signature: Signature, given: Given, actual: Layout) -> str | None:
         return None
     if given.kind == "bytes" and actual.align not in (None, given.memory.align):
         return f"what it takes is aligned to {actual.align}: let it take the address"
-    repeated = [
-        replace(leaf, at=leaf.at + i * actual.size)
-        for i in range(max(count, 1)) for leaf in actual.leaves
-    ]  # fmt: skip
+    repeated = _repeated(given.memory, actual)
     members = given_members(signature, given.memory)
     return _differ(Shape.of_memory(given.memory).members, repeated) or next(
         filter(None, (_misfit_of_member(members[leaf.at], leaf) for leaf in repeated)), None
     )
+
+
+def _repeated(memory: Struct, actual: Layout) -> list[Leaf]:
+    """The leaves of as many structs as there are in the memory, one at least."""
+    count = memory.size // actual.size if actual.size else 1
+    return [
+        replace(leaf, at=leaf.at + i * actual.size)
+        for i in range(max(count, 1)) for leaf in actual.leaves
+    ]  # fmt: skip
 
 
 def _misfit_of_member(given: Given, leaf: Leaf) -> str | None:
@@ -126,7 +138,7 @@ def _pointer(leaf: Leaf) -> Spelled:
     elif name in ("signed char", "unsigned char"):
         name = "char"
     word = "const " if leaf.is_const else ""
-    return Spelled(f"{word}{name}{'*' * stars}", name, stars, leaf.is_const)
+    return Spelled(f"{word}{name}{'*' * stars}", name, stars, leaf.is_const, leaf.is_restrict)
 
 
 def _is_byte(actual: Layout) -> bool:

@@ -64,8 +64,8 @@ class Leaf:
     """A number or an address in a struct: where it is, its bytes, "int", "uint", "bool", "enum",
     "float", "pointer", or another word for what a `Struct` has not.
 
-    Of a pointer: what it points to, None for void and what is no complete type, and whether that is
-    only read.
+    Of a pointer: what it points to, None for void and what is no complete type, whether that is
+    only read, and whether the pointer is `restrict`.
     """
 
     at: int
@@ -73,6 +73,7 @@ class Leaf:
     kind: str
     pointee: Leaf | None = None
     is_const: bool = False
+    is_restrict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +197,9 @@ def _layout(entries: Mapping[int, _Entry], entry: _Entry | None) -> Layout | Non
     return Layout(_size(entries, entry), entry.values.get(_ALIGN), tuple(leaves), is_struct)
 
 
-def _leaves(entries: Mapping[int, _Entry], entry: _Entry, at: int) -> Iterator[Leaf]:
+def _leaves(
+    entries: Mapping[int, _Entry], entry: _Entry, at: int, *, is_restrict: bool = False
+) -> Iterator[Leaf]:
     size = _size(entries, entry)
     if entry.tag in (_STRUCT, _CLASS) and entry.values.get(_CONVENTION) != _BY_REFERENCE:
         for each in entry.children:
@@ -206,12 +209,14 @@ def _leaves(entries: Mapping[int, _Entry], entry: _Entry, at: int) -> Iterator[L
         inner = _typed(entries, entry)
         step = _size(entries, inner)
         for position in range(size // step if step else 0):
-            yield from _leaves(entries, inner, at + position * step)
+            apart = _is_restrict(entries, entry)
+            yield from _leaves(entries, inner, at + position * step, is_restrict=apart)
     elif entry.tag == _BASE and entry.values.get(_ENCODING) == _COMPLEX:
         yield Leaf(at, size // 2, "float")
         yield Leaf(at + size // 2, size // 2, "float")
     elif entry.tag in _POINTERS:
-        yield Leaf(at, size, "pointer", _pointee(entries, entry), _reads(entries, entry))
+        behind, is_const = _pointee(entries, entry), _reads(entries, entry)
+        yield Leaf(at, size, "pointer", behind, is_const, is_restrict)
     else:
         yield Leaf(at, size, _kind(entry))
 
@@ -249,7 +254,8 @@ def _member(entries: Mapping[int, _Entry], member: _Entry, at: int) -> Iterator[
     if _BIT_SIZE in member.values:
         yield Leaf(place, 0, "bits")
     else:
-        yield from _leaves(entries, _typed(entries, member), place)
+        apart = _is_restrict(entries, member)
+        yield from _leaves(entries, _typed(entries, member), place, is_restrict=apart)
 
 
 def _kind(entry: _Entry) -> str:

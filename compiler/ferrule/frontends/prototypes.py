@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from ferrule.compiler.conventions.arguments import Cast
 from ferrule.compiler.conventions.byvalue import Shape
+from ferrule.compiler.conventions.restricted import Taken, taken_addresses
 from ferrule.compiler.conventions.returns import return_type
 from ferrule.compiler.conventions.typed import (
     Given,
@@ -36,6 +37,7 @@ from ferrule.specs import Scalar
 
 if TYPE_CHECKING:
     from ferrule.compiler.conventions import CFunction
+    from ferrule.compiler.conventions.hostarguments import CArgument
     from ferrule.specs import Signature
 
 _SHOWN: Final = "shown"
@@ -79,6 +81,8 @@ class Prototype:
     """Whether it says what the parameters are: `f()` of C does not."""
     defined: tuple[bool, ...] = ()
     """Of each parameter whether its definition says `restrict`, where the type does not: C++."""
+    members: tuple[Taken, ...] = ()
+    """The addresses in structs that a call gives."""
 
     @property
     def types(self) -> list[Spelled]:
@@ -89,6 +93,10 @@ class Prototype:
     def restricted(self) -> tuple[bool, ...]:
         """Of each parameter whether it is an address that is declared `restrict`."""
         return self.defined or tuple(each.is_restrict for each in self.types)
+
+    def taken(self, arguments: Sequence[CArgument]) -> list[Taken]:
+        """The addresses that a call with these arguments gives, those in structs too."""
+        return [*taken_addresses(arguments, self.types, self.restricted), *self.members]
 
 
 _Said = dict[tuple[str, int], str]
@@ -123,8 +131,10 @@ def check_call(
     _check_rows(called, values, parameters)
     _check_integers(called.function, values, prototype)
     _check_alignments(called.function, said, values, parameters)
+    _check_named(command, source, called.function, values, prototype)
     _check_others(command, source, called, values, prototype)
-    check_layouts(command, source, signature, called, values, _fixed(parameters))
+    members = check_layouts(command, source, signature, called, values, _fixed(parameters))
+    prototype = replace(prototype, members=tuple(members))
     return _with_restrict(command, source, called.function, prototype)
 
 
@@ -184,7 +194,7 @@ def _first_questions(function: str, casts: Sequence[Given]) -> str:
         f"static float ferrule_shown_{i} = (void (*)({text}))0;" for i, text in enumerate(pointers)
     ]
     aligned = [
-        f"typedef char ferrule_aligned_{i}[__alignof__(*({text})0) <= {each.align} ? 1 : -1];"
+        _aligned(i, text, each.align)
         for i, (text, each) in enumerate(zip(pointers, casts, strict=True))
     ]
     return _file(_SHOWN, shown) + _file(_ALIGNED, aligned) + _abi_question(function)
@@ -368,6 +378,36 @@ def _check_alignments(
         line += 1
         if _NEGATIVE.search(said.get((_ALIGNED, line), "")):
             raise too_loose(function, position, given, read_type(text))
+
+
+def _check_named(
+    command: Sequence[str],
+    source: Source,
+    function: str,
+    values: Sequence[Given],
+    prototype: Prototype,
+) -> None:
+    """CompileError for an address that may not be aligned as what a typedef names is."""
+    listed = zip(values, _fixed(prototype.parameters), _fixed(prototype.written), strict=False)
+    named = [
+        (position, given, written)
+        for position, (given, text, written) in enumerate(listed)
+        if given.kind == "address" and given.pointer is None and given.align
+        if read_type(text).stars and read_type(written).name != read_type(text).name
+    ]
+    if not named:
+        return
+    asked = [_aligned(i, text, given.align) for i, (_, given, text) in enumerate(named)]
+    said = _said(command, source, _file(_ALIGNED, asked))
+    for line, (position, given, text) in enumerate(named, 1):
+        if _NEGATIVE.search(said.get((_ALIGNED, line), "")):
+            raise too_loose(function, position, given, read_type(text))
+
+
+def _aligned(number: int, pointer: str, align: int) -> str:
+    """An array of a negative size where what a pointer points to is aligned to more."""
+    right = f"__alignof__(*({pointer})0) <= {align}"
+    return f"typedef char ferrule_aligned_{number}[{right} ? 1 : -1];"
 
 
 def _check_others(

@@ -33,11 +33,17 @@ from ferrule.compiler.conventions.launch_attributes import (
 )
 from ferrule.compiler.conventions.launch_sizes import AXES, Sizes, check_product, three
 from ferrule.compiler.conventions.reach import check_reach
-from ferrule.compiler.conventions.typed import (
+from ferrule.compiler.conventions.restricted import (
     RESTRICTED,
+    restricted_pairs,
+    taken_addresses,
+    taken_members,
+)
+from ferrule.compiler.conventions.structs import Struct
+from ferrule.compiler.conventions.typed import (
     check_members,
     check_typed,
-    restricted_pairs,
+    placed,
 )
 from ferrule.compiler.conventions.variables import (
     Constant,
@@ -269,8 +275,12 @@ class CudaLaunch:
         if self.apart is not None:
             return self.apart
         types = [read_type(each) for each in facts.types or ()]
-        pairs = restricted_pairs(self.params, types, facts.restricted or ())
-        return Apart.of_pairs(pairs, hint=RESTRICTED)
+        taken = [*taken_addresses(self.params, types, facts.restricted or ())]
+        for position, (given, members) in enumerate(zip(self.params, facts.members, strict=False)):
+            if isinstance(given, Struct) and members is not None:
+                what = f"argument #{position}"
+                taken += taken_members(what, given, dict(placed(members)))
+        return Apart.of_pairs(restricted_pairs(self.kernel, taken), hint=RESTRICTED)
 
     def _place(self, call: Call, position: int) -> list[ir.Value]:
         what = f"parameter #{position} of {self.kernel}"

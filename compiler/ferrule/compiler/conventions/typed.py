@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
     Kind = Literal["address", "number", "bytes"]
 
-RESTRICTED: Final = "the code declares an address restrict"
-"""The hint of a call whose tensors share memory."""
 _INTEGERS: Final = ("int", "uint")
 _VECTORS: Final = {
     f"{name}{lanes}": min(16, size * {2: 2, 3: 1, 4: 4}[lanes])
@@ -103,13 +101,18 @@ def given_members(signature: Signature, struct: Struct) -> dict[int, Given]:
     """The numbers and addresses of a struct and of structs in it, by where they are."""
     sizes = frozenset(_sizes(signature.params))
     found: dict[int, Given] = {}
+    for offset, each in given_fields(struct):
+        (found[offset],) = _given(signature, sizes, each)
+    return found
+
+
+def given_fields(struct: Struct) -> Iterator[tuple[int, Argument]]:
+    """The fields of a struct and of structs in it, with where they are."""
     for field, offset in zip(struct.fields, struct.offsets, strict=True):
         if isinstance(field, Struct):
-            inner = given_members(signature, field)
-            found |= {offset + at: each for at, each in inner.items()}
+            yield from ((offset + at, each) for at, each in given_fields(field))
         elif not isinstance(field, InMemory):
-            (found[offset],) = _given(signature, sizes, field)
-    return found
+            yield offset, field
 
 
 def check_typed(
@@ -146,13 +149,9 @@ def check_members(
 
 
 def _check_struct(what: str, signature: Signature, struct: Struct, members: Sequence[str]) -> None:
-    found, end = given_members(signature, struct), 0
-    for text in members:
-        wanted = read_type(text)
-        if not wanted.stars and wanted.dtype is None:
-            return
-        size = 8 if wanted.stars else as_dtype(wanted.dtype or "").itemsize
-        at, given = -(-end // size) * size, found.get(-(-end // size) * size)
+    found = given_members(signature, struct)
+    for at, wanted in placed(members):
+        given, text = found.get(at), wanted.text
         hint = "nothing is given there" if given is None else misfit(given, wanted)
         if hint is not None:
             there = "nothing" if given is None else given.what
@@ -162,36 +161,20 @@ def _check_struct(what: str, signature: Signature, struct: Struct, members: Sequ
                     hint=hint,
                 )
             )
+
+
+def placed(members: Sequence[str]) -> Iterator[tuple[int, Spelled]]:
+    """Where members of these types are in a struct, one behind the other as C has them, with what
+    they are; it ends before one of an unknown size."""
+    end = 0
+    for text in members:
+        kind = read_type(text)
+        if not kind.stars and kind.dtype is None:
+            return
+        size = 8 if kind.stars else as_dtype(kind.dtype or "").itemsize
+        at = -(-end // size) * size
+        yield at, kind
         end = at + size
-
-
-def restricted_pairs(
-    arguments: Sequence[CArgument], types: Sequence[Spelled], restricted: Sequence[bool]
-) -> list[tuple[Tensor, Tensor]]:
-    """The tensors that a callee with parameters of these types, one for each argument, takes to
-    share no memory: those of an address that is `restrict` and of each other one, unless both are
-    only read.  A tensor whose address goes twice is apart from others alone."""
-    tensors = [_tensor_of(each) for each in arguments]
-    listed = list(zip(tensors, types, restricted, strict=False))
-    pairs = [
-        (one, other)
-        for i, (one, kind, is_apart) in enumerate(listed)
-        for other, other_kind, other_is in listed[i + 1 :]
-        if one is not None and other is not None and one is not other and (is_apart or other_is)
-        if not (kind.is_const and other_kind.is_const)
-    ]
-    return list({(id(one), id(other)): (one, other) for one, other in pairs}.values())
-
-
-def _tensor_of(argument: object) -> Tensor | None:
-    match argument:
-        case Data(tensor=tensor):
-            return tensor
-        case Tensor():
-            return argument
-        case PointerCast(value=value):
-            return _tensor_of(value)
-    return None
 
 
 def check_value(callee: str, position: int, given: Given, wanted: Spelled) -> None:
