@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from ferrule.frontends.reading import indexed_by_numbers, is_unread, read_first, tree_of
+from ferrule.frontends.reading import is_unread, read_first, tree_of
 
 ADDED = """
 h[int(x[i])] += 1
@@ -49,41 +49,21 @@ def test_arrays_that_are_read_before_they_are_written(text: str, wanted: list[st
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "unread"),
     [
-        ("wp.atomic_add(a, 0, x)", True),
-        ("wp.atomic_add(a, 0, 1, x)", True),
-        ("a[0] = a[1, 2]", True),
-        ("a[i] = 1", False),
-        ("wp.atomic_add(a, i, x)", False),
-        ("f(a)", False),
-        ("a[0] = 1\nb = a", False),
-        ("a[0, i] = 1", False),
-        ("a[-1]", False),
-        ("x = 1", False),
+        ("o.a[0] = o.b[i]", False),
+        ("wp.atomic_add(o.a, 0, x)", False),
+        ("o.a[i] = 1", False),
+        ("o.b[i] = o.ab[i]", True),
+        ("f(o)\no.a[0] = 1", False),
+        ("f(o.a)", False),
+        ("p.o.a[i]", True),
     ],
 )
-def test_arrays_that_are_indexed_with_numbers_alone(text: str, wanted: bool) -> None:
-    assert indexed_by_numbers(ast.parse(text), "a") is wanted
-
-
-@pytest.mark.parametrize(
-    ("text", "wanted", "unread"),
-    [
-        ("o.a[0] = o.b[i]", True, False),
-        ("wp.atomic_add(o.a, 0, x)", True, False),
-        ("o.a[i] = 1", False, False),
-        ("o.b[i] = o.ab[i]", False, True),
-        ("f(o)\no.a[0] = 1", False, False),
-        ("f(o.a)", False, False),
-        ("p.o.a[i]", False, True),
-    ],
-)
-def test_arrays_in_structs(text: str, wanted: bool, unread: bool) -> None:
-    tree = ast.parse(text)
-    assert indexed_by_numbers(tree, "o.a") is wanted and is_unread(tree, "o.a") is unread
+def test_arrays_in_structs(text: str, unread: bool) -> None:
+    assert is_unread(ast.parse(text), "o.a") is unread
     assert not is_unread(None, "o.a")
 
 
 def test_a_function_without_a_text_says_nothing() -> None:
-    assert tree_of(eval("lambda x: x")) is None and not indexed_by_numbers(None, "a")
+    assert tree_of(eval("lambda x: x")) is None

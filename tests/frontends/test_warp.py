@@ -329,9 +329,60 @@ def test_arrays_are_as_large_as_what_is_launched() -> None:
 def test_arrays_that_may_be_smaller_are_named_or_indexed_with_numbers() -> None:
     fn = frontend.compile(saxpy, dim=lambda sig: sig["x"].shape[0] + 2, smaller=["x", "y"])
     assert "assumes" not in fn.notes
-    assert "assumes" not in frontend.compile(total, dim="x").notes
+    fn = frontend.compile(total, dim="x")
+    assert fn.notes["assumes"] == [
+        f"{next(reversed(fn.signature.params)).name}.shape[0] is at least 1"
+    ]
     with pytest.raises(CompileError, match="smaller names 'alpha'"):
         frontend.compile(saxpy, dim="x", smaller="alpha")
+
+
+@wp.kernel(module="unique")
+def first_column(x: wp.array2d(dtype=wp.float32), y: wp.array(dtype=wp.float32)):
+    i = wp.tid()
+    y[i] = x[i, 0] + x[i][2]
+
+
+@wp.kernel(module="unique")
+def transposed(x: wp.array2d(dtype=wp.float32), y: wp.array2d(dtype=wp.float32)):
+    i, j = wp.tid()
+    y[j, i] = x[i, j]
+
+
+@wp.kernel(module="unique")
+def next_ones(x: wp.array(dtype=wp.float32), at: wp.array2d(dtype=wp.int32)):
+    i = wp.tid()
+    x[i] = x[at[i, i + 1]]
+
+
+def test_arrays_of_another_rank_are_as_large_as_their_indices() -> None:
+    fn = frontend.compile(first_column, dim="y")
+    y, some = np.zeros(4, np.float32), np.ones((4, 3), np.float32)
+    fn(some, y)
+    assert y.tolist() == [2.0] * 4
+    with pytest.raises(ValueError, match=r"Mismatched x.shape\[0\], expected at least 4, .* got 3"):
+        fn(some[:3], y)
+    with pytest.raises(ValueError, match=r"x.shape\[1\], expected at least 3, for the index 2 in"):
+        fn(some[:, :2], y)
+    fn(some[:0, :0], y[:0])
+
+
+def test_arrays_are_compared_along_the_axes_that_index_them() -> None:
+    fn = frontend.compile(transposed, dim="x")
+    x, y = np.arange(6, dtype=np.float32).reshape(2, 3), np.zeros((3, 2), np.float32)
+    fn(x, y)
+    assert (y == x.T).all()
+    with pytest.raises(ValueError, match=r"Mismatched y.shape\[0\], expected at least 3, .* got 2"):
+        fn(x, np.zeros((2, 3), np.float32))
+
+
+def test_what_is_indexed_by_what_cannot_be_told_is_said() -> None:
+    fn = frontend.compile(next_ones, dim="x")
+    assert fn.notes["assumes"] == [
+        "at.shape[0] is at least size 0 of the launch",
+        "x is indexed inside of its sizes alone",
+        "at is indexed inside of its sizes alone",
+    ]
 
 
 @wp.struct
@@ -377,14 +428,20 @@ def test_arrays_in_structs_are_as_large_as_what_is_launched() -> None:
     wanted = r"Mismatched both.tables.near.shape\[0\], expected at least 4, .* got 3"
     with pytest.raises(ValueError, match=wanted):
         fn((tables(3), 2.0), y)
-    assert fn.notes["assumes"] == ["both.tables.near.shape[0] is at least size 0 of the launch"]
+    assert fn.notes["assumes"] == [
+        "both.tables.near.shape[0] is at least size 0 of the launch",
+        "both.tables.first.shape[0] is at least 1",
+    ]
     with pytest.raises(ValueError, match=r"Mismatched tables.far.shape\[0\]"):
         frontend.compile(handed_on, dim="y", smaller="tables.first")(tables(4, 3), y)
 
 
 def test_arrays_in_structs_are_named_with_the_way_to_them() -> None:
     fn = frontend.compile(looked_up, dim="both.tables.near", smaller="both.tables.near")
-    assert fn.notes["assumes"] == ["y.shape[0] is at least size 0 of the launch"]
+    assert fn.notes["assumes"] == [
+        "both.tables.first.shape[0] is at least 1",
+        "y.shape[0] is at least size 0 of the launch",
+    ]
     y = np.zeros(4, np.float32)
     fn((tables(3), 2.0), y)
     assert y.tolist() == [4.0] * 3 + [0.0]

@@ -1,5 +1,5 @@
 """What the text of a kernel says of its arrays: which of them are added to or read first, and which
-are indexed with numbers alone.  What cannot be told counts as the unsafe of the two."""
+are not read at all.  What cannot be told counts as the unsafe of the two."""
 
 from __future__ import annotations
 
@@ -103,16 +103,6 @@ def _is_atomic(function: ast.expr) -> bool:
     return ".atomic." in text or text.rpartition(".")[2].startswith(_ATOMIC)
 
 
-def indexed_by_numbers(tree: ast.AST | None, path: str) -> bool:
-    """Whether an array is used, and only so: `x[0]`, `x[0, 1]`, `wp.atomic_add(x, 0, …)`; `path` is
-    a parameter, or a field of one, "options.weights"."""
-    if tree is None:
-        return False
-    found = [each for each in _chains(tree) if _reaches(ast.unparse(each), path)]
-    plain = [each for node in ast.walk(tree) for each in _numbered(node)]
-    return bool(found) and all(any(each is known for known in plain) for each in found)
-
-
 def is_unread(tree: ast.AST | None, path: str) -> bool:
     """Whether the text names other fields of a parameter alone, and so does not use the array at
     this path."""
@@ -139,18 +129,3 @@ def _is_dotted(node: ast.expr) -> bool:
 def _reaches(used: str, path: str) -> bool:
     """Whether what is used is what stands at a path, has it as a field, or is a part of it."""
     return f"{path}.".startswith(f"{used}.") or used.startswith(f"{path}.")
-
-
-def _numbered(node: ast.AST) -> Iterator[ast.expr]:
-    match node:
-        case ast.Subscript(value=array, slice=index) if _is_number(index):
-            yield array
-        case ast.Call(func=function, args=[array, *indices, _]) if (
-            _is_atomic(function) and indices and all(map(_is_number, indices))
-        ):
-            yield array
-
-
-def _is_number(index: ast.expr) -> bool:
-    items = index.elts if isinstance(index, ast.Tuple) else [index]
-    return all(isinstance(each, ast.Constant) and type(each.value) is int for each in items)

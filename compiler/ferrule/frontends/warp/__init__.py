@@ -14,7 +14,7 @@ from ferrule.frontends.given import architectures, brief, check_on_cpu, names
 from ferrule.frontends.kernels import build_kernel
 from ferrule.frontends.launchsizes import checked_sizes, constants_of
 from ferrule.frontends.packages import load
-from ferrule.frontends.reading import indexed_by_numbers, is_unread
+from ferrule.frontends.reading import is_unread
 from ferrule.frontends.told import plain
 from ferrule.specs import Dim, Param, Signature
 from ferrule.specs.params import Tensor
@@ -60,14 +60,17 @@ def compile(
 
     `dim` is what is launched: sizes, the name of an array, which stands for all of its, or a
     function that gets the signature and says this; where a call may bring other sizes it follows
-    from them, or is `fixed`; a size of a real array that it has as a number stays.  An array with
-    as many dims as the kernel has indices that `specs` does not name must be at least as large as
-    `dim`, else the call is a ValueError, but for those that `smaller` names and those that the
-    kernel indexes with numbers alone.  Those in structs are named with the way to them,
-    "options.weights".  `target` is "cpu", or an architecture such as "sm_90", or several.
-    `block_dim` and `max_blocks` are those of a launch on a GPU.  `cpu_flags` are Warp's
-    `cpu_compiler_flags`: none by default, so that the code runs on any CPU of the kind; None takes
-    Warp's own, for this very CPU.  `options` are those of `compiler.build`.
+    from them, or is `fixed`; a size of a real array that it has as a number stays.  An array
+    must be as large as the kernel indexes it: where that is with the indices of `wp.tid()`, as the
+    launch along these axes, and where it is with numbers, larger than these; else the call is a
+    ValueError.  Of one that is indexed in another way, but has as many dims as the launch, as much
+    as of the launch is asked, unless `specs` describes it.  Nothing is asked of those that
+    `smaller` names; arrays in structs are named with the way to them, "options.weights".
+
+    `target` is "cpu", or an architecture such as "sm_90", or several.  `block_dim` and `max_blocks`
+    are those of a launch on a GPU.  `cpu_flags` are Warp's `cpu_compiler_flags`: none by default,
+    so that the code runs on any CPU of the kind; None takes Warp's own, for this very CPU.
+    `options` are those of `compiler.build`.
 
     Raises ImportError without Warp, TypeError for what is no kernel of Warp, CompileError for
     kernels that cannot be called so and for what does not fit them.
@@ -97,8 +100,8 @@ def compile(
         convention = cuda_call(warp, kernel, dims, packed, archs, block_dim, max_blocks)
     # What is no size at all has had its own error before.
     checked_sizes("dim", dim, signature)
-    covered = _covered(kernel, arrays, dims, {*(specs or {}), *_smaller(arrays, smaller)})
-    convention = Sequential([covered, convention]) if covered.arrays else convention
+    covered = _covered(kernel, arrays, dims, {*(specs or {})}, _smaller(arrays, smaller))
+    convention = Sequential([covered, convention])
     return build_kernel(
         kernel.func,
         signature,
@@ -140,22 +143,39 @@ def _covered(
     kernel: Any,
     arrays: Mapping[str, tuple[Tensor, int]],
     dims: Sequence[Dim],
-    said: Collection[str],
+    described: Collection[str],
+    smaller: Collection[str],
 ) -> Covering:
-    """The check of the arrays that have as many dims as a kernel has indices, but for `said`, and
-    for fields of structs that the kernel does not read."""
-    from ferrule.frontends.warp.covering import Covering
+    """The check that arrays have what the kernel indexes, but for those of `smaller` and fields of
+    structs that it does not read.
 
-    rank, tree = kernel.adj.kernel_dim, kernel.adj.tree
-    checked = [
-        (path, array)
-        for path, (array, array_rank) in arrays.items()
-        if array_rank == rank
-        and not {path, path.partition(".")[0]} & {*said}
-        and not indexed_by_numbers(tree, path)
-        and not ("." in path and is_unread(tree, path))
-    ]
-    return Covering(tuple(checked), tuple(dims[:rank]))
+    What is not known to be indexed by the launch or by numbers is taken to be as large as the
+    launch, if it has as many dims and `specs` has not described it.
+    """
+    from ferrule.frontends.warp.covering import Covering, Need, needed
+    from ferrule.frontends.warp.indexing import indices_of
+
+    tree = kernel.adj.tree
+    launched = dims[: kernel.adj.kernel_dim]
+    needs: list[Need] = []
+    unknown: list[str] = []
+    for path, (array, rank) in arrays.items():
+        if path in smaller or ("." in path and is_unread(tree, path)):
+            continue
+        found = indices_of(tree, path, rank)
+        pairs = {(axis, of) for axis, of in found.launched if of < len(launched)}
+        if rank == len(launched) and not {path, path.partition(".")[0]} & {*described}:
+            pairs |= {(axis, axis) for axis in found.unknown}
+        needs += [
+            Need(path, array, axis, launched[of], f"size {of} of the launch")
+            for axis, of in sorted(pairs)
+        ]
+        needs += [
+            Need(path, array, axis, least, f"for the index {least - 1} in the kernel")
+            for axis, least in found.least.items()
+        ]
+        unknown += [path] if found.unknown else []
+    return Covering(needed(needs), tuple(launched), tuple(unknown))
 
 
 def _check_launch(block_dim: Any, max_blocks: Any, cpu_flags: Any) -> None:
