@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -483,3 +485,17 @@ def test_a_function_outlives_its_name(compiled_add_one: Any) -> None:
     x, y = np.ones(3, np.float32), np.zeros(3, np.float32)
     alone(x, y)
     assert y.tolist() == [2, 2, 2]
+
+
+def test_marked_functions_are_copied_and_pickled_as_functions_are() -> None:
+    for each in (add_one, device_add_one):
+        assert copy.copy(each) is each
+        assert copy.deepcopy([each])[0] is each
+        assert pickle.loads(pickle.dumps(each)) is each
+
+    @fe.jit
+    def inside(n: fe.Int32):
+        return n
+
+    with pytest.raises((AttributeError, pickle.PicklingError), match="local object"):
+        pickle.dumps(inside)

@@ -5,17 +5,35 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.language.edited import remember
 from ferrule.runtime.forks import ForkLock
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 _VERSIONS: Final = 8
 """Of what is around a function, for which its code is kept."""
 
 
-class KernelFunction:
+class _Named:
+    """What is copied and pickled as Python's functions are: as itself, and by its name."""
+
+    function: Callable[..., Any]
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __reduce__(self) -> str:
+        return self.function.__qualname__
+
+
+class KernelFunction(_Named):
     """A function that many threads run; a host function calls and launches it.
 
     `function` is the Python function.  Its source is read when a host function that launches it is
@@ -36,7 +54,7 @@ class KernelFunction:
         return f"<ferrule kernel {self.function.__qualname__}>"
 
 
-class JitFunction:
+class JitFunction(_Named):
     """A host function.  Calling it compiles it for its arguments' specs and keeps the result, as
     long as what the function takes from around it stays the same.
 
