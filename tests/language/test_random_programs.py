@@ -65,7 +65,7 @@ SIZE = 4 if settings.default.max_examples <= 100 else 8
 
 
 @settings(
-    max_examples=max(200, settings.default.max_examples),
+    max_examples=settings.default.max_examples,
     deadline=None,
     phases=[phase for phase in Phase if phase is not Phase.explain],
     suppress_health_check=list(HealthCheck),
