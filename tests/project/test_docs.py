@@ -6,8 +6,11 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
+from ferrule.compiler import conventions
+from ferrule.specs.params import Param
 
 RECORD = re.compile(r"\d{4}-[a-z0-9-]+\.md")
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)[)#]")
@@ -42,3 +45,19 @@ def test_links_between_files_lead_somewhere(root: Path) -> None:
     links = [(p, link) for p in pages for link in LINK.findall(p.read_text(encoding="utf-8"))]
     assert links
     assert not [(p, link) for p, link in links if not (p.parent / link).exists()]
+
+
+def named(pages: Path) -> set[str]:
+    """The words of a page, or of all pages of a folder."""
+    files = [pages] if pages.is_file() else pages.glob("*.md")
+    return {word for each in files for word in re.findall(r"\w+", each.read_text("utf-8"))}
+
+
+def test_conventions_have_a_place_on_their_pages(root: Path) -> None:
+    assert not {*conventions.__all__} - named(root / "docs/conventions")
+
+
+def test_kinds_of_parameters_have_a_place_on_their_page(root: Path) -> None:
+    kinds = {each.__name__ for each in get_args(Param)}
+    assert "Tensor" in kinds and "EnvStream" in kinds
+    assert not kinds - named(root / "docs/parameters.md")
