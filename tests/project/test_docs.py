@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+
 from ferrule.compiler import conventions
 from ferrule.specs.params import Param
 
