@@ -53,6 +53,10 @@ _DROPPED: Final = (
     "{} returns an int that nobody gets: returns='status' makes an error of what is not 0, "
     "returns='int32' gives it back"
 )
+_UNTOLD: Final = (
+    "what {} takes cannot be compared with what the call gives it: the compiler does not show its "
+    "type"
+)
 _ASSEMBLY: Final = (".s", ".S")
 
 
@@ -122,6 +126,8 @@ def _checks(
     elif prototype is not None:
         pairs = restricted_pairs(called.function, prototype.taken(called.arguments))
         checks += [Apart.of_pairs(pairs, hint=RESTRICTED)] if pairs else []
+    if prototype is None:
+        checks.append(Remark(_UNTOLD.format(called.function)))
     if called.returns is None and prototype is not None and prototype.result == "int":
         checks.append(Remark(_DROPPED.format(called.function)))
     return checks

@@ -15,13 +15,13 @@ from ferrule.compiler.conventions.byvalue import Shape
 from ferrule.compiler.conventions.restricted import Taken, taken_members
 from ferrule.compiler.conventions.returns import return_type
 from ferrule.compiler.conventions.structs import Struct
-from ferrule.compiler.conventions.typed import Given, given_members, misfit, refused
+from ferrule.compiler.conventions.typed import Given, given_members, misfit, refused, too_loose
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.spelledtypes import Spelled, read_type
 from ferrule.frontends.layouts import Layout, Leaf, function_layouts
 
 if TYPE_CHECKING:
-    from ferrule.compiler.conventions import CFunction
+    from ferrule.frontends.prototypes import Callee
     from ferrule.frontends.sources import Source
     from ferrule.specs import Signature
 
@@ -50,20 +50,31 @@ def check_layouts(
     command: Sequence[str],
     source: Source,
     signature: Signature,
-    called: CFunction,
+    called: Callee,
     values: Sequence[Given],
     parameters: Sequence[str],
+    *,
+    asked: bool,
 ) -> list[Taken]:
-    """The addresses in structs that a call gives or points to.  CompileError where one of these, or
-    one that it expects back, has other members than the function's."""
+    """The addresses in structs that a call gives or points to; the compiler is `asked`, or where it
+    gives a struct back.
+
+    Raises CompileError where a struct has other members than the function's, and for an address
+    that may not be aligned as the function takes it.
+    """
     result = return_type(called.returns)
-    if not isinstance(result, Shape) and not any(each.memory for each in values):
+    if not isinstance(result, Shape) and not asked:
         return []
     found = function_layouts(command, source.text, source.language, called.function)
     if found is None:
         return []
     taken: list[Taken] = []
     listed = zip(values, parameters, found.parameters, found.pointees, strict=False)
+    for position, (given, text, aligned) in enumerate(
+        zip(values, parameters, found.aligned, strict=False)
+    ):
+        if given.align % aligned:
+            raise too_loose(called.function, position, given, read_type(text), aligned)
     for position, (given, text, own, pointee) in enumerate(listed):
         actual = own if given.kind == "bytes" else pointee
         hint = _misfit(signature, given, actual) if actual is not None else None
@@ -90,6 +101,8 @@ def _misfit(signature: Signature, given: Given, actual: Layout) -> str | None:
         return None
     if given.kind == "bytes" and actual.align not in (None, given.memory.align):
         return f"what it takes is aligned to {actual.align}: let it take the address"
+    if given.memory.align % (actual.align or 1):
+        return f"what it takes is aligned to {actual.align}: Struct([…], align={actual.align})"
     repeated = _repeated(given.memory, actual)
     members = given_members(signature, given.memory)
     return _differ(Shape.of_memory(given.memory).members, repeated) or next(
@@ -111,6 +124,12 @@ def _misfit_of_member(given: Given, leaf: Leaf) -> str | None:
     is_address = given.kind == "address"
     if is_address != (leaf.kind == "pointer"):
         return None
+    if given.align % leaf.aligned:
+        return (
+            f"what its member at byte {leaf.at} points to is aligned to {leaf.aligned}, but "
+            f"{given.what}, is only known to be a multiple of {given.align} bytes: say "
+            f"align={leaf.aligned} in the spec"
+        )
     behind = leaf.pointee
     if behind is not None and (behind.kind, behind.size) == ("float", 2) and given.dtype in _NARROW:
         given = replace(given, dtype=None)  # which of the two it is, only the type's name tells

@@ -45,9 +45,14 @@ def listed(found: Any) -> Sequence[Any]:
 
 def constants_of(*given: Any) -> list[int]:
     """The sizes of a launch that are plain numbers, and so may come from an example; a number that
-    is `fixed` is said on purpose, and a function reads the signature."""
+    is `fixed` is said on purpose; for functions of the signature see `constants_said`."""
     sizes = (size for each in given for size in listed(each))
     return [each for each in sizes if type(each) is int]
+
+
+def constants_said(signature: Signature, *given: Any) -> list[int]:
+    """The plain numbers that functions of the signature give as sizes of a launch."""
+    return constants_of(*(each(signature) for each in given if callable(each)))
 
 
 def unmarked(sizes: Any) -> Any:

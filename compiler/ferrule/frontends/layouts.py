@@ -28,7 +28,8 @@ _RANGE, _BASE, _SUBPROGRAM, _VARIABLE, _RESTRICT = 0x21, 0x24, 0x2E, 0x34, 0x37
 _SAME: Final = (_TYPEDEF, _CONST, 0x35, _RESTRICT, 0x47)
 """Other names, const, volatile, restrict, _Atomic."""
 
-_NAME, _LINKAGE = 0x03, 0x6E
+_NAME, _LINKAGE, _SPECIFICATION = 0x03, 0x6E, 0x47
+_UNIT: Final = 0x11
 _SIZE, _BIT_SIZE, _UPPER, _CONVENTION, _COUNT = 0x0B, 0x0D, 0x2F, 0x36, 0x37
 _PLACE, _DECLARED, _LINE_OF, _ENCODING, _TYPE = 0x38, 0x3C, 0x3B, 0x3E, 0x49
 _ALIGN, _VECTOR = 0x88, 0x2107
@@ -56,6 +57,9 @@ class _Entry:
     tag: int
     values: dict[int, int]
     name: str = ""
+    symbol: str = ""
+    """The name for the linker, where it is another."""
+    around: _Entry | None = None
     children: list[_Entry] = field(default_factory=list)
 
 
@@ -65,7 +69,7 @@ class Leaf:
     "float", "pointer", or another word for what a `Struct` has not.
 
     Of a pointer: what it points to, None for void and what is no complete type, whether that is
-    only read, and whether the pointer is `restrict`.
+    only read, whether the pointer is `restrict`, and what the address is a multiple of.
     """
 
     at: int
@@ -74,6 +78,7 @@ class Leaf:
     pointee: Leaf | None = None
     is_const: bool = False
     is_restrict: bool = False
+    aligned: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +94,13 @@ class Layout:
 @dataclass(frozen=True, slots=True)
 class Layouts:
     """The types of a function: of what it returns, None where that is nothing, of each parameter,
-    and of what the addresses among these point to, None for what is no complete type."""
+    and of what the addresses among these point to, None for what is no complete type.  `aligned` is
+    what each address is a multiple of, 1 for what is none."""
 
     result: Layout | None
     parameters: tuple[Layout | None, ...]
     pointees: tuple[Layout | None, ...]
+    aligned: tuple[int, ...]
 
 
 def function_layouts(
@@ -109,18 +116,51 @@ def function_layouts(
 
 
 def restricted_parameters(
-    command: Sequence[str], source: str, language: str, function: str
+    command: Sequence[str], source: str, language: str, symbol: str
 ) -> tuple[bool, ...] | None:
     """Of each parameter of a function that a source defines whether it is an address that is
-    `restrict`, which is no part of its type; None where the compiler does not say it."""
+    `restrict`, which is no part of its type; None where the compiler does not say it.  `symbol` is
+    the name for the linker."""
     entries = _asked(command, source, language) or {}
-    for each in entries.values():
-        if each.tag != _SUBPROGRAM or each.name != function or _LINKAGE in each.values:
+    found: tuple[bool, ...] | None = None
+    for each in entries.values():  # a declaration, which says less, and the definition
+        if _symbol_of(_declared(entries, each)) != symbol:
             continue
         taken = [inner for inner in each.children if inner.tag == _PARAMETER]
         if taken and all(_TYPE in inner.values for inner in taken):
-            return tuple(_is_restrict(entries, inner) for inner in taken)
+            said = tuple(_is_restrict(entries, inner) for inner in taken)
+            found = said if found is None or any(said) else found
+    return found
+
+
+def qualified_name(command: Sequence[str], source: str, language: str, symbol: str) -> str | None:
+    """What C++ calls a function with this name for the linker, with its namespaces and classes;
+    None where the compiler does not say it."""
+    entries = _asked(command, source, language) or {}
+    for each in entries.values():
+        if _symbol_of(each) == symbol:
+            return "::".join(reversed([*_names_around(each)]))
     return None
+
+
+def _names_around(entry: _Entry | None) -> Iterator[str]:
+    """The names of an entry and of those that it is in; what has none is seen from outside."""
+    while entry is not None and entry.tag != _UNIT:
+        if entry.name:
+            yield entry.name
+        entry = entry.around
+
+
+def _declared(entries: Mapping[int, _Entry], entry: _Entry) -> _Entry:
+    """The declaration of a function that is defined outside of its namespace or class."""
+    return entries.get(entry.values.get(_SPECIFICATION, -1), entry)
+
+
+def _symbol_of(entry: _Entry) -> str | None:
+    """The name of a function for the linker."""
+    if entry.tag != _SUBPROGRAM:
+        return None
+    return entry.symbol if _LINKAGE in entry.values else entry.name
 
 
 def _asked(command: Sequence[str], source: str, language: str) -> dict[int, _Entry] | None:
@@ -165,15 +205,37 @@ def _of_function(entries: Mapping[int, _Entry]) -> Layouts | None:
     if function is None or function.tag != _FUNCTION:
         return None
     types = [_plain(entries, each) for each in function.children if each.tag == _PARAMETER]
-    behind = [
-        _plain(entries, each) if each is not None and each.tag in _POINTERS else None
-        for each in types
-    ]
     return Layouts(
         _layout(entries, _plain(entries, function)),
         tuple(_layout(entries, each) for each in types),
-        tuple(_layout(entries, each) for each in behind),
+        tuple(_behind(entries, each) for each in types),
+        tuple(
+            _alignment(entries, each) if each is not None and each.tag in _POINTERS else 1
+            for each in types
+        ),
     )
+
+
+def _behind(entries: Mapping[int, _Entry], pointer: _Entry | None) -> Layout | None:
+    """What a type points to; None for what is no pointer."""
+    if pointer is None or pointer.tag not in _POINTERS:
+        return None
+    apart = _is_restrict(entries, pointer)
+    return _layout(entries, _plain(entries, pointer), is_restrict=apart)
+
+
+def _alignment(entries: Mapping[int, _Entry], entry: _Entry) -> int:
+    """What the type of an entry says it is aligned to, and a vector is; 1 for all others, whose
+    numbers are aligned as their dtypes are."""
+    while _TYPE in entry.values:
+        entry = entries[entry.values[_TYPE]]
+        if _ALIGN in entry.values:  # a typedef may ask for less than the type that it names
+            return entry.values[_ALIGN]
+        if entry.tag not in _SAME:
+            break
+    if entry.tag != _ARRAY:
+        return 1
+    return _size(entries, entry) if _VECTOR in entry.values else _alignment(entries, entry)
 
 
 def _plain(entries: Mapping[int, _Entry], entry: _Entry | None) -> _Entry | None:
@@ -185,11 +247,13 @@ def _plain(entries: Mapping[int, _Entry], entry: _Entry | None) -> _Entry | None
     return None
 
 
-def _layout(entries: Mapping[int, _Entry], entry: _Entry | None) -> Layout | None:
+def _layout(
+    entries: Mapping[int, _Entry], entry: _Entry | None, *, is_restrict: bool = False
+) -> Layout | None:
     if entry is None or entry.tag == _FUNCTION or _DECLARED in entry.values:
         return None
     leaves = []
-    for leaf in _leaves(entries, entry, 0):
+    for leaf in _leaves(entries, entry, 0, is_restrict=is_restrict):
         leaves.append(leaf)
         if len(leaves) > _MOST:
             return None
@@ -216,7 +280,8 @@ def _leaves(
         yield Leaf(at + size // 2, size // 2, "float")
     elif entry.tag in _POINTERS:
         behind, is_const = _pointee(entries, entry), _reads(entries, entry)
-        yield Leaf(at, size, "pointer", behind, is_const, is_restrict)
+        aligned = _alignment(entries, entry)
+        yield Leaf(at, size, "pointer", behind, is_const, is_restrict, aligned)
     else:
         yield Leaf(at, size, _kind(entry))
 
@@ -393,14 +458,15 @@ def _entries(sections: Mapping[str, bytes]) -> dict[int, _Entry]:
                 break
             continue
         tag, has_children, attributes = kinds[code]
-        values, called = {}, ""
+        values, named = {}, {_NAME: "", _LINKAGE: ""}
         for name, form, constant in attributes:
             start = reader.at
             values[name] = constant if form == 0x21 else reader.form(form)
-            if name == _NAME:
+            if name in named:
                 inline = reader.data[start : reader.at - 1].decode("utf-8", "replace")
-                called = inline if form == 0x08 else texts.get(start, "")
-        found[at] = _Entry(tag, values, called)
+                named[name] = inline if form == 0x08 else texts.get(start, "")
+        around = parents[-1] if parents else None
+        found[at] = _Entry(tag, values, named[_NAME], named[_LINKAGE], around)
         if parents:
             parents[-1].children.append(found[at])
         if has_children:

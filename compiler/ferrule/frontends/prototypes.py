@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from ferrule.compiler.conventions.arguments import Cast
 from ferrule.compiler.conventions.byvalue import Shape
 from ferrule.compiler.conventions.restricted import Taken, taken_addresses
-from ferrule.compiler.conventions.returns import return_type
+from ferrule.compiler.conventions.returns import Checked, return_type
 from ferrule.compiler.conventions.typed import (
     Given,
     check_value,
@@ -28,10 +28,17 @@ from ferrule.compiler.conventions.typed import (
     too_loose,
 )
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.compiler.spelledtypes import ARITHMETIC, Spelled, parameter_list, read_type, result_of
+from ferrule.compiler.spelledtypes import (
+    ARITHMETIC,
+    Spelled,
+    as_called,
+    parameter_list,
+    read_type,
+    result_of,
+)
 from ferrule.frontends import returned
 from ferrule.frontends.laidout import check_layouts
-from ferrule.frontends.layouts import restricted_parameters
+from ferrule.frontends.layouts import qualified_name, restricted_parameters
 from ferrule.frontends.sources import Source
 from ferrule.specs import Scalar
 
@@ -102,8 +109,19 @@ class Prototype:
 _Said = dict[tuple[str, int], str]
 
 
+@dataclass(frozen=True, slots=True)
+class Callee:
+    """A call: the function as its source calls it, with namespaces, and as the linker does."""
+
+    function: str
+    symbol: str
+    arguments: tuple[CArgument, ...]
+    returns: Checked
+    variadic_from: int | None
+
+
 def check_call(
-    command: Sequence[str], source: Source, signature: Signature, called: CFunction
+    command: Sequence[str], source: Source, signature: Signature, call: CFunction
 ) -> Prototype | None:
     """The type of the function, None where the compiler does not show it.
 
@@ -111,6 +129,18 @@ def check_call(
     where the function does not take what the call gives it, or returns something else; for a cast
     to what is no type of the source.  Arguments of a `...` are not compared.
     """
+    called = Callee(call.function, call.function, call.arguments, call.returns, call.variadic_from)
+    found = _checked(command, source, signature, called)
+    if found is not None or source.language != "c++":
+        return found
+    name = qualified_name(command, source.text, source.language, call.function)
+    named = called if name is None else replace(called, function=name)
+    return None if named == called else _checked(command, source, signature, named)
+
+
+def _checked(
+    command: Sequence[str], source: Source, signature: Signature, called: Callee
+) -> Prototype | None:
     values = [each for listed in given_values(signature, called.arguments) for each in listed]
     casts = [each for each in values if each.pointer is not None]
     said = _said(command, source, _first_questions(called.function, casts))
@@ -131,20 +161,22 @@ def check_call(
     _check_rows(called, values, parameters)
     _check_integers(called.function, values, prototype)
     _check_alignments(called.function, said, values, parameters)
-    _check_named(command, source, called.function, values, prototype)
     _check_others(command, source, called, values, prototype)
-    members = check_layouts(command, source, signature, called, values, _fixed(parameters))
+    asked = _has_layouts(values, prototype)
+    members = check_layouts(
+        command, source, signature, called, values, _fixed(parameters), asked=asked
+    )
     prototype = replace(prototype, members=tuple(members))
-    return _with_restrict(command, source, called.function, prototype)
+    return _with_restrict(command, source, called.symbol, prototype)
 
 
 def _with_restrict(
-    command: Sequence[str], source: Source, function: str, prototype: Prototype
+    command: Sequence[str], source: Source, symbol: str, prototype: Prototype
 ) -> Prototype:
     """The prototype with what C++ leaves out of a function's type."""
     if source.language != "c++" or not any(each.stars for each in prototype.types):
         return prototype
-    found = restricted_parameters(command, source.text, source.language, function)
+    found = restricted_parameters(command, source.text, source.language, symbol)
     if found is None or len(found) != len(_fixed(prototype.parameters)):
         return prototype
     return replace(prototype, defined=found)
@@ -172,7 +204,8 @@ def _types(words: str) -> tuple[str, str]:
 
 
 def _said(command: Sequence[str], source: Source, questions: str) -> _Said:
-    """What the compiler refuses, by the file of a question and the line in it."""
+    """What the compiler refuses, by the file of a question and the line in it; g++ says two things
+    of some lines."""
     done = subprocess.run(
         [*command, *_PLAIN, "-x", source.language, "-"],
         input=f"{source.text}\n{questions}".encode("utf-8", "surrogateescape"),
@@ -182,7 +215,8 @@ def _said(command: Sequence[str], source: Source, questions: str) -> _Said:
     )
     said: _Said = {}
     for name, line, words in _SAID.findall(done.stderr.decode("utf-8", "replace")):
-        said.setdefault((name, int(line)), words)
+        before = said.get((name, int(line)))
+        said[name, int(line)] = words if before is None else f"{before}\n{words}"
     return said
 
 
@@ -255,7 +289,7 @@ def _fixed(parameters: Sequence[str]) -> list[str]:
 
 
 def _check_count(
-    signature: Signature, called: CFunction, values: Sequence[Given], parameters: Sequence[str]
+    signature: Signature, called: Callee, values: Sequence[Given], parameters: Sequence[str]
 ) -> None:
     function, is_open = called.function, "..." in parameters
     if is_open and called.variadic_from is None:
@@ -284,7 +318,7 @@ def _check_count(
     )
 
 
-def _check_dots(signature: Signature, called: CFunction, wanted: int) -> None:
+def _check_dots(signature: Signature, called: Callee, wanted: int) -> None:
     """CompileError where the arguments of a `...` begin elsewhere than the function says."""
     if called.variadic_from is None:
         return
@@ -337,7 +371,7 @@ def _check_reference(function: str, position: int, given: Given, text: str) -> N
         raise refused(function, position, given, read_type(text), hint)
 
 
-def _check_rows(called: CFunction, values: Sequence[Given], parameters: Sequence[str]) -> None:
+def _check_rows(called: Callee, values: Sequence[Given], parameters: Sequence[str]) -> None:
     """CompileError for rows of `x[][n]` that lie as far apart as no number of the call says.
 
     Which parameter `n` is, the type does not say; a number of the caller's may be any.
@@ -380,28 +414,16 @@ def _check_alignments(
             raise too_loose(function, position, given, read_type(text))
 
 
-def _check_named(
-    command: Sequence[str],
-    source: Source,
-    function: str,
-    values: Sequence[Given],
-    prototype: Prototype,
-) -> None:
-    """CompileError for an address that may not be aligned as what a typedef names is."""
+def _has_layouts(values: Sequence[Given], prototype: Prototype) -> bool:
+    """Whether there is a struct, or an address of what a typedef may align: its name, or an array,
+    of which the compiler does not show the name."""
     listed = zip(values, _fixed(prototype.parameters), _fixed(prototype.written), strict=False)
-    named = [
-        (position, given, written)
-        for position, (given, text, written) in enumerate(listed)
-        if given.kind == "address" and given.pointer is None and given.align
-        if read_type(text).stars and read_type(written).name != read_type(text).name
-    ]
-    if not named:
-        return
-    asked = [_aligned(i, text, given.align) for i, (_, given, text) in enumerate(named)]
-    said = _said(command, source, _file(_ALIGNED, asked))
-    for line, (position, given, text) in enumerate(named, 1):
-        if _NEGATIVE.search(said.get((_ALIGNED, line), "")):
-            raise too_loose(function, position, given, read_type(text))
+    return any(
+        given.memory is not None
+        or bool(given.align and kind.stars)
+        and (bool(kind.lengths) or as_called(read_type(written)).name != as_called(kind).name)
+        for given, kind, written in ((each, read_type(text), said) for each, text, said in listed)
+    )
 
 
 def _aligned(number: int, pointer: str, align: int) -> str:
@@ -413,7 +435,7 @@ def _aligned(number: int, pointer: str, align: int) -> str:
 def _check_others(
     command: Sequence[str],
     source: Source,
-    called: CFunction,
+    called: Callee,
     values: Sequence[Given],
     prototype: Prototype,
 ) -> None:
@@ -452,7 +474,7 @@ def _check_others(
     _check_result(called, prototype.result, said, asked=not is_told)
 
 
-def _copied(called: CFunction, prototype: Prototype, kinds: Sequence[str]) -> Iterator[str]:
+def _copied(called: Callee, prototype: Prototype, kinds: Sequence[str]) -> Iterator[str]:
     """An array of a negative size for a class of C++ that is not handed over as its members are
     (Itanium C++ ABI, 3.1.2): the parameters, and the result where a struct is expected."""
     has_struct = isinstance(return_type(called.returns), Shape)
@@ -484,12 +506,12 @@ def _sized(number: int, kind: str, given: Given) -> str:
     return f"typedef char ferrule_sized_{number}[({right}) ? 1 : -1];"
 
 
-def _result_size(called: CFunction) -> int:
+def _result_size(called: Callee) -> int:
     wanted = return_type(called.returns)
     return wanted.size if isinstance(wanted, Shape) else 0
 
 
-def _check_result(called: CFunction, result: str | None, said: _Said, *, asked: bool) -> None:
+def _check_result(called: Callee, result: str | None, said: _Said, *, asked: bool) -> None:
     lines = [
         line for (name, line), words in said.items()
         if name == returned.FILE and returned.failed(words)

@@ -194,9 +194,12 @@ def refused(callee: str, position: int, given: Given, wanted: Spelled, hint: str
     )
 
 
-def too_loose(callee: str, position: int, given: Given, wanted: Spelled) -> CompileError:
-    """The error for an address that may not be aligned as what it was cast to is."""
-    needs = _alignment_of(given)
+def too_loose(
+    callee: str, position: int, given: Given, wanted: Spelled, needs: int = 1
+) -> CompileError:
+    """The error for an address that may not be aligned as what it was cast to is, or as the callee
+    `needs` it."""
+    needs = max(needs, _alignment_of(given))
     more = f"align={needs}" if needs > 1 else "more, align=…,"
     return refused(
         callee,
@@ -306,7 +309,8 @@ def _of_host(
             is_number = inner.kind == "number"
             what = f"the address of {inner.what}"
             dtype = inner.dtype if is_number else None
-            yield Given(what, "address", dtype, is_read_only=is_read_only)
+            align = as_dtype(dtype).itemsize if dtype else 0
+            yield Given(what, "address", dtype, is_read_only=is_read_only, align=align)
         case _:
             name = type(argument).__name__
             yield from (Given(f"a {name}, an address", "address") for _ in argument.types())

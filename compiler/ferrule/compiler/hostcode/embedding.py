@@ -36,6 +36,9 @@ SYMBOL: Final = re.compile(r"[A-Za-z_.$][\w.$]*", re.ASCII)
 _PROGBITS: Final = 1
 _WRITE, _EXECUTE = 1, 4
 _FUNCTION, _IFUNC = 2, 10
+_THROWS: Final = ("__cxa_throw", "__cxa_rethrow", "__cxa_begin_catch")
+"""Functions of the C++ ABI (Itanium, exception handling, 2.4): without frames to unwind the process
+ends."""
 _RAN_BEFORE: Final = (".init_array", ".fini_array", ".preinit_array", ".ctors", ".dtors")
 
 _KINDS: Final = MappingProxyType(
@@ -178,7 +181,8 @@ class _Reader:
         names = [section.name for section in self._sections]
         if any(name.startswith(_RAN_BEFORE) for name in names):
             raise ObjectFileError("it has code that runs when it is loaded (a constructor)")
-        if any(name.startswith(".gcc_except_table") for name in names):
+        throws = any(symbol.name.startswith(_THROWS) for symbol in self._symbols)
+        if throws or any(name.startswith(".gcc_except_table") for name in names):
             raise ObjectFileError("it throws or catches C++ exceptions (-fno-exceptions)")
         if any(symbol.kind == _IFUNC for symbol in self._symbols):
             raise ObjectFileError("it has functions that are chosen when it is loaded (ifunc)")

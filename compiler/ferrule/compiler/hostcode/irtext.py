@@ -20,6 +20,7 @@ _IN_FUNCTION: Final = re.compile(rf"^(define .*\)[^\n]*?) comdat(?:\(\${_NAME}\)
 _IN_VARIABLE: Final = re.compile(rf"^(@.*), comdat(?:\(\${_NAME}\))?(?=,[^\"\n]*$|$)", re.M)
 _REFUSED: Final = (
     (re.compile(r"^define .* personality ", re.M), "it throws or catches exceptions"),
+    (re.compile(r"^declare .* @__cxa_(?:re)?throw\(", re.M), "it throws or catches exceptions"),
     (re.compile(r"^@llvm\.global_[cd]tors = ", re.M), "it has code that runs when it is loaded"),
     (re.compile(r"^@.* = .*\bthread_local\b", re.M), "it has thread-local data"),
     (re.compile(r"^@.* = (?:[a-z_]+ )*(?:alias|ifunc) ", re.M), "it has aliases of functions"),

@@ -22,7 +22,7 @@ from ferrule.frontends.given import (
     check_signature,
 )
 from ferrule.frontends.kernels import build_kernel
-from ferrule.frontends.launchsizes import checked_sizes, constants_of, unmarked
+from ferrule.frontends.launchsizes import checked_sizes, constants_of, constants_said, unmarked
 from ferrule.frontends.packages import load
 from ferrule.specs import Dim, Param, Signature
 from ferrule.specs.params import Scalar, Tensor
@@ -83,9 +83,11 @@ def compile(
     cuda = target != "cpu"
     load("numba_cuda" if cuda else "numba", "numba", "numba-cuda" if cuda else "numba")
     plain = _plain(function)
-    params = _params(plain, examples, [*constants_of(block), *_in_shared(smem, examples)])
-    given, made = parted(params, results)
-    signature = Signature(_name(plain) if name is None else name, given)
+    constants = [*constants_of(grid, block), *_in_shared(smem, examples)]
+    params, made, signature = _call(plain, examples, name, results, constants)
+    more = constants_said(signature, grid, block)
+    if more:
+        params, made, signature = _call(plain, examples, name, results, constants + more)
     if cuda:
         from ferrule.frontends.numba.device import device_call
 
@@ -109,6 +111,20 @@ def compile(
         doc=doc,
         options=options,
     )
+
+
+def _call(
+    function: Callable[..., Any],
+    examples: Sequence[Any],
+    name: str | None,
+    results: Sequence[str],
+    constants: Sequence[int],
+) -> tuple[list[Param], list[Tensor], Signature]:
+    """The function's parameters, those of them that are results, and the signature of the
+    others."""
+    params = _params(function, examples, constants)
+    given, made = parted(params, results)
+    return params, made, Signature(_name(function) if name is None else name, given)
 
 
 def _check_for_cpu(

@@ -12,7 +12,7 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.examples import parted
 from ferrule.frontends.given import architectures, brief, check_on_cpu, names
 from ferrule.frontends.kernels import build_kernel
-from ferrule.frontends.launchsizes import checked_sizes, constants_of
+from ferrule.frontends.launchsizes import checked_sizes, constants_of, constants_said
 from ferrule.frontends.packages import load
 from ferrule.frontends.reading import is_unread
 from ferrule.frontends.told import plain
@@ -85,9 +85,10 @@ def compile(
     _check_launch(block_dim, max_blocks, cpu_flags)
     if not isinstance(specs, Mapping | None):
         raise TypeError(f"specs must be a dict, such as {{'x': spec}}, but got {specs!r}")
-    params = _params(types, kernel, dict(specs or {}), constants_of(dim))
-    given, made = parted(params, results)
-    signature = Signature(kernel.func.__name__ if name is None else name, given)
+    params, made, signature = _call(types, kernel, specs, name, results, constants_of(dim))
+    constants = constants_said(signature, dim)
+    if constants:
+        params, made, signature = _call(types, kernel, specs, name, results, constants)
     rows = [(each.label, each.type) for each in kernel.adj.args]
     arrays = _arrays(types, params, rows)
     dims = _dims(arrays, dim(signature) if callable(dim) else dim)
@@ -111,6 +112,20 @@ def compile(
         doc=doc,
         options=options,
     )
+
+
+def _call(
+    types: Types,
+    kernel: Any,
+    specs: Mapping[str, Any] | None,
+    name: str | None,
+    results: Sequence[str],
+    constants: Sequence[int],
+) -> tuple[list[Param], list[Tensor], Signature]:
+    """The kernel's parameters, those of them that are results, and the signature of the others."""
+    params = _params(types, kernel, dict(specs or {}), constants)
+    given, made = parted(params, results)
+    return params, made, Signature(kernel.func.__name__ if name is None else name, given)
 
 
 def _arrays(
