@@ -770,3 +770,105 @@ def test_what_pytest_puts_into_functions_is_not_searched() -> None:
         search = Search()
         search.globals_of(function)
         assert (id(held) in search.seen) is is_seen
+
+
+OUTSIDE: dict[str, Any] = {"list": [1], "nested": [[1, 2]], "dict": {}}
+
+
+def kept_by_default(x: Any, kept: list[Any] = []) -> int:  # noqa: B006
+    kept.append(x)
+    return len(kept)
+
+
+def outside_appended(n: Any) -> int:
+    OUTSIDE["list"].append(n)
+    return 0
+
+
+def outside_augmented(n: Any) -> int:
+    found = OUTSIDE["list"]
+    found += [n]
+    return 0
+
+
+def outside_element(n: Any) -> int:
+    OUTSIDE["nested"][0][1] = n
+    return 0
+
+
+def outside_key(n: Any) -> int:
+    OUTSIDE["dict"]["k"] = n * 2
+    return 0
+
+
+def outside_updated(n: Any) -> int:
+    OUTSIDE["dict"].update(k=n)
+    return 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        outside_appended,
+        outside_augmented,
+        outside_element,
+        outside_key,
+        outside_updated,
+        kept_by_default,
+    ],
+)
+def test_run_time_values_stay_inside(change: Callable[[Any], int]) -> None:
+    """What was made outside is there after the compilation, where they mean nothing."""
+    before = repr(OUTSIDE), repr(kept_by_default.__defaults__)
+
+    @fe.jit
+    def program(n: fe.Int32):
+        return change(n)
+
+    with pytest.raises(fe.CompileError, match="that was made outside of the function"):
+        compiled(program)
+    assert (repr(OUTSIDE), repr(kept_by_default.__defaults__)) == before
+
+
+def test_counters_in_closures_are_refused() -> None:
+    state = [0]
+
+    @fe.jit
+    def program(n: fe.Int32):
+        state[0] += n
+        return state[0]
+
+    with pytest.raises(fe.CompileError, match="that was made outside of the function"):
+        compiled(program)
+    assert state == [0]
+
+
+def test_what_is_made_inside_may_be_changed_there() -> None:
+    def program(n: Any) -> Any:
+        found: list[Any] = []
+
+        def put(x: Any, kept: list[Any] = []) -> int:  # noqa: B006
+            found.append(x)
+            kept.append(x)
+            return len(kept)
+
+        table: dict[str, Any] = {"a": found}
+        table["a"].append(n)
+        table["b"] = n
+        put(n)
+        if n > 2:
+            own = [1, 2]
+            own[0] = n
+            own[1] += 3
+            named = {k: v + 1 for k, v in zip("ab", (1, 2), strict=True)}
+            n = own[0] + own[1] + named["a"]
+        k = n
+        named = {k: v + 1 for k, v in zip("ab", (1, 2), strict=True)}
+        later = (v * n for v in (1, 2))
+        return put(n) + len(found) + k + sum(later) + named["b"]
+
+    @fe.jit
+    def jitted(n: fe.Int32):
+        return program(n)
+
+    assert [compiled(jitted)(n) for n in (1, 3)] == [program(1), program(3)]

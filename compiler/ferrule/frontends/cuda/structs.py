@@ -13,6 +13,7 @@ from typing import Final
 _PACKED: Final = re.compile(r"\bpack(?:ed)?\b|\balignas\b|\b__align__\b|\baligned\b")
 _PLAIN: Final = re.compile(r"[\w\s*,]*")
 _NAME: Final = re.compile(r"\w+")
+_NAME_BEHIND: Final = re.compile(r"\w+\s*$")
 
 
 def members_of(text: str, spelled: str) -> tuple[str, ...] | None:
@@ -34,9 +35,9 @@ def members_of(text: str, spelled: str) -> tuple[str, ...] | None:
 def _types(line: str) -> Iterator[str]:
     """The types of what one declaration declares: of `float *x, y` float * and float."""
     first, *others = line.split(",")
-    whole = first.strip().removesuffix(first.split()[-1].lstrip("*"))
+    whole = _NAME_BEHIND.sub("", first)
     yield whole.strip()
     base = whole.partition("*")[0].strip()
     for each in others:
-        stars = each.strip().removesuffix(each.split()[-1].lstrip("*"))
+        stars = _NAME_BEHIND.sub("", each)
         yield f"{base} {stars}".strip()

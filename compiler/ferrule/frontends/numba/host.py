@@ -23,7 +23,7 @@ from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.hostcode import HostCode
 from ferrule.compiler.wrapper.leaves import leaves_of
-from ferrule.frontends.numba.linking import ENTRY, alone
+from ferrule.frontends.numba.linking import alone
 from ferrule.frontends.numba.support import FORGET
 from ferrule.frontends.numba.types import dtype_of, flattened, numba_type
 from ferrule.frontends.packages import load
@@ -34,6 +34,8 @@ from ferrule.specs.params import Scalar
 _EXCEPTION: Final = re.compile(
     r"^@(\.const\.pickledata\.\w+(?:\.\d+)?) = .*? c\"(.*)\"(?:, align \d+)?$", re.M
 )
+_OTHER: Final = re.compile(r"\W", re.ASCII)
+"""What a name of C does not have."""
 _ESCAPE: Final = re.compile(rb"\\(\\|[0-9A-Fa-f]{2})")
 
 
@@ -41,6 +43,8 @@ _ESCAPE: Final = re.compile(rb"\\(\\|[0-9A-Fa-f]{2})")
 class NumbaCall:
     """Calls what Numba compiled; its result, a number, is what the call gives back."""
 
+    entry: str
+    """The name of the function in the code."""
     code: HostCode
     arguments: tuple[Argument, ...]
     status: ReturnCode
@@ -60,7 +64,7 @@ class NumbaCall:
         e = call.emitter
         place = e.alloca(I64, name="result")
         arguments = [_At(place), *self.arguments]
-        CFunction(ENTRY, arguments, returns=self.status, code=self.code).emit(call)
+        CFunction(self.entry, arguments, returns=self.status, code=self.code).emit(call)
         for result in self.results():
             (leaf,) = leaves_of(result)
             call.give([e.load(place, TYPES[leaf])])
@@ -102,12 +106,13 @@ def native_call(
     result = result_of(name, returned)
     lines, kinds = alone(text, symbol, name)
     raised = [found.groups() for found in _EXCEPTION.finditer(lines)]
-    caller = _caller(symbol, kinds[2:], [pickled for pickled, _ in raised])
+    entry = f"njit_{_OTHER.sub('_', name)}"
+    caller = _caller(entry, symbol, kinds[2:], [pickled for pickled, _ in raised])
     code = HostCode.from_llvm(lines + caller)
     told = [_described(_ESCAPE.sub(_unescaped, data.encode()), name) for _, data in raised]
     errors = dict(enumerate(told, 1))
     errors[-1] = "RuntimeError", f"{name} raised an exception that it does not describe"
-    return NumbaCall(code, tuple(arguments), ReturnCode(errors=errors), result)
+    return NumbaCall(entry, code, tuple(arguments), ReturnCode(errors=errors), result)
 
 
 def _compiled(function: Any, kinds: tuple[Any, ...]) -> tuple[str, Any]:
@@ -175,11 +180,11 @@ def result_of(name: str, kind: Any) -> DType | None:
     return dtype
 
 
-def _caller(symbol: str, kinds: Sequence[str], pickles: Sequence[str]) -> str:
+def _caller(entry: str, symbol: str, kinds: Sequence[str], pickles: Sequence[str]) -> str:
     """The function that calls Numba's: 0, the number of an exception from 1 on, or -1."""
     names = [f"{kind} %a{i}" for i, kind in enumerate(kinds)]
     lines = [
-        f"define i32 @{ENTRY}({', '.join(['ptr %result', *names])}) {{",
+        f"define i32 @{entry}({', '.join(['ptr %result', *names])}) {{",
         "  %raised = alloca ptr",
         "  store ptr null, ptr %raised",
         f'  %status = call i32 @"{symbol}"({", ".join(["ptr %result", "ptr %raised", *names])})',

@@ -15,9 +15,6 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.numba.boxing import without_boxing
 from ferrule.frontends.numba.support import FORGET, SUPPORT
 
-ENTRY: Final = "called"
-"""The name of the function that a call goes to."""
-
 _OF_PYTHON: Final = ("NRT_", "Py", "_Py", "numba_")
 _RECURSIVE: Final = re.compile(
     r'^(@"\.numba\.unresolved\$(.+?)") = external [^\n]*?global ptr(?=,|$)', re.M

@@ -34,7 +34,7 @@ from ferrule.language.lowering import (
 )
 from ferrule.language.lowering.closures import Closure
 from ferrule.language.lowering.context import MAX_INLINE_DEPTH, Frame, Lowering
-from ferrule.language.lowering.objects import require_seen
+from ferrule.language.lowering.objects import require_inside, require_seen
 from ferrule.language.source import Source, read_source
 from ferrule.language.values import (
     RUN_TIME,
@@ -63,6 +63,8 @@ _MOVES: Final = (
     "values",
     "update",
 )
+_PUTS: Final = ("append", "extend", "insert", "update", "setdefault", "__iadd__", "__ior__")
+"""Methods of containers that put what they get into them."""
 _LOOKS: Final = (isinstance, issubclass, callable, type, id, hasattr, getattr, repr, str)
 """What only looks at its arguments, and advances no iterator."""
 _OF_MATHS: Final = frozenset(name for name, _ in inspect.getmembers(maths, inspect.isfunction))
@@ -206,6 +208,8 @@ def _python(
             f"with {'a run-time value' if is_run_time(what) else 'a function defined here'}",
             hint=_python_hint(callee),
         )
+    if opaque and isinstance(owner, (list, dict, set)) and callee.__name__ in _PUTS:
+        require_inside(low, owner, node)
     _note_called(low, callee)
     if low.state.region is not None:
         low.state.region.runs(callee, *args, *kwargs.values())

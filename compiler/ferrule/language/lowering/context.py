@@ -18,7 +18,7 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.types import TensorType
 from ferrule.language.lowering.regions import Region
-from ferrule.language.mutable import ATOMS
+from ferrule.language.mutable import ATOMS, Search
 from ferrule.language.source import Source
 from ferrule.language.values import Parts, Undefined
 from ferrule.language.witness import Witness
@@ -70,7 +70,7 @@ class ProgramState:
     other objects that are called, by name; `name` is that of the function itself.  `places`: the
     frame and node that each op comes from, where somebody asks for them.  `witness`: notes of what
     was read from around the program's functions.  `region` is the innermost code around that a
-    run-time condition decides.
+    run-time condition decides.  `outside`: objects from around the program's functions.
     """
 
     symbols: dict[Sym, str]
@@ -93,6 +93,7 @@ class ProgramState:
     places: dict[ops.Op, object] | None = None
     witness: Witness = field(default_factory=Witness)
     region: Region | None = None
+    outside: Search = field(default_factory=Search)
 
     @contextmanager
     def undone_by(self, error: type[Exception]) -> Iterator[None]:

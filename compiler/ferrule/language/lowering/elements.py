@@ -12,6 +12,7 @@ from ferrule.language.layouts.coordinates import has_free
 from ferrule.language.lowering import (
     access,
     coordinates,
+    objects,
     operators,
     reductions,
     reflected,
@@ -241,6 +242,8 @@ class Place:
 
             changing.write(self.low, self.base, self.key, value, self.node)
         else:
+            if is_run_time(value):
+                objects.require_inside(self.low, self.base, self.node)
             operators.at_compile_time(
                 self.low, self.node, lambda: self.base.__setitem__(self.key, value)
             )
@@ -265,12 +268,6 @@ def place(low: Lowering, node: ast.Subscript) -> Place:
             node,
             f"{operators.describe(base)} has no elements to assign to",
             hint="assign to an element of a tensor or of a list",
-        )
-    if low.frame.regions:
-        low.fail(
-            node,
-            f"a {type(base).__name__} cannot be changed inside a run-time branch or loop",
-            hint="assign to a name, or to an element of a tensor",
         )
     key = operators.plain(low.evaluate(node.slice))
     if is_run_time(key):

@@ -119,8 +119,10 @@ def _dict(low: Lowering, keys: list[ast.expr | None], values: list[ast.expr]) ->
 def _as_python(low: Lowering, node: ast.expr) -> Any:
     """Any other expression is ordinary Python, if it uses no run-time value."""
     visible = _visible(low, node)
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.Name) and is_run_time(visible.get(inner.id)):
+    names = [each for each in ast.walk(node) if isinstance(each, ast.Name)]
+    own = {each.id for each in names if isinstance(each.ctx, ast.Store)}
+    for inner in names:
+        if inner.id not in own and is_run_time(visible.get(inner.id)):
             low.fail(
                 inner,
                 f"the run-time value {inner.id!r} cannot be used in {_kind_of(node)}",

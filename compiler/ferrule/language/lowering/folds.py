@@ -8,7 +8,7 @@ from typing import Any
 
 from ferrule.language.lowering import operators, records, typed
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.values import is_run_time
+from ferrule.language.values import Generated, is_run_time
 from ferrule.specs import Boolean
 
 
@@ -45,7 +45,9 @@ def truth_of(name: str, python: Callable[..., bool]) -> Callable[..., Any]:
 
 
 def _items(low: Lowering, name: str, args: list[Any], node: ast.Call) -> list[Any]:
-    if len(args) != 1 or not isinstance(args[0], (tuple, list)):
+    # Nobody knows while compiling how far `any` and `all` would go on with a generator.
+    taken = (tuple, list, Generated) if name == "sum" else (tuple, list)
+    if len(args) != 1 or not isinstance(args[0], taken):
         what = operators.describe(args[0]) if args else "nothing"
         low.fail(
             node,

@@ -16,6 +16,7 @@ from ferrule.compiler.errors import CompileError
 from ferrule.language.lowering.context import Frame, Lowering
 from ferrule.language.lowering.regions import Region
 from ferrule.language.mutable import Held, Search
+from ferrule.language.witness import Outer
 
 _WHERE: Final = "inside a run-time branch or loop"
 _OUTSIDE: Final = "changes that happen at compile time, outside of it"
@@ -94,6 +95,37 @@ def _reachable(low: Lowering) -> Iterator[tuple[str, Any]]:
         frame = frame.caller
     for source in low.state.sources.values():
         yield from getattr(source.outer, "names", {}).items()
+
+
+def require_inside(low: Lowering, owner: Any, node: ast.AST) -> None:
+    """Refuses to put a run-time value into an object from outside of the program: it would outlive
+    the compilation, and mean nothing then."""
+    outside = low.state.outside
+    outside.visit_all(_outside(low))
+    if id(owner) in outside.seen:
+        low.fail(
+            node,
+            f"a run-time value is put into a {type(owner).__name__} that was made outside of the "
+            f"function, and is there after it",
+            expected=f"a {type(owner).__name__} that is made in the function",
+            hint="keep numbers for later calls in a tensor that the caller passes",
+        )
+
+
+def _outside(low: Lowering) -> Iterator[tuple[str, Any]]:
+    """What functions name around them, and their defaults; not what the program makes itself."""
+    frame: Frame | None = low.frame
+    sources = list(low.state.sources.values())
+    while frame is not None:
+        sources.append(frame.source)
+        frame = frame.caller
+    for source in sources:
+        maps = getattr(source.outer, "maps", (source.outer,))
+        for each in maps:
+            if isinstance(each, Outer):
+                yield from each.names.items()
+        if isinstance(source.outer, Outer):
+            yield from source.defaults.items()
 
 
 def require_seen(low: Lowering, values: tuple[Any, ...], node: ast.AST) -> None:

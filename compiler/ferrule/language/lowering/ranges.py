@@ -91,6 +91,7 @@ def bounds(low: Lowering, given: Sequence[Any], node: ast.For) -> Limits:
                 f"range takes integers, but got {operators.describe(value)}",
                 hint="divide with //, or convert it, fe.Int32(x)",
             )
+        _check_bound(low, value, number, node)
         values.append(operators.convert(low, number, dtype).value)
     if isinstance(step, Number) and low.kind == "host":
         _check_step(low, values[2], node)
@@ -104,6 +105,26 @@ def _is_wide(value: Any) -> bool:
     if isinstance(value, Numeric):
         return value.dtype.bits > 32 or value.dtype is Uint32
     return isinstance(value, int) and not -(1 << 31) <= value < 1 << 31
+
+
+def _check_bound(low: Lowering, value: Any, number: Number, node: ast.For) -> None:
+    """A Uint64 is counted with as an Int64: one that does not fit is an error of host code."""
+    if number.dtype is not Uint64:
+        return
+    if not isinstance(value, Number):
+        if _plain(value) > Int64.range[1]:
+            low.fail(node.iter, f"range gets {_plain(value)}", expected="less than 2**63")
+    elif low.kind == "host":
+        most = low.builder.constant(Uint64, Int64.range[1])
+        fault = Fault(
+            "ValueError", "range() is expected to get less than 2**63", low.location(node.iter)
+        )
+        low.builder.check(low.builder.compare("le", number.value, most), fault)
+
+
+def _plain(value: Any) -> int:
+    """An integer that is known while compiling, as Python's."""
+    return int(value.value if isinstance(value, Numeric) else value)
 
 
 def _check_step(low: Lowering, step: ops.Value, node: ast.For) -> None:
