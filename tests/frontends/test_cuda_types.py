@@ -274,6 +274,8 @@ def test_the_members_of_a_struct_are_what_it_is_given(
         ("float a; int k;", [A, K], [A, K]),
         ("int n; const float *__restrict__ x; float *y;", [READ, Y], [N, READ.data, Y.data]),
         ("char c; unsigned k, n;", [X, K], [cast(1, "int8"), cast(K, "uint32"), N]),
+        ("int n;const float*x;float*y;", [READ, Y], [N, READ.data, Y.data]),
+        ("const float*x,*y;int n;", [READ, Y], [READ.data, Y.data, N]),
         ("Other o; float a;", [A, K], [K, A]),
         ("float a; int k; __device__ int f() const { return k; }", [A, K], [K, A]),
     ],

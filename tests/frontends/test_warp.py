@@ -376,6 +376,14 @@ def test_arrays_are_compared_along_the_axes_that_index_them() -> None:
         fn(x, np.zeros((2, 3), np.float32))
 
 
+def test_numbers_that_a_function_of_the_signature_gives_stay() -> None:
+    """A size of an example that equals one of them is that size in every call."""
+    given = {"x": np.zeros((6, 5), np.float32), "y": np.zeros((5, 6), np.float32)}
+    fn = frontend.compile(transposed, dim=lambda sig: (6, sig["x"].shape[1]), specs=given)
+    with pytest.raises(ValueError, match=r"x.shape\[0\].* expected to be 6, but got 9"):
+        fn(np.zeros((9, 5), np.float32), np.zeros((5, 9), np.float32))
+
+
 def test_what_is_indexed_by_what_cannot_be_told_is_said() -> None:
     fn = frontend.compile(next_ones, dim="x")
     assert fn.notes["assumes"] == [

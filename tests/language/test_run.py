@@ -6,6 +6,7 @@ import copy
 import pickle
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -499,3 +500,48 @@ def test_marked_functions_are_copied_and_pickled_as_functions_are() -> None:
 
     with pytest.raises((AttributeError, pickle.PicklingError), match="local object"):
         pickle.dumps(inside)
+
+
+@dataclass
+class Options:
+    scale: fe.Int32
+
+
+SCALED = Options(fe.Int32(9))
+
+
+def test_defaults_without_a_hash() -> None:
+    @fe.jit
+    def scaled(n: fe.Int32, options: Options = SCALED, more=[1, 2]):  # noqa: B006
+        return n * options.scale + len(more)
+
+    assert (scaled(2), scaled(2, Options(fe.Int32(3)))) == (20, 8)
+    SCALED.scale = fe.Int32(4)
+    assert scaled(2) == 10
+    SCALED.scale = fe.Int32(9)
+
+
+def test_ranges_of_uint64() -> None:
+    @fe.jit
+    def counted(a: fe.Uint64, b: fe.Uint64, step: fe.Uint64):
+        found = fe.Int32(0)
+        for _ in range(a, b, step):
+            found += 1
+            if found == 5:
+                break
+        return found
+
+    built = fe.compile(counted, fe.Uint64, fe.Uint64, fe.Uint64, options=CPU)
+    assert [built(2, 9, 3), built(0, 2**63 - 1, 1), built(3, 3, 2)] == [3, 5, 0]
+    for wrong in ((0, 2**64 - 2, 1), (2**63, 2**63 + 1, 1), (0, 1, 2**64 - 1)):
+        with pytest.raises(ValueError, match="less than 2\\*\\*63"):
+            built(*wrong)
+
+    @fe.jit
+    def known(n: fe.Int32):
+        for _ in range(fe.Uint64(2**63)):
+            n += 1
+        return n
+
+    with pytest.raises(fe.CompileError, match="range gets 9223372036854775808"):
+        fe.compile(known, fe.Int32, options=CPU)

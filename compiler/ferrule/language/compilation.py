@@ -104,10 +104,18 @@ def compile_for_call(
     if examples.variadic is not None:
         name, names = examples.variadic
         given.update(zip(names, given.pop(name, ()), strict=True))
-    key = (function, job.signature.params, _constants_key(examples.constants))
+    key = (function, _params_key(job.signature.params), _constants_key(examples.constants))
     unnamed = (param.name for param in job.signature.arguments[: job.signature.unnamed])
     positional = [given.pop(name) for name in unnamed if name in given]
     return key, (positional, given), lambda: (_guarded(function, lambda: build(job)), job.witness)
+
+
+def _params_key(given: tuple[params.Param, ...]) -> tuple[object, ...]:
+    """The parameters; of one whose default has no hash the default is told as constants are."""
+    return tuple(
+        each if is_hashable(each) else (changed(each, default=params.REQUIRED), _told(each.default))
+        for each in given
+    )
 
 
 def _constants_key(constants: dict[str, Any]) -> tuple[object, ...]:

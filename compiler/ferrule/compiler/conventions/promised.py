@@ -135,7 +135,9 @@ def _check_limits(call: Call, given: _Given, value: ir.Value) -> None:
     """`range`: from the first to before the second, around the largest number where it is less."""
     if given.promised.limits is None or not isinstance(value.type, ir.IntType):
         return
-    e, (low, high), bits = call.emitter, given.promised.limits, value.type.width
+    e, (bits, low, high) = call.emitter, given.promised.limits
+    if value.type.width > bits:  # a bool comes as a byte
+        value = e.builder.trunc(value, ir.IntType(bits))
     first, count = (ir.Constant(value.type, each % (1 << bits)) for each in (low, high - low))
     outside = e.icmp("uge", e.binary("sub", value, first), count)
     text = f"{literal(given.name)} must be in [{low}, {high}) for the LLVM IR (range), but got {{}}"

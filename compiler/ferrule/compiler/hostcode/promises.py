@@ -15,7 +15,7 @@ from ferrule.compiler import targets
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.runtime import cpus
 
-_RANGE: Final = re.compile(r"range\(i\d+ (-?\d+), (-?\d+)\)")
+_RANGE: Final = re.compile(r"range\(i(\d+) (-?\d+), (-?\d+)\)")
 _NUMBER: Final = re.compile(r"(align|dereferenceable|dereferenceable_or_null)[ (](\d+)\)?")
 _CLASSES: Final = re.compile(r"nofpclass\(([\w ]+)\)")
 _OF_BASELINE: Final = frozenset(
@@ -46,7 +46,7 @@ class Promised:
     is_there: bool = False
     bytes: int = 0
     may_be_null: bool = False
-    limits: tuple[int, int] | None = None
+    limits: tuple[int, int, int] | None = None
     reads_first: bool = False
     assumes: int = 1
     writes: bool = False
@@ -69,7 +69,7 @@ def promised(words: Iterable[str]) -> Promised:
         is_there="nonnull" in said or surely > 0,
         bytes=max(surely, perhaps),
         may_be_null=not surely,
-        limits=None if limits is None else (int(limits[1]), int(limits[2])),
+        limits=None if limits is None else (int(limits[1]), int(limits[2]), int(limits[3])),
         reads_first="reads_first" in said,
         assumes=max(assumed, default=1),
         writes=bool(said & {"writes", "writeonly"}),
