@@ -213,6 +213,14 @@ def test_numbers_lie_in_their_range() -> None:
             fn(wrong)
 
 
+def test_a_bool_lies_in_its_range() -> None:
+    k = Scalar("k", "bool")
+    fn = built(code("i1 zeroext range(i1 0, 1) %k"), [k], k)
+    fn(False)
+    with pytest.raises(ValueError, match="k must be in"):
+        fn(True)
+
+
 def test_all_that_calls_check_stands_in_the_notes_and_the_documentation() -> None:
     k, a, p = Scalar("k", "int32"), Scalar("a", "float32"), Pointer("p")
     wide = Tensor("wide", (n,), "float32", align=64)

@@ -16,6 +16,7 @@ from ferrule.compiler.conventions.arguments import PointerCast
 from ferrule.compiler.errors import CompileError
 from ferrule.compiler.mangledtypes import parameter_types
 from ferrule.frontends import cuda, fixed
+from ferrule.frontends.cuda.knowing import scoped
 from ferrule.specs import Data, Pointer, Scalar, Signature, Tensor
 
 N = specs.sym_int32(symbol="n")
@@ -307,3 +308,34 @@ def test_a_parameter_that_is_called_as_such_a_type_is_not_restrict() -> None:
     source = """struct R { typedef float *__restrict__ p; };
         __global__ void g(float *p, const float *y) { p[0] = y[0]; }"""
     assert cuda.module(source, target="sm_80").code.facts[0].restricted == (False, False)
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        'namespace N {{ extern "C" {} }}',
+        'extern "C" {{ namespace N {{ namespace M {{ {} }} }} }}',
+        'inline namespace V {{ void other() {{ }} extern "C" {} }}',
+    ],
+)
+def test_kernels_in_namespaces_are_compared(around: str) -> None:
+    kernel = "__global__ void g(double *__restrict__ x, const double *y) { x[0] = y[0]; }"
+    made = cuda.module(around.format(kernel), target="sm_80")
+    (facts,) = made.code.facts
+    assert facts.types == ("double *", "const double *")
+    assert facts.restricted == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("void k();", "k"),
+        ("namespace N { } void k();", "k"),
+        ("namespace { void k(); }", "k"),
+        ("namespace A::B { void h() { k(); } inline namespace V { void k(); } }", "A::B::V::k"),
+        ("namespace N { struct S { void k(); }; }", "k"),
+        ('namespace N { extern "" { void k(); } }', "N::k"),
+    ],
+)
+def test_names_are_found_in_their_namespaces(text: str, wanted: str) -> None:
+    assert scoped(text, "k") == wanted

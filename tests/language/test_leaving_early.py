@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from lowered import text, vector
 from plain_python import Program, collect, f32, i32, zeros
 
 import ferrule as fe
+from ferrule import specs
 
 PROGRAMS: list[Program] = []
 program = collect(PROGRAMS)
@@ -406,3 +407,97 @@ def test_an_early_return_is_as_good_as_a_guard_around_the_rest() -> None:
 
     ours, theirs = (text(f, vector(), vector()) for f in (returning, nesting))
     assert ours.replace("returning", "nesting") == theirs
+
+
+def test_a_bound_that_is_read_again_does_not_hide_the_end() -> None:
+    """LLVM 22.1 takes the loop's own test out of such a loop, if it can see it."""
+
+    @fe.jit
+    def asserted(a: fe.Tensor, limit: fe.Tensor, out: fe.Tensor, n: fe.Int64, k: fe.Int64):
+        found = 0
+        for i in range(n):
+            assert i < limit[0]
+            out[i] = 7
+            if a[i] == k:
+                break
+            found += 1
+        return found
+
+    @fe.jit
+    def left(a: fe.Tensor, limit: fe.Tensor, out: fe.Tensor, n: fe.Int64, k: fe.Int64):
+        found = 0
+        for i in range(n):
+            if i >= limit[0]:
+                break
+            out[i] = 7
+            if a[i] == k:
+                break
+            found += 1
+        return found
+
+    @fe.jit
+    def counted(a: fe.Tensor, limit: fe.Tensor, out: fe.Tensor, n: fe.Int64, k: fe.Int64):
+        i = fe.Int64(0)
+        while i < n:
+            if i >= limit[0]:
+                raise ValueError("too far")
+            out[i] = 7
+            if a[i] == k:
+                break
+            i += 1
+        return i
+
+    @fe.kernel
+    def alone(a: fe.Tensor, limit: fe.Tensor, out: fe.Tensor, n: fe.Int64, k: fe.Int64):
+        for i in range(n):
+            if i >= limit[0]:
+                return
+            out[i] = 7
+            if a[i] == k:
+                break
+
+    @fe.jit
+    def launched(a: fe.Tensor, limit: fe.Tensor, out: fe.Tensor, n: fe.Int64, k: fe.Int64):
+        alone(a, limit, out, n, k).launch(grid=1, block=1)
+        return n
+
+    for program in (asserted, left, counted, launched):
+        for options in ("--target cpu", "--target cpu --enable-checks"):
+            a, out = np.arange(64), np.zeros(12, np.int64)
+            limit = np.array([50])
+            function = fe.compile(program, a, limit, out, fe.Int64, fe.Int64, options=options)
+            assert function(a, limit, out, 3, 6) == 3
+            assert out.tolist() == [7] * 3 + [0] * 9, program
+
+
+@pytest.mark.parametrize("way", ["items", "index", "length"])
+def test_loops_over_arrays_that_end_early(way: str) -> None:
+    spec = specs.Array("x", specs.Scalar("item", "int64"))
+
+    def items(x: Any, k: Any) -> Any:
+        for v in x:
+            if v == k:
+                return True
+        return False
+
+    def index(x: Any, k: Any) -> Any:
+        found = -1
+        for i in range(len(x)):
+            if x[i] == k:
+                found = i
+                break
+        return found
+
+    def length(x: Any, k: Any) -> Any:
+        found = 0
+        for v in x:
+            if v == k:
+                break
+            found += v
+        return found
+
+    python = {"items": items, "index": index, "length": length}[way]
+    function = fe.compile(fe.jit(python), spec, fe.Int64, options="--target cpu")
+    for values in ([], [5], [5, 6], [5, 6, 7, 8]):
+        for k in (5, 7, 9):
+            assert function(values, k) == python(values, k), (values, k)

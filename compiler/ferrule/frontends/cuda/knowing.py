@@ -26,6 +26,11 @@ _ASKED: Final = "ferrule_type"
 _SHOWN: Final = re.compile(rf'^{_FILE}\((\d+)\).*?"{_ASKED}<(.*)>"', re.MULTILINE)
 _SKIPPED: Final = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _MACRO: Final = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n]*)$", re.MULTILINE)
+_SCOPES: Final = re.compile(
+    r'\b(?:inline\s+)?namespace\b(?P<namespace>[\w:\s]*)\{|\bextern\s*""(?P<extern>\s*)\{'
+    r"|(?P<declared>\w+)\s*\(|[{}]"
+)
+"""Where a namespace, a block of `extern "C"` or another block begins, a function, and an end."""
 _RESTRICT: Final = re.compile(r"\b(?:__restrict__|__restrict|restrict)\b")
 _USING: Final = re.compile(r"\busing\s+(\w+)\s*=([^;{}]*);")
 _TYPEDEF: Final = re.compile(r"\btypedef\b([^;{}]*?)\b(\w+)\s*;")
@@ -46,11 +51,11 @@ def facts_of(
     expressions = {symbol: name for name, symbol in made.names.items()}
     types = {symbol: parameter_types(symbol) for symbol in kernels}
     unknown = [symbol for symbol, found in types.items() if found is None]
-    names = [expressions.get(symbol, spoken_name(symbol)) for symbol in unknown]
+    text = _text(request)
+    names = [expressions.get(symbol, scoped(text, spoken_name(symbol))) for symbol in unknown]
     shown = _shown(request, names, ask) if unknown else {}
     types |= {symbol: shown.get(i) for i, symbol in enumerate(unknown)}
     known = {each.kernel: each for each in facts_of_ptx(made.ptx)} if made.ptx else {}
-    text = _text(request)
     return tuple(
         replace(
             known.get(symbol, KernelFacts(symbol)),
@@ -60,6 +65,22 @@ def facts_of(
         )
         for symbol in kernels
     )
+
+
+def scoped(text: str, name: str) -> str:
+    """A name with the namespaces around the function that is declared so, as `extern "C"` has a
+    name without them; as it is where no such function is found outside of a class."""
+    around: list[str | None] = []
+    for found in _SCOPES.finditer(text):
+        opened = found["namespace"] if found["extern"] is None else ""
+        if found["declared"] is not None:
+            if found["declared"] == name and None not in around:
+                return "::".join([*filter(None, around), name])
+        elif found[0] == "}":
+            del around[-1:]
+        else:
+            around.append(None if opened is None else opened.strip())
+    return name
 
 
 def _shown(

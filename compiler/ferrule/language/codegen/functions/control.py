@@ -6,7 +6,7 @@ What is in their regions others emit: each takes `emit`, which gives the work of
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from llvmlite import ir
 
@@ -14,9 +14,13 @@ from ferrule.language.codegen.functions import hints, loops
 from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.codegen.values.scalars import dtype_of, value_type
 from ferrule.language.ir import ops
-from ferrule.language.ir.walk import Work
-from ferrule.runtime.llvm.layouts import I64, PTR
+from ferrule.language.ir.operation import EVERY
+from ferrule.language.ir.walk import Work, all_ops
+from ferrule.runtime.llvm.layouts import I32, I64, PTR
 from ferrule.specs import DType
+
+_STAYS: Final = EVERY - {"fails", "ends", "asks", "calls"}
+"""What ops do that never end the function."""
 
 EmitRegion: TypeAlias = Callable[[FunctionLowering, ops.Region], Work]
 """Emits the ops of a region; nested regions are yielded."""
@@ -158,13 +162,40 @@ def while_(lowering: FunctionLowering, op: ops.While, emit: EmitRegion) -> Work:
     lowering.emitter.at(head)
     _merge(lowering, op.carried, [(before, op.initial)])
     yield emit(lowering, op.test)
-    lowering.emitter.cond_branch(lowering.values[op.test.yields[0]], body, end)
+    goes_on = lowering.values[op.test.yields[0]]
+    if _leaves_otherwise(op):
+        goes_on = _hidden(lowering, goes_on)
+    lowering.emitter.cond_branch(goes_on, body, end)
     lowering.emitter.at(body)
     yield emit(lowering, op.body)
     if lowering.watch is not None:
         lowering.watch.count(lowering, op)
     _close_loop(lowering, op.carried, op.body.yields, head, end)
     _pass_on(lowering, op.carried, op.results)
+
+
+def _leaves_otherwise(op: ops.While) -> bool:
+    """Whether a loop can end elsewhere than by one comparison: its test is made of several, as that
+    of a loop with a `break` is, or its body can end the function."""
+    tests = sum(isinstance(each, ops.Compare | ops.Binary | ops.Unary) for each in op.test.ops)
+    return tests > 1 or any(not _STAYS >= each.effects for each in all_ops(op.body))
+
+
+def _hidden(lowering: FunctionLowering, condition: ir.Value) -> ir.Value:
+    """A condition that LLVM cannot see through: it is the same, by way of a register.
+
+    LLVM 22.1 takes the test of a loop out of it where an exit before the test compares the counter
+    with what is read anew each time, and the loop then runs past its end (`IndVarSimplify`, the
+    value it makes is called `first_iter`):
+
+        for (i = 0; i < n && !found; ++i) {
+          if (i >= *limit) return 1;   // becomes, with n read once: loop while (n != 1 && !found)
+          found = a[i] == k;
+        }
+    """
+    b = lowering.b
+    same = ir.InlineAsm(ir.FunctionType(I32, [I32]), "", "=r,0", side_effect=False)
+    return b.icmp_unsigned("!=", b.call(same, [b.zext(condition, I32)]), ir.Constant(I32, 0))
 
 
 def _close_loop(
