@@ -503,3 +503,22 @@ def test_run_time_values_are_no_keys(make: Callable[[Any], Any]) -> None:
 
     with pytest.raises(fe.CompileError, match="cannot be in a set"):
         fe.compile(updated, fe.Int32)
+
+
+@pytest.mark.parametrize("ask", [globals, locals, vars, dir, eval], ids=lambda each: each.__name__)
+def test_frames_are_not_asked(ask: Callable[..., Any]) -> None:
+    """The one that would answer is the compiler's."""
+
+    @fe.jit
+    def program(n: fe.Int32):
+        return n if len(ask()) else 0
+
+    @fe.jit
+    def evaluated(n: fe.Int32):
+        return n + eval("1")
+
+    chosen = evaluated if ask is eval else program
+    with pytest.raises(
+        fe.CompileError, match=rf"{ask.__name__}\(\) reads the names of the function"
+    ):
+        fe.compile(chosen, fe.Int32)

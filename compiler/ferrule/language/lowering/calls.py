@@ -63,6 +63,8 @@ _MOVES: Final = (
     "values",
     "update",
 )
+_FRAMED: Final = (globals, locals, vars, dir, eval, exec)
+"""What asks Python's own frame, which here is the compiler's."""
 _PUTS: Final = ("append", "extend", "insert", "update", "setdefault", "__iadd__", "__ior__")
 """Methods of containers that put what they get into them."""
 _LOOKS: Final = (isinstance, issubclass, callable, type, id, hasattr, getattr, repr, str)
@@ -185,6 +187,13 @@ def _python(
     """A call of ordinary Python; a function that meets run-time values is inlined instead."""
     if isinstance(callee, RUN_TIME):
         low.fail(node, f"{operators.describe(callee)} cannot be called")
+    if callee in _FRAMED and (not args or callee in (builtins.eval, builtins.exec)):
+        low.fail(
+            node,
+            f"{callee.__name__}() reads the names of the function that calls it, and there is none "
+            f"while compiling",
+            hint="name the value",
+        )
     opaque = [value for value in (*args, *kwargs.values()) if _is_opaque(value)]
     owner = getattr(callee, "__self__", None)
     symbolic = any(map(_is_symbolic, (*args, *kwargs.values())))
