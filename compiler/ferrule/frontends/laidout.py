@@ -69,13 +69,11 @@ def check_layouts(
     if found is None:
         return []
     taken: list[Taken] = []
-    listed = zip(values, parameters, found.parameters, found.pointees, strict=False)
-    for position, (given, text, aligned) in enumerate(
-        zip(values, parameters, found.aligned, strict=False)
-    ):
+    types = zip(found.parameters, found.pointees, found.aligned, strict=True)
+    listed = zip(values, parameters, types, strict=False)
+    for position, (given, text, (own, pointee, aligned)) in enumerate(listed):
         if given.align % aligned:
             raise too_loose(called.function, position, given, read_type(text), aligned)
-    for position, (given, text, own, pointee) in enumerate(listed):
         actual = own if given.kind == "bytes" else pointee
         hint = _misfit(signature, given, actual) if actual is not None else None
         if hint is not None:

@@ -144,7 +144,8 @@ def qualified_name(command: Sequence[str], source: str, language: str, symbol: s
 
 
 def _names_around(entry: _Entry | None) -> Iterator[str]:
-    """The names of an entry and of those that it is in; what has none is seen from outside."""
+    """The name of an entry, then the names of the namespaces and classes around it, from the inner
+    one on.  An anonymous namespace has no name and needs none."""
     while entry is not None and entry.tag != _UNIT:
         if entry.name:
             yield entry.name

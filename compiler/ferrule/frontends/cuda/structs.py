@@ -1,4 +1,4 @@
-"""The members of structs of a source, of those that are written plainly: read from the text.
+"""Reads the members of plainly written structs from the text of a source.
 
 A struct with methods, bases, arrays, bit fields or initialisers, in a template or packed, is not
 read, and neither is one of a header.

@@ -120,8 +120,8 @@ def _call(
     results: Sequence[str],
     constants: Sequence[int],
 ) -> tuple[list[Param], list[Tensor], Signature]:
-    """The function's parameters, those of them that are results, and the signature of the
-    others."""
+    """All parameters of the function, the tensors among them that `results` names, and the
+    signature of the rest."""
     params = _params(function, examples, constants)
     given, made = parted(params, results)
     return params, made, Signature(_name(function) if name is None else name, given)

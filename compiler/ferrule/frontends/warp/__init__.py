@@ -63,9 +63,9 @@ def compile(
     from them, or is `fixed`; a size of a real array that it has as a number stays.  An array
     must be as large as the kernel indexes it: where that is with the indices of `wp.tid()`, as the
     launch along these axes, and where it is with numbers, larger than these; else the call is a
-    ValueError.  Of one that is indexed in another way, but has as many dims as the launch, as much
-    as of the launch is asked, unless `specs` describes it.  Nothing is asked of those that
-    `smaller` names; arrays in structs are named with the way to them, "options.weights".
+    ValueError.  An array that the kernel indexes in another way must be as large as the launch,
+    if it has as many dims and `specs` does not describe it.  `smaller` names arrays that are
+    not checked; an array in a struct is named with the way to it, "options.weights".
 
     `target` is "cpu", or an architecture such as "sm_90", or several.  `block_dim` and `max_blocks`
     are those of a launch on a GPU.  `cpu_flags` are Warp's `cpu_compiler_flags`: none by default,
@@ -122,7 +122,8 @@ def _call(
     results: Sequence[str],
     constants: Sequence[int],
 ) -> tuple[list[Param], list[Tensor], Signature]:
-    """The kernel's parameters, those of them that are results, and the signature of the others."""
+    """All parameters of the kernel, the tensors among them that `results` names, and the signature
+    of the rest."""
     params = _params(types, kernel, dict(specs or {}), constants)
     given, made = parted(params, results)
     return params, made, Signature(kernel.func.__name__ if name is None else name, given)
