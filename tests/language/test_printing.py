@@ -119,6 +119,10 @@ def test_fields_with_numbers(capfd: pytest.CaptureFixture[str]) -> None:
         ("{0} {0}", "no field of printf's format is of value 1"),
         ("{:,} {}", "the field {:,} of printf is not supported"),
         ("{n} {}", "the field {n} of printf is not supported"),
+        ("{!r} {}", "the field {!r} of printf is not supported"),
+        ("{:.3d} {}", "the field {:.3d} of printf is not supported"),
+        ("%hhd %d", "printf would cut a run-time int32 down to 8 bits"),
+        ("%hx %d", "printf would cut a run-time int32 down to 16 bits"),
     ],
 )
 def test_fields_that_are_refused(template: str, message: str) -> None:
@@ -128,3 +132,19 @@ def test_fields_that_are_refused(template: str, message: str) -> None:
     with pytest.raises(fe.CompileError) as caught:
         fe.compile(shows, fe.Int32, options="--target cpu")
     assert message in str(caught.value)
+
+
+def test_tuples_are_printed_as_python_writes_them(capfd: pytest.CaptureFixture[str]) -> None:
+    def shows(n: fe.Int32):
+        fe.printf("{} {} %", ("a", n), (n,))
+
+    fe.compile(shows, fe.Int32, options="--target cpu")(3)
+    assert capfd.readouterr().out == f"{('a', 3)} {(3,)} %\n"
+
+
+def test_short_lengths_of_c_take_short_numbers(capfd: pytest.CaptureFixture[str]) -> None:
+    def shows(a: fe.Int8, b: fe.Uint16):
+        fe.printf("%hhd %hu %hd", a, b, a)
+
+    fe.compile(shows, fe.Int8, fe.Uint16, options="--target cpu")(-3, 65535)
+    assert capfd.readouterr().out == "-3 65535 -3\n"

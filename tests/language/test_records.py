@@ -182,3 +182,25 @@ def test_program(each: Program) -> None:
 def test_jit_functions_call_each_other() -> None:
     ((function, arguments),) = [p for p in PROGRAMS if "jit" in p[0].__name__]
     run_all_ways(function, arguments, plain=False)
+
+
+class Point(NamedTuple):
+    x: fe.Int32
+    y: fe.Int32 = 7
+
+
+def test_named_tuples_replace_items_and_become_dicts() -> None:
+    @fe.jit
+    def moved(n: fe.Int32):
+        p = Point(n)._replace(x=n + 1)
+        d = p._asdict()
+        return p.x * 100 + d["y"]
+
+    assert moved(2) == 307
+
+    @fe.jit
+    def unknown(n: fe.Int32):
+        return Point(n)._replace(z=n)
+
+    with pytest.raises(fe.CompileError, match="Point has no field 'z'"):
+        unknown(1)

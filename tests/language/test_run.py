@@ -545,3 +545,26 @@ def test_ranges_of_uint64() -> None:
 
     with pytest.raises(fe.CompileError, match="range gets 9223372036854775808"):
         fe.compile(known, fe.Int32, options=CPU)
+
+
+def test_ranges_of_uint64_in_kernels_go_to_the_last_int64() -> None:
+    @fe.kernel
+    def counting(out: fe.Tensor, a: fe.Uint64, b: fe.Uint64):
+        found = fe.Int64(0)
+        for _ in range(a, b):
+            found += 1
+            if found == 5:
+                break
+        out[0] = found
+
+    @fe.jit
+    def counted(out: fe.Tensor, a: fe.Uint64, b: fe.Uint64):
+        counting(out, a, b).launch(grid=1, block=1)
+
+    def found(a: int, b: int) -> int:
+        out = np.zeros(1, np.int64)
+        counted(out, a, b)
+        return int(out[0])
+
+    assert [found(2, 4), found(3, 2**64 - 1), found(2**63 - 3, 2**63 + 9)] == [2, 5, 2]
+    assert [found(2**63, 2**63 + 1), found(2**64 - 1, 3)] == [0, 0]

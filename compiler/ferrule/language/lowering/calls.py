@@ -250,6 +250,10 @@ def _compiled_in_place(
     """A call of what is written in Python, with run-time values; None for anything else."""
     if callee is dataclasses.replace:
         return (records.replace(low, args, kwargs, node),)
+    if records.is_named_tuple_method(callee, "_replace"):
+        return (records.replace_items(low, callee.__self__, args, kwargs, node),)
+    if records.is_named_tuple_method(callee, "_asdict") and not args and not kwargs:
+        return (callee(),)
     if records.is_record_class(callee) and is_run_time([*args, *kwargs.values()]):
         return (records.construct(low, callee, args, kwargs, node),)
     if isinstance(callee, types.MethodType):

@@ -110,7 +110,7 @@ class Message:
         self.text += opening
         for position, item in enumerate(value):
             self.text += ", " if position else ""
-            self.value(item)
+            self.value(repr(item) if isinstance(item, str) else item)
         self.text += ",)" if len(value) == 1 and closing == ")" else closing
 
     def _number(self, number: Number) -> None:

@@ -30,11 +30,14 @@ from ferrule.specs import (
     params,
 )
 
-_C: Final = re.compile(r"%(?:%|([-+ #0]*)(\d*)(?:\.(\d+))?(?:hh|h|ll|l|j|z|t|L)?([a-zA-Z]))")
+_C: Final = re.compile(r"%(?:%|([-+ #0]*)(\d*)(?:\.(\d+))?(hh|h|ll|l|j|z|t|L)?([a-zA-Z]))")
 _PYTHON: Final = re.compile(r"([<>])?([-+ ])?(#)?(0)?(\d*)(?:\.(\d+))?([a-zA-Z])?")
 _FIELD: Final = re.compile(r"\{[^{}]*\}")
 _UNSIGNED: Final = {8: Uint8, 16: Uint16, 32: Uint32, 64: Uint64}
 _INTEGERS: Final = "dioxXcu"
+_SHORT: Final = {"hh": 8, "h": 16}
+"""What C cuts a number down to."""
+
 _FLOATS: Final = "eEfFgGaA"
 
 
@@ -62,7 +65,8 @@ def printf(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Cal
 class _Spec:
     """How a number is written: C's flags, width, precision and letter; "" for what fits it.
 
-    `position`: which of the values it is, where the field says so.
+    `position`: which of the values it is, where the field says so.  `most`: the bits that C would
+    print alone; the other lengths of C change nothing, as a number is printed in its own.
     """
 
     flags: str = ""
@@ -70,6 +74,7 @@ class _Spec:
     precision: str | None = None
     letter: str = ""
     position: int | None = None
+    most: int | None = None
 
     def c(self, length: str, letter: str) -> str:
         """The conversion in C."""
@@ -157,15 +162,17 @@ class _Text:
             if found[0] == "%%":
                 yield "%"
             else:
-                yield _Spec(found[1], found[2], found[3], found[4])
+                yield _Spec(found[1], found[2], found[3], found[5], most=_SHORT.get(found[4] or ""))
         yield template[end:]
 
     def _python_spec(self, field: str, spec: str, conversion: str | None) -> _Spec:
         found = _PYTHON.fullmatch(spec)
-        if (field and not field.isdecimal()) or conversion or found is None:
+        whole = found is not None and found[6] is not None and (found[7] or "f") in _INTEGERS
+        if (field and not field.isdecimal()) or conversion or found is None or whole:
+            shown = (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else "")
             self.low.fail(
                 self.node,
-                f"the field {{{field}{':' if spec else ''}{spec}}} of printf is not supported",
+                f"the field {{{field}{shown}}} of printf is not supported",
                 expected="{}, or a width, precision and letter, such as {:8.3f}",
             )
         align, sign, hash_, zero, width, precision, letter = (part or "" for part in found.groups())
@@ -190,8 +197,8 @@ class _Text:
             self.literal(opening)
             for position, item in enumerate(value):
                 self.literal(", " if position else "")
-                self.value(item, spec)
-            self.literal(closing)
+                self.value(repr(item) if isinstance(item, str) else item, spec)
+            self.literal(",)" if len(value) == 1 and closing == ")" else closing)
         elif structures.parts(value) is not None:
             self.value(tuple(item for _, item in structures.parts(value) or ()), spec)
         else:
@@ -243,6 +250,12 @@ class _Text:
 
     def _number(self, number: Number, spec: _Spec) -> None:
         kind, letter = number.dtype.kind, spec.letter
+        if spec.most is not None and number.dtype.bits > spec.most:
+            self.low.fail(
+                self.node,
+                f"printf would cut {operators.describe(number)} down to {spec.most} bits",
+                hint=f"convert it, or write %{letter}",
+            )
         if kind == "bool" and letter in ("", "s"):
             self._append(spec.c("", "s"), number, Boolean)
         elif letter and letter not in (_FLOATS if kind == "float" else _FLOATS + _INTEGERS):

@@ -91,8 +91,7 @@ def bounds(low: Lowering, given: Sequence[Any], node: ast.For) -> Limits:
                 f"range takes integers, but got {operators.describe(value)}",
                 hint="divide with //, or convert it, fe.Int32(x)",
             )
-        _check_bound(low, value, number, node)
-        values.append(operators.convert(low, number, dtype).value)
+        values.append(operators.convert(low, _within(low, value, number, node), dtype).value)
     if isinstance(step, Number) and low.kind == "host":
         _check_step(low, values[2], node)
     return Limits(values[0], values[1], values[2], step if isinstance(step, int) else None)
@@ -107,19 +106,25 @@ def _is_wide(value: Any) -> bool:
     return isinstance(value, int) and not -(1 << 31) <= value < 1 << 31
 
 
-def _check_bound(low: Lowering, value: Any, number: Number, node: ast.For) -> None:
-    """A Uint64 is counted with as an Int64: one that does not fit is an error of host code."""
+def _within(low: Lowering, value: Any, number: Number, node: ast.For) -> Number:
+    """A Uint64 is counted with as an Int64: one that does not fit is an error of host code.
+
+    A kernel cannot raise: there such a bound counts as the largest Int64.
+    """
     if number.dtype is not Uint64:
-        return
+        return number
     if not isinstance(value, Number):
         if _plain(value) > Int64.range[1]:
             low.fail(node.iter, f"range gets {_plain(value)}", expected="less than 2**63")
-    elif low.kind == "host":
-        most = low.builder.constant(Uint64, Int64.range[1])
-        fault = Fault(
-            "ValueError", "range() is expected to get less than 2**63", low.location(node.iter)
-        )
-        low.builder.check(low.builder.compare("le", number.value, most), fault)
+        return number
+    most = low.builder.constant(Uint64, Int64.range[1])
+    if low.kind != "host":
+        return Number(low.builder.binary("min", number.value, most))
+    fault = Fault(
+        "ValueError", "range() is expected to get less than 2**63", low.location(node.iter)
+    )
+    low.builder.check(low.builder.compare("le", number.value, most), fault)
+    return number
 
 
 def _plain(value: Any) -> int:

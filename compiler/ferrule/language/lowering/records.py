@@ -64,6 +64,13 @@ def _is_named_tuple(cls: type) -> bool:
     return issubclass(cls, tuple) and hasattr(cls, "_fields")
 
 
+def is_named_tuple_method(callee: Any, name: str) -> bool:
+    """Whether this is the method of a named tuple that `namedtuple` made, bound to one."""
+    if not isinstance(callee, types.MethodType) or callee.__name__ != name:
+        return False
+    return _is_named_tuple(type(callee.__self__)) and callee.__module__ == "collections"
+
+
 def construct(
     low: Lowering, cls: type, args: list[Any], kwargs: dict[str, Any], node: ast.AST
 ) -> Any:
@@ -144,6 +151,18 @@ def replace(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Ca
     if not is_run_time(list(fields.values())) and not is_run_time(kwargs):
         return operators.at_compile_time(low, node, lambda: dataclasses.replace(old, **kwargs))
     return construct(low, type(old), [], {**fields, **kwargs}, node)
+
+
+def replace_items(
+    low: Lowering, old: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+) -> Any:
+    """`old._replace(field=value)` of a named tuple."""
+    if args:
+        low.fail(node, "_replace takes keywords alone")
+    unknown = [name for name in kwargs if name not in old._fields]
+    if unknown:
+        low.fail(node, f"{type(old).__name__} has no field {unknown[0]!r}")
+    return construct(low, type(old), [], {**old._asdict(), **kwargs}, node)
 
 
 def attribute(low: Lowering, value: Any, name: str, node: ast.AST) -> Any:
