@@ -119,6 +119,7 @@ class Statements:
         }
         if depth > 0:
             weights |= {self.if_: 5, self.for_: 4, self.while_: 2, self.unrolled: 2, self.exit: 2}
+            weights[self.search] = 2
         make = self.expressions.choices.weighted(weights)
         return make(block, depth)
 
@@ -320,6 +321,34 @@ class Statements:
         header = f"while {' and '.join(tests)}:"
         lines = self.loop(header, block, depth, {}, typed, [f"{counter} += 1"])
         return [f"{counter} = 0", *before, *lines, *typed]
+
+    def search(self, block: Block, depth: int) -> list[str]:
+        """A loop to a bound, to another one that is read again each time, or to what it finds.
+
+        LLVM 22.1 takes the first of these exits out of a loop that also writes, where the second
+        one ends the function.
+        """
+        if not block.scope.tensors:
+            return self.for_(block, depth)
+        choices, index = self.expressions.choices, self.names.fresh("i")
+        body = block.inner("break", "continue")
+        body.scope.numbers[index] = Int64
+        test = choices.one((">=", ">", "=="))
+        leave = choices.one(("break", self.return_(block.returns, block.scope)))
+        if not block.place and not block.returns and choices.chance(60):  # the host can raise
+            leave = 'raise IndexError("too far")'
+        lines = [
+            f"if {index} {test} fe.Int64({self.expressions.element(body.scope).text}):",
+            INDENT + leave,
+            *self.store(body, depth),
+            *self.block(body, choices.below(1 + depth), depth - 1),
+            f"if {self.expressions.condition(body.scope, 1)}:",
+            INDENT + "break",
+        ]
+        self.names.dropped |= {name: body.scope.numbers[name] for name in body.own}
+        text, _ = self.integer(block.scope)
+        header = f"for {index} in range(fe.Int64({text}) % {2 + choices.below(9)}):"
+        return [header, *(INDENT + line for line in lines)]
 
     def loop(
         self,
