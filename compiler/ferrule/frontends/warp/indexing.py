@@ -22,7 +22,9 @@ from ferrule.frontends.captured import own_values
 _FACTS: Final = ("shape", "strides", "size", "ndim", "dtype")
 """What a kernel asks an array without reading its elements."""
 _ATOMIC: Final = "atomic_"
-_SIGNS: Final = {ast.USub: neg, ast.UAdd: pos}
+_SIGNS: Final[Mapping[type[ast.unaryop], Callable[[int], int]]] = MappingProxyType(
+    {ast.USub: neg, ast.UAdd: pos}
+)
 _BINARY: Final[Mapping[type[ast.operator], Callable[[int, int], int]]] = MappingProxyType(
     {
         ast.Add: add,
@@ -120,8 +122,8 @@ def _computed(node: ast.expr, numbers: Mapping[str, int]) -> int | None:
         case ast.Name() | ast.Attribute():
             return numbers.get(_text(node) or "")
         case ast.UnaryOp(op=sign, operand=operand) if type(sign) in _SIGNS:
-            number = _number(operand, numbers)
-            return None if number is None else _SIGNS[type(sign)](number)
+            signed = _number(operand, numbers)
+            return None if signed is None else _SIGNS[type(sign)](signed)
         case ast.BinOp(left=left, op=operation, right=right) if type(operation) in _BINARY:
             return _combined(operation, _number(left, numbers), _number(right, numbers))
         case ast.Call(func=ast.Name(id="int"), args=[value], keywords=[]):
