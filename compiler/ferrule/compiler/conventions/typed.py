@@ -437,8 +437,10 @@ def _points_alike(given: Given, wanted: Spelled) -> bool:
 def _rows_alike(given: Given, lengths: tuple[int | None, ...]) -> bool:
     """Whether the last sizes are those of an array that is pointed to, one row behind the other;
     a length that is no constant may be any, and a tensor with one dim is the elements of all, of
-    whole rows."""
+    whole rows, whose lengths are known then."""
     if len(given.shape) == 1 and lengths:
+        if None in lengths:
+            return False
         row = prod(each for each in lengths if each is not None)
         return given.strides == (1,) and divisibility_of(given.shape[0]) % row == 0
     step: int | None = 1
@@ -459,6 +461,12 @@ def _other_pointer(given: Given, wanted: Spelled) -> str:
     plain = wanted.text.replace("__restrict__", "").replace("restrict", "").strip()
     name = given.what.partition(",")[0]
     dtype = PLURAL.get(wanted.name, wanted.dtype)
+    if None in wanted.lengths and dtype == given.dtype and len(given.shape) == 1:
+        flat = f"{wanted.name}*"
+        return (
+            "how long its rows are the call alone says: give it a tensor with as many sizes; where "
+            f"its elements are meant to be those of all rows, conventions.cast({name}, {flat!r})"
+        )
     if wanted.lengths and dtype == given.dtype:
         rows = "".join(f"[{'' if each is None else each}]" for each in wanted.lengths)
         return (
