@@ -23,6 +23,27 @@ _LENGTH: Final = re.compile(r"\[([^\]]*)\]")
 _INLINE: Final = re.compile(r"::__\d+(?=::)")
 """The inline namespace with the version of cuda::std and std."""
 
+VECTORS: Final = {
+    f"{name}{lanes}": min(16, size * {2: 2, 3: 1, 4: 4}[lanes])
+    for name, size in {
+        "char": 1,
+        "uchar": 1,
+        "short": 2,
+        "ushort": 2,
+        "int": 4,
+        "uint": 4,
+        "float": 4,
+        "long": 8,
+        "ulong": 8,
+        "longlong": 8,
+        "ulonglong": 8,
+        "double": 8,
+    }.items()
+    for lanes in (2, 3, 4)
+} | {"__half2": 4, "__nv_bfloat162": 4}
+"""What the addresses of CUDA's vectors are multiples of (CUDA C++ Programming Guide, "Built-in
+Vector Types")."""
+
 DTYPES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "bool": "bool",

@@ -26,7 +26,7 @@ from ferrule.compiler.conventions.hostarguments import CArgument, HostArgument, 
 from ferrule.compiler.conventions.structs import Struct
 from ferrule.compiler.conventions.texts import CString
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.compiler.spelledtypes import ARITHMETIC, PLURAL, Spelled, as_called, read_type
+from ferrule.compiler.spelledtypes import ARITHMETIC, PLURAL, VECTORS, Spelled, as_called, read_type
 from ferrule.specs import Compound, Data, Dim, Param, Scalar, Signature, Sym, Tensor, as_dtype
 from ferrule.specs import params as kinds
 from ferrule.specs.expr import divisibility_of
@@ -39,27 +39,6 @@ if TYPE_CHECKING:
     Kind = Literal["address", "number", "bytes"]
 
 _INTEGERS: Final = ("int", "uint")
-VECTORS: Final = {
-    f"{name}{lanes}": min(16, size * {2: 2, 3: 1, 4: 4}[lanes])
-    for name, size in {
-        "char": 1,
-        "uchar": 1,
-        "short": 2,
-        "ushort": 2,
-        "int": 4,
-        "uint": 4,
-        "float": 4,
-        "long": 8,
-        "ulong": 8,
-        "longlong": 8,
-        "ulonglong": 8,
-        "double": 8,
-    }.items()
-    for lanes in (2, 3, 4)
-} | {"__half2": 4, "__nv_bfloat162": 4}
-"""What the addresses of CUDA's vectors are multiples of (CUDA C++ Programming Guide, "Built-in
-Vector Types")."""
-
 _IN_HALVES: Final = ("std::complex<", "_Complex ")
 """Complex numbers that are aligned as their parts are."""
 

@@ -14,10 +14,9 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
 
-from ferrule.compiler.conventions.typed import VECTORS
 from ferrule.compiler.cuda.code import Member
 from ferrule.compiler.errors import CompileError
-from ferrule.compiler.spelledtypes import parameter_list, read_type, split_list
+from ferrule.compiler.spelledtypes import VECTORS, parameter_list, read_type, split_list
 from ferrule.frontends.cuda.requests import Request
 from ferrule.frontends.sources import Source
 
