@@ -26,7 +26,14 @@ from ferrule.compiler.conventions.hostarguments import CArgument, HostArgument, 
 from ferrule.compiler.conventions.structs import Struct
 from ferrule.compiler.conventions.texts import CString
 from ferrule.compiler.errors import CompileError, Diagnostic
-from ferrule.compiler.spelledtypes import ARITHMETIC, PLURAL, VECTORS, Spelled, as_called, read_type
+from ferrule.compiler.spelledtypes import (
+    ARITHMETIC,
+    PLURAL,
+    Spelled,
+    as_called,
+    natural_alignment,
+    read_type,
+)
 from ferrule.specs import Compound, Data, Dim, Param, Scalar, Signature, Sym, Tensor, as_dtype
 from ferrule.specs import params as kinds
 from ferrule.specs.expr import divisibility_of
@@ -39,8 +46,6 @@ if TYPE_CHECKING:
     Kind = Literal["address", "number", "bytes"]
 
 _INTEGERS: Final = ("int", "uint")
-_IN_HALVES: Final = ("std::complex<", "_Complex ")
-"""Complex numbers that are aligned as their parts are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -462,16 +467,3 @@ def _alignment_of(given: Given) -> int:
     """What an address is a multiple of that was cast to a pointer, as far as the name of what that
     points to says it; 1 for a struct, which may be any."""
     return 1 if given.pointer is None else natural_alignment(given.pointer)
-
-
-def natural_alignment(pointer: Spelled) -> int:
-    """What is behind a pointer is aligned to, as its name says: a number, an address, or a vector
-    of CUDA; 1 for others."""
-    if pointer.is_function or not pointer.stars:
-        return 1
-    if pointer.stars > 1:
-        return 8
-    if pointer.dtype is not None:
-        halves = 2 if pointer.name.startswith(_IN_HALVES) else 1
-        return as_dtype(pointer.dtype).itemsize // halves
-    return VECTORS.get(pointer.name, 1)

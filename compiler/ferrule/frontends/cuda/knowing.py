@@ -12,11 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from ferrule.compiler.conventions.typed import natural_alignment
 from ferrule.compiler.cuda.code import KernelFacts, Member
 from ferrule.compiler.mangled import spoken_name
 from ferrule.compiler.mangledtypes import parameter_types
-from ferrule.compiler.spelledtypes import Spelled, read_type, split_list
+from ferrule.compiler.spelledtypes import Spelled, natural_alignment, read_type, split_list
 from ferrule.frontends.cuda.asking import Ask, Struct, ask_alignments, ask_members, ask_types
 from ferrule.frontends.cuda.requests import Made, Request
 
