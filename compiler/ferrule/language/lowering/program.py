@@ -9,12 +9,12 @@ from ferrule.compiler.options import Target
 from ferrule.language.ir import ops
 from ferrule.language.ir.cleanup import remove_unused
 from ferrule.language.ir.walk import all_ops
-from ferrule.language.lowering import results
 from ferrule.language.lowering.context import Frame, Lowering, ProgramState
-from ferrule.language.lowering.expressions import decide, evaluate
-from ferrule.language.lowering.parameters import Receiver
-from ferrule.language.lowering.return_annotations import annotation_of
-from ferrule.language.lowering.statements import execute
+from ferrule.language.lowering.objects.parameters import Receiver
+from ferrule.language.lowering.python import results
+from ferrule.language.lowering.python.expressions import decide, evaluate
+from ferrule.language.lowering.python.return_annotations import annotation_of
+from ferrule.language.lowering.python.statements import execute
 from ferrule.language.source import read_source
 from ferrule.language.witness import Outer, Witness
 from ferrule.specs import Signature, Sym

@@ -1,0 +1,120 @@
+"""`fe.arch.alloc_smem` and `get_dyn_smem`: memory that the threads of a block share."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Final
+
+from ferrule.language import threads as faces
+from ferrule.language.ir import ops
+from ferrule.language.ir.shared import after, size_of
+from ferrule.language.ir.types import TensorType
+from ferrule.language.lowering.arguments import bound
+from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.device.threads import Intrinsic, place, require_kernel
+from ferrule.language.lowering.python import operators
+from ferrule.language.lowering.tensors import access, views
+from ferrule.language.values import PointerView, is_run_time
+from ferrule.specs import AddressSpace, DType
+from ferrule.specs.dtypes import as_dtype
+from ferrule.specs.expr import INT64_MAX
+
+STATIC_LIMIT: Final = 48 << 10
+"""Bytes of static shared memory that a kernel has at most (CUDA C++ Programming Guide)."""
+_ALIGN: Final = 16
+"""Bytes, by default: what the widest access needs."""
+_LEAST: Final = 4
+"""Bytes: atomics of 2 bytes change the word of 4 around them."""
+_SHOWN: Final = 6
+
+
+def _alloc(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> PointerView:
+    """`fe.arch.alloc_smem(element_type, size_in_elems, alignment=None)`."""
+    words = "element_type size_in_elems alignment="
+    wanted, count, alignment = bound(low, words, args, kwargs, node)
+    require_kernel(low, "alloc_smem", node)
+    dtype = _dtype(low, "alloc_smem", wanted, node)
+    size = _count(low, count, node)
+    align = max(_LEAST, _alignment(low, dtype, alignment, node))
+    type_ = TensorType(dtype, (size,), (1,), align, AddressSpace.smem)
+    low.shared.append((type_, place(low, node).line))
+    _require_room(low, node)
+    return views.pointer_to(low, low.builder.shared(type_), dtype, align, "smem")
+
+
+def _dynamic(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> PointerView:
+    """`fe.arch.get_dyn_smem(element_type, alignment=None)`."""
+    wanted, alignment = bound(low, "element_type alignment=", args, kwargs, node)
+    require_kernel(low, "get_dyn_smem", node)
+    dtype = _dtype(low, "get_dyn_smem", wanted, node)
+    align = _alignment(low, dtype, alignment, node)
+    type_ = TensorType(dtype, (INT64_MAX,), (1,), align, AddressSpace.smem)
+    return PointerView(low.builder.dynamic_shared(type_), "dynamic smem")
+
+
+def _dtype(low: Lowering, name: str, wanted: Any, node: ast.Call) -> DType:
+    if is_run_time(wanted):
+        low.fail(
+            node,
+            f"the element_type of {name} is {operators.describe(wanted)}",
+            expected="a dtype, such as fe.Float32",
+        )
+    dtype: DType = operators.at_compile_time(low, node, lambda: as_dtype(wanted))
+    access.require_element(low, dtype, node)
+    return dtype
+
+
+def _count(low: Lowering, count: Any, node: ast.Call) -> int:
+    """How many elements there are."""
+    known = operators.plain(count)
+    if is_run_time(count):
+        low.fail(
+            node,
+            f"alloc_smem of {operators.describe(count)} elements, which is known only at the call",
+            expected="an int: static shared memory is known at compile time",
+            hint="fe.arch.get_dyn_smem(dtype), and launch(..., smem=bytes)",
+        )
+    if isinstance(known, bool) or not isinstance(known, int) or known < 1:
+        low.fail(node, f"alloc_smem of {known!r} elements", expected="an int from 1 on")
+    return known
+
+
+def _alignment(low: Lowering, dtype: DType, given: Any, node: ast.Call) -> int:
+    align = _ALIGN if given is None else operators.plain(given)
+    ok = isinstance(align, int) and not isinstance(align, bool) and align > 0
+    if not ok or align & (align - 1) or align > ops.MAX_SHARED_ALIGN:
+        low.fail(
+            node,
+            f"the alignment of shared memory is {operators.describe(given)}",
+            expected=f"a power of two up to {ops.MAX_SHARED_ALIGN}",
+        )
+    return max(int(align), dtype.itemsize)
+
+
+def _require_room(low: Lowering, node: ast.Call) -> None:
+    """All that a kernel has allocated so far fits."""
+    end = 0
+    for type_, _ in low.shared:
+        end = after(end, type_.align) + size_of(type_)
+    if end <= STATIC_LIMIT:
+        return
+    shown = [
+        f"line {line}: {type_.shape[0]} of {type_.dtype.name}, {size_of(type_)} bytes"
+        for type_, line in low.shared
+    ]
+    if len(shown) > _SHOWN:
+        shown[_SHOWN - 1 : -1] = [f"... {len(shown) - _SHOWN} more ..."]
+    low.fail(
+        node,
+        f"the static shared memory of this kernel takes {end} bytes",
+        expected=f"at most {STATIC_LIMIT} bytes",
+        hint="allocate less, or use one place for two things that are not needed at one time",
+        note="; ".join(shown),
+    )
+
+
+TABLE: Final[dict[Any, Intrinsic]] = {
+    faces.alloc_smem: _alloc,
+    faces.get_dyn_smem: _dynamic,
+}
+"""What these functions emit."""
