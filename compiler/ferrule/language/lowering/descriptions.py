@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 
 from ferrule.language.layouts import Layout, format_tuple
+from ferrule.language.lowering.closures import Closure
 from ferrule.language.values import (
     Handle,
     KernelCall,
@@ -26,8 +27,6 @@ from ferrule.specs import params
 
 def describe(value: object, *, plain: bool = False) -> str:
     """What a value is, in words for a message; `plain`: a string as it is."""
-    from ferrule.language.lowering.closures import Closure
-
     match value:
         case Closure():
             return value.words
@@ -73,8 +72,6 @@ def describe(value: object, *, plain: bool = False) -> str:
 
 def is_function(value: object) -> bool:
     """Whether a program calls this: a function of Python, or one that is defined in it."""
-    from ferrule.language.lowering.closures import Closure
-
     return isinstance(value, (types.FunctionType, types.BuiltinFunctionType, Closure))
 
 

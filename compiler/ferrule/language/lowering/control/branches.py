@@ -21,7 +21,8 @@ from ferrule.language.lowering.control import exits
 from ferrule.language.lowering.control.joins import NOTHING, Clash, Sides, choices, join, same
 from ferrule.language.lowering.control.mutation import require_own, require_seen, unchanged
 from ferrule.language.lowering.control.narrowing import narrow
-from ferrule.language.lowering.python import operators
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.values import RUN_TIME, Number, Undefined
 from ferrule.specs import Boolean
 
@@ -41,21 +42,21 @@ def compile_time_items(
     if isinstance(value, RUN_TIME):
         low.fail(
             node,
-            f"{operators.describe(value)} cannot be iterated",
+            f"{describe(value)} cannot be iterated",
             hint="count with range(...) and read elements",
         )
     low.state.witness.add_special(value, "__iter__", "__len__", "__getitem__")
-    iterator = operators.at_compile_time(low, node, lambda: iter(value))
+    iterator = scalars.at_compile_time(low, node, lambda: iter(value))
     low.state.witness.add_special(iterator, "__next__")
     require_seen(low, (value, iterator), node)
-    known = operators.at_compile_time(low, node, lambda: operator.length_hint(iterator))
+    known = scalars.at_compile_time(low, node, lambda: operator.length_hint(iterator))
     _count_unrolled(low, known, known, node)
     count, leaving = 0, False
     while (gone := exits.gone(low.names)) is not True:
         if not leaving and (gone is not False or may_leave()):
             leaving = True
             require_own(low, value, iterator, node)
-        item = operators.at_compile_time(low, node, lambda: next(iterator, _END))
+        item = scalars.at_compile_time(low, node, lambda: next(iterator, _END))
         if item is _END:
             return
         count += 1
@@ -355,8 +356,8 @@ def short_circuit(
 ) -> Number:
     """`left and right`, `left or right`: right runs under a condition, but if it is pure."""
     with low.builder.region() as region, low.in_region(), unchanged(low, right):
-        value = operators.truth(low, evaluate_right(), right)
-        number = operators.as_number(low, value, right, Boolean)
+        value = low.truth(evaluate_right(), right)
+        number = scalars.as_number(low, value, right, Boolean)
     if all(op.is_speculative for op in region.ops):
         for op in region.ops:
             low.builder.append(op)

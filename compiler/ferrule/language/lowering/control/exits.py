@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control.joins import NOTHING, RETURNED
+from ferrule.language.lowering.descriptions import describe
 from ferrule.language.values import Number, Undefined
 
 RETURN: Final = "return"
@@ -66,8 +67,6 @@ def returned(low: Lowering) -> Returned | None:
 
 def result(low: Lowering, node: ast.AST, name: str) -> Any:
     """What a function gives its caller, after its body was lowered."""
-    from ferrule.language.lowering.python.operators import describe
-
     end = returned(low)
     if end is None or end.value is None:
         return None

@@ -20,8 +20,8 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control import templates
 from ferrule.language.lowering.control.assumptions import retype
 from ferrule.language.lowering.control.templates import NOTHING as NOTHING
-from ferrule.language.lowering.descriptions import is_function
-from ferrule.language.lowering.python import operators
+from ferrule.language.lowering.descriptions import describe, is_function
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.promotion import NoCommonType, promote, weak
 from ferrule.language.values import (
     Handle,
@@ -136,7 +136,7 @@ def _template(low: Lowering, sides: Sides) -> Any:
 
     What the host function returns is made of numbers, or of nothing.
     """
-    left, right = map(operators.plain, (sides.left, sides.right))
+    left, right = map(scalars.plain, (sides.left, sides.right))
     if all(x is NOTHING or _is_number(x) for x in (left, right)):
         return None
     if low.frame is low.root and sides.path.startswith(RETURNED):
@@ -148,7 +148,7 @@ def _template(low: Lowering, sides: Sides) -> Any:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, Number) or operators.is_python_number(value)
+    return isinstance(value, Number) or scalars.is_python_number(value)
 
 
 def join(
@@ -171,6 +171,22 @@ def join(
     return [joined(low, each, rest, results) for each in sides]
 
 
+def choose(
+    low: Lowering,
+    condition: Number,
+    regions: tuple[OpenRegion, OpenRegion],
+    values: tuple[Any, Any],
+    name: str,
+    node: ast.AST,
+) -> Any:
+    """One of two values, each made in its region.  A CompileError where they are two things."""
+    sides = Sides(name, f"{name}: this value", *values)
+    try:
+        return join(low, condition, regions, [sides], node)[0]
+    except Clash as clash:
+        raise clash.error from None
+
+
 def choice_types(kind: Any) -> tuple[Type, ...]:
     """The types of what is chosen of this kind."""
     return (kind,) if isinstance(kind, DType) else templates.types(kind)
@@ -188,7 +204,7 @@ def one_side(low: Lowering, choice: Choice, value: Any, node: ast.AST) -> list[o
         return templates.values(low, value, kind, node)
     if value is NOTHING:
         return [zero(low, kind)]
-    return [operators.as_number(low, value, node, kind).value]
+    return [scalars.as_number(low, value, node, kind).value]
 
 
 def zero(low: Lowering, dtype: DType) -> ops.Value:
@@ -214,17 +230,16 @@ def joined(
 
 def _common_dtype(low: Lowering, sides: Sides, node: ast.AST) -> DType:
     """The one dtype that a name has on both ways.  Raises Clash where it changes."""
-    left = operators.plain(sides.one)
-    right = operators.plain(left if sides.right is NOTHING else sides.right)
+    left = scalars.plain(sides.one)
+    right = scalars.plain(left if sides.right is NOTHING else sides.right)
     for value in (left, right):
         if not _is_number(value):
             nowhere = sides.left is NOTHING or sides.right is NOTHING
-            other = "nothing" if nowhere else operators.describe(right)
+            other = "nothing" if nowhere else describe(right)
             raise Clash(
                 low.error(
                     node,
-                    f"{sides.label} is {operators.describe(left)} on one way and {other} on the "
-                    f"other",
+                    f"{sides.label} is {describe(left)} on one way and {other} on the other",
                     expected=f"{choosable(low)}, where a run-time condition decides",
                     hint=_hint(low, sides, left, right),
                 )

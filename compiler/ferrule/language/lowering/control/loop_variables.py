@@ -18,7 +18,8 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control import ownership, templates
 from ferrule.language.lowering.control.assumptions import Assumed, Kept, Leaf, Retry, retype
 from ferrule.language.lowering.control.joins import NOTHING, choosable, same, zero
-from ferrule.language.lowering.python import operators
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.promotion import weak
 from ferrule.language.values import Handle, Maybe, Number, OneOf, TensorView, Undefined
 from ferrule.specs import DType, Numeric
@@ -77,10 +78,10 @@ def carry(low: Lowering, names: list[str], assumed: Assumed, node: ast.AST) -> C
         if parts is not None:
             items = [enter(path + suffix, hint, item) for suffix, item in parts]
             return structures.rebuild(value, items)
-        if not isinstance(value, Number) and not operators.is_python_number(value):
+        if not isinstance(value, Number) and not scalars.is_python_number(value):
             return value
-        number = operators.as_number(low, value, node, assumed.dtypes.get(path))
-        begins = None if isinstance(value, (Number, Numeric)) else operators.plain(value)
+        number = scalars.as_number(low, value, node, assumed.dtypes.get(path))
+        begins = None if isinstance(value, (Number, Numeric)) else scalars.plain(value)
         leaf = leaves[path] = Leaf(number.value, ops.Value(number.dtype, hint), begins)
         return Number(leaf.inside)
 
@@ -212,9 +213,9 @@ class _End:
         if after is NOTHING:
             self.add([zero(self.low, leaf.dtype)])
             return
-        if not isinstance(after, Number) and not operators.is_python_number(after):
+        if not isinstance(after, Number) and not scalars.is_python_number(after):
             raise self.changed(path, Number(leaf.inside), after)
-        number = operators.as_number(self.low, after, self.node, leaf.dtype)
+        number = scalars.as_number(self.low, after, self.node, leaf.dtype)
         if number.dtype is leaf.dtype:
             self.add([number.value])
         elif leaf.number is not None and weak(leaf.number, number.dtype) is number.dtype:
@@ -234,12 +235,11 @@ class _End:
 
     def changed(self, path: str, before: Any, after: Any) -> _Changed:
         """What a name that becomes something else raises."""
-        was = before.dtype.name if isinstance(before, Number) else operators.describe(before)
+        was = before.dtype.name if isinstance(before, Number) else describe(before)
         return _Changed(
             self.low.error(
                 self.node,
-                f"{path!r} is {was} before this loop and {operators.describe(after)} after an "
-                f"iteration",
+                f"{path!r} is {was} before this loop and {describe(after)} after an iteration",
                 expected=f"{choosable(self.low)}, where a loop changes a name",
                 hint="give what the loop assigns another name, if it is not needed after an "
                 "iteration",

@@ -17,8 +17,8 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, TensorType, Type
 from ferrule.language.lowering import structures
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.objects import texts
-from ferrule.language.lowering.python import operators
 from ferrule.language.promotion import weak
 from ferrule.language.values import Handle, Maybe, Number, OneOf, TensorView
 from ferrule.runtime.typeinfo import registered_index, type_info
@@ -44,7 +44,7 @@ def common(low: Lowering, left: Any, right: Any) -> Any:
     """The template of two values; of one where the other is `NOTHING`.  Raises Unlike."""
     if low.kind != "host" or low.elementwise:
         raise Unlike
-    left, right = operators.plain(left), operators.plain(right)
+    left, right = scalars.plain(left), scalars.plain(right)
     if left is NOTHING or right is NOTHING:
         left = right = right if left is NOTHING else left
     if _may_be_absent(left, right):
@@ -101,7 +101,7 @@ def _common_tensor(low: Lowering, left: TensorView, right: TensorView) -> Tensor
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, Number) or operators.is_python_number(value)
+    return isinstance(value, Number) or scalars.is_python_number(value)
 
 
 def _common_number(left: Any, right: Any) -> Number:
@@ -220,7 +220,7 @@ def values(low: Lowering, value: Any, template: Any, node: ast.AST) -> list[ops.
         return [zero(low, type_) for type_ in types(template)]
     match template:
         case Number(dtype=dtype):
-            return [operators.as_number(low, value, node, dtype).value]
+            return [scalars.as_number(low, value, node, dtype).value]
         case TensorView(value=like):
             owned = low.state.allocated
             same = value.type == like.type and (like in owned or value.value not in owned)

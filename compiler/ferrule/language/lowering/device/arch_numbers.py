@@ -8,8 +8,8 @@ from typing import Any, Final
 from ferrule.language import arch_numbers as faces
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.device.threads import Intrinsic, require_kernel
-from ferrule.language.lowering.python import operators
 from ferrule.language.values import Number
 
 
@@ -20,7 +20,7 @@ def _rcp(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call)
     if not isinstance(given, Number) or given.dtype.kind != "float":
         low.fail(
             node,
-            f"rcp_approx of {operators.describe(given)}",
+            f"rcp_approx of {describe(given)}",
             expected="a run-time float",
         )
     one = low.builder.constant(given.dtype, 1.0)

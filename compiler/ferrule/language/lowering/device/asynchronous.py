@@ -10,9 +10,10 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.asynchronous import COPY_BYTES
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.device.tensor_cores import shared_pointer
 from ferrule.language.lowering.device.threads import Intrinsic, require_kernel
-from ferrule.language.lowering.python import operators
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.tensors import access
 from ferrule.language.values import PointerView, TensorView
 from ferrule.specs import Boolean, DType
@@ -40,14 +41,14 @@ def _cp_async(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.
     if mode not in get_args(ops.CacheMode) or (mode == "global" and size != 16):
         low.fail(
             node,
-            f"the cache of cp_async of {size} bytes is {operators.describe(cache)}",
+            f"the cache of cp_async of {size} bytes is {describe(cache)}",
             expected='"always", or, of 16 bytes, "global"',
         )
     low.state.writes += 1
     condition = None
     if holds is not None:
-        number = operators.as_number(low, holds, node, Boolean)
-        condition = operators.convert(low, number, Boolean).value
+        number = scalars.as_number(low, holds, node, Boolean)
+        condition = scalars.convert(low, number, Boolean).value
     number_of = size // dtype.itemsize
     low.builder.async_copy(target.value, source.value, number_of, mode, condition)
 
@@ -63,7 +64,7 @@ def global_pointer(
         of = source.name if isinstance(source, TensorView) else "a"
         low.fail(
             node,
-            f"the {what} of {name} is {operators.describe(source)}",
+            f"the {what} of {name} is {describe(source)}",
             expected="a pointer into global memory",
             hint=f"{of}.iterator + i",
         )
@@ -73,15 +74,14 @@ def global_pointer(
 
 
 def _bytes(low: Lowering, dtype: DType, count: Any, node: ast.AST) -> int:
-    known = operators.plain(count)
+    known = scalars.plain(count)
     is_count = isinstance(known, int) and not isinstance(known, bool)
     size = int(known) * dtype.itemsize if is_count else 0
     if size not in COPY_BYTES:
         counts = [n // dtype.itemsize for n in COPY_BYTES if n >= dtype.itemsize]
         low.fail(
             node,
-            f"cp_async of {operators.describe(count) if not is_count else known} elements of "
-            f"{dtype.name}",
+            f"cp_async of {describe(count) if not is_count else known} elements of {dtype.name}",
             expected=f"{' or '.join(map(str, counts))} of them, known at compile time: 4, 8 or "
             "16 bytes",
         )
@@ -99,11 +99,11 @@ def _wait_group(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: as
 
 def group_count(low: Lowering, name: str, count: Any, node: ast.AST) -> int:
     """How many groups a wait leaves alone."""
-    known = operators.plain(count)
+    known = scalars.plain(count)
     if isinstance(known, bool) or not isinstance(known, int) or not 0 <= known <= _MOST_GROUPS:
         low.fail(
             node,
-            f"{name} of {operators.describe(count)}",
+            f"{name} of {describe(count)}",
             expected=f"an int from 0 to {_MOST_GROUPS}, known at compile time",
         )
     return known
@@ -115,12 +115,12 @@ def _registers(kind: ops.ControlKind) -> Intrinsic:
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> None:
         (count,) = bound(low, "reg_count", args, kwargs, node)
         require_kernel(low, kind, node)
-        known = operators.plain(count)
+        known = scalars.plain(count)
         is_count = isinstance(known, int) and not isinstance(known, bool)
         if not is_count or known % 8 or not 24 <= known <= 256:
             low.fail(
                 node,
-                f"{kind} of {operators.describe(count) if not is_count else known} registers",
+                f"{kind} of {describe(count) if not is_count else known} registers",
                 expected="a multiple of 8 from 24 to 256, known at compile time",
             )
         low.builder.control(kind, known)

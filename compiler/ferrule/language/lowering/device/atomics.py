@@ -10,8 +10,8 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.thread_rules import ATOMIC
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.device.threads import Intrinsic, place, require_kernel
-from ferrule.language.lowering.python import operators
 from ferrule.language.lowering.tensors import access
 from ferrule.language.values import Number, PointerView, TensorView
 from ferrule.specs import Int32
@@ -51,7 +51,7 @@ def _require_atomic(low: Lowering, op: ops.AtomicOp, pointer: Any, node: ast.Cal
         of = pointer.name if isinstance(pointer, TensorView) else "a"
         low.fail(
             node,
-            f"{name} of {operators.describe(pointer)}",
+            f"{name} of {describe(pointer)}",
             expected="the pointer to an element",
             hint=f"{of}.iterator + i",
         )
@@ -77,7 +77,7 @@ def _word(
     if word not in known:
         low.fail(
             node,
-            f"{what} is {operators.describe(given)}",
+            f"{what} is {describe(given)}",
             expected=" or ".join(map(repr, known)),
         )
     return word

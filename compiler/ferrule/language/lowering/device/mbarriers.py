@@ -9,10 +9,11 @@ from ferrule.language import mbarriers as faces
 from ferrule.language.ir import ops
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.device.asynchronous import global_pointer
 from ferrule.language.lowering.device.tensor_cores import shared_pointer
 from ferrule.language.lowering.device.threads import Intrinsic, integer, place, require_kernel
-from ferrule.language.lowering.python import operators
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.values import Number, PointerView
 from ferrule.specs import Int32, Int64
 
@@ -39,7 +40,7 @@ def barrier_at(low: Lowering, name: str, pointer: Any, node: ast.AST) -> ops.Val
 
 
 def _positive(low: Lowering, what: str, value: Any, node: ast.AST) -> ops.Value:
-    known = operators.plain(value)
+    known = scalars.plain(value)
     limit = (1 << 20) - 1
     if isinstance(known, int) and not isinstance(known, bool) and not 0 < known <= limit:
         low.fail(node, f"{what} is {known}", expected=f"a number from 1 to {limit}")
@@ -77,7 +78,7 @@ def _phase(
     """The barrier and the phase of a wait."""
     pointer, phase = bound(low, "mbar_ptr phase", args, kwargs, node)
     require_kernel(low, name, node)
-    known = operators.plain(phase)
+    known = scalars.plain(phase)
     if isinstance(known, int) and known not in (0, 1):
         low.fail(node, f"the phase of {name} is {known}", expected="0 or 1")
     barrier = barrier_at(low, name, pointer, node)
@@ -112,7 +113,7 @@ def _bulk(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
             f"cp_async_bulk copies {of.name} to {to.name}",
             expected="pointers to one dtype",
         )
-    known = operators.plain(size)
+    known = scalars.plain(size)
     if isinstance(known, int) and known % 16:
         low.fail(node, f"cp_async_bulk of {known} bytes", expected="a multiple of 16")
     count = _positive(low, "the size of cp_async_bulk", size, node)
@@ -145,7 +146,7 @@ def _fence_proxy(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: a
     if known is None:
         low.fail(
             node,
-            f"fence_proxy of {operators.describe(kind)}, {operators.describe(space)}",
+            f"fence_proxy of {describe(kind)}, {describe(space)}",
             expected='"alias", "async", "async.global", or "async.shared" with space="cta" or '
             '"cluster"',
         )

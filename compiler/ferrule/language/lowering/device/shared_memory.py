@@ -11,8 +11,9 @@ from ferrule.language.ir.shared import after, size_of
 from ferrule.language.ir.types import TensorType
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.device.threads import Intrinsic, place, require_kernel
-from ferrule.language.lowering.python import operators
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.tensors import access, views
 from ferrule.language.values import PointerView, is_run_time
 from ferrule.specs import AddressSpace, DType
@@ -56,21 +57,21 @@ def _dtype(low: Lowering, name: str, wanted: Any, node: ast.Call) -> DType:
     if is_run_time(wanted):
         low.fail(
             node,
-            f"the element_type of {name} is {operators.describe(wanted)}",
+            f"the element_type of {name} is {describe(wanted)}",
             expected="a dtype, such as fe.Float32",
         )
-    dtype: DType = operators.at_compile_time(low, node, lambda: as_dtype(wanted))
+    dtype: DType = scalars.at_compile_time(low, node, lambda: as_dtype(wanted))
     access.require_element(low, dtype, node)
     return dtype
 
 
 def _count(low: Lowering, count: Any, node: ast.Call) -> int:
     """How many elements there are."""
-    known = operators.plain(count)
+    known = scalars.plain(count)
     if is_run_time(count):
         low.fail(
             node,
-            f"alloc_smem of {operators.describe(count)} elements, which is known only at the call",
+            f"alloc_smem of {describe(count)} elements, which is known only at the call",
             expected="an int: static shared memory is known at compile time",
             hint="fe.arch.get_dyn_smem(dtype), and launch(..., smem=bytes)",
         )
@@ -80,12 +81,12 @@ def _count(low: Lowering, count: Any, node: ast.Call) -> int:
 
 
 def _alignment(low: Lowering, dtype: DType, given: Any, node: ast.Call) -> int:
-    align = _ALIGN if given is None else operators.plain(given)
+    align = _ALIGN if given is None else scalars.plain(given)
     ok = isinstance(align, int) and not isinstance(align, bool) and align > 0
     if not ok or align & (align - 1) or align > ops.MAX_SHARED_ALIGN:
         low.fail(
             node,
-            f"the alignment of shared memory is {operators.describe(given)}",
+            f"the alignment of shared memory is {describe(given)}",
             expected=f"a power of two up to {ops.MAX_SHARED_ALIGN}",
         )
     return max(int(align), dtype.itemsize)

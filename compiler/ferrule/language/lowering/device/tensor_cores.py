@@ -11,8 +11,9 @@ from ferrule.language.ir.tensor_cores import MATRIX_COUNTS, MMA_DTYPES
 from ferrule.language.ir.types import TensorType
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.device.threads import Intrinsic, mask_of, place, require_kernel
-from ferrule.language.lowering.python import operators
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.tensors import access
 from ferrule.language.values import Number, PointerView, TensorView, Vector
 from ferrule.specs import AddressSpace, DType, Int32
@@ -46,7 +47,7 @@ def _vector(low: Lowering, what: str, value: Any, node: ast.AST) -> Vector:
     hint = f"{value.name}.load()" if isinstance(value, TensorView) else None
     low.fail(
         node,
-        f"{what} is {operators.describe(value)}",
+        f"{what} is {describe(value)}",
         expected="a vector: the elements of the matrix that this lane has",
         hint=hint,
     )
@@ -88,9 +89,9 @@ def _ldmatrix(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.
     words = "ptr num_matrices= transpose="
     pointer, count, transposed = bound(low, words, args, kwargs, node)
     require_kernel(low, "ldmatrix", node)
-    number = 4 if count is None else operators.plain(count)
+    number = 4 if count is None else scalars.plain(count)
     if isinstance(number, bool) or number not in MATRIX_COUNTS:
-        low.fail(node, f"num_matrices is {operators.describe(count)}", expected="1, 2 or 4")
+        low.fail(node, f"num_matrices is {describe(count)}", expected="1, 2 or 4")
     _require_flag(low, transposed, node)
     dtype = shared_pointer(low, "ldmatrix", pointer, node).type.dtype
     _require_itemsize(low, "ldmatrix", dtype, node, transposed=bool(transposed))
@@ -126,7 +127,7 @@ def _require_flag(low: Lowering, transposed: Any, node: ast.AST) -> None:
     if transposed not in (None, True, False):
         low.fail(
             node,
-            f"transpose is {operators.describe(transposed)}",
+            f"transpose is {describe(transposed)}",
             expected="True or False, known at compile time",
         )
 
@@ -151,7 +152,7 @@ def shared_pointer(low: Lowering, name: str, pointer: Any, node: ast.AST) -> Poi
     of = pointer.name if isinstance(pointer, TensorView) else "tile"
     low.fail(
         node,
-        f"{name} of {operators.describe(pointer)}",
+        f"{name} of {describe(pointer)}",
         expected="a pointer into shared memory",
         hint=f"{of}.iterator + i, of a tensor of arch.alloc_smem",
     )

@@ -20,11 +20,12 @@ from ferrule.language import tensor_maps as faces
 from ferrule.language.ir import ops
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.device.asynchronous import group_count
 from ferrule.language.lowering.device.mbarriers import barrier_at
 from ferrule.language.lowering.device.tensor_cores import shared_pointer
 from ferrule.language.lowering.device.threads import Intrinsic, integer, require_kernel
-from ferrule.language.lowering.python import operators
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.values import PointerView, TensorMapView, TensorView, is_run_time
 from ferrule.specs import Int32
 
@@ -73,7 +74,7 @@ def _require_tensor(low: Lowering, tensor: Any, node: ast.AST) -> None:
     if not holds:
         low.fail(
             node,
-            f"make_tensor_map of {operators.describe(tensor)}",
+            f"make_tensor_map of {describe(tensor)}",
             expected="a tensor in global memory whose dims do not nest",
         )
 
@@ -81,12 +82,12 @@ def _require_tensor(low: Lowering, tensor: Any, node: ast.AST) -> None:
 def _numbers(low: Lowering, what: str, given: Any, rank: int, node: ast.AST) -> tuple[int, ...]:
     """One int for each dim, known at compile time."""
     items = given if isinstance(given, (tuple, list)) else (given,)
-    found = [operators.plain(item) for item in items]
+    found = [scalars.plain(item) for item in items]
     whole = all(isinstance(item, int) and not isinstance(item, bool) for item in found)
     if is_run_time(given) or not whole or len(found) != rank:
         low.fail(
             node,
-            f"the {what} of make_tensor_map is {operators.describe(given)}",
+            f"the {what} of make_tensor_map is {describe(given)}",
             expected=f"{rank} ints known at compile time, one for each dim of the tensor",
         )
     return tuple(found)
@@ -100,7 +101,7 @@ def _map(low: Lowering, name: str, given: Any, node: ast.AST) -> TensorMapView:
         return given
     low.fail(
         node,
-        f"{name} of {operators.describe(given)}",
+        f"{name} of {describe(given)}",
         expected="a tensor map",
         hint="fe.arch.make_tensor_map(a, box=...) in the host function",
     )
@@ -196,7 +197,7 @@ def _wait(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
     if read not in (None, True, False):
         low.fail(
             node,
-            f"read is {operators.describe(read)}",
+            f"read is {describe(read)}",
             expected="True or False, known at compile time",
         )
     low.state.writes += 1

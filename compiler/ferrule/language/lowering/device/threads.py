@@ -12,7 +12,9 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.thread_rules import MATCHED
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.lowering.python import operators
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.tensors import whole_tensors
 from ferrule.language.values import Number
 from ferrule.specs import Boolean, DType, Int32, Uint32
 
@@ -40,20 +42,20 @@ def place(low: Lowering, node: ast.AST) -> Location:
 
 def integer(low: Lowering, value: Any, dtype: DType, what: str, node: ast.AST) -> ops.Value:
     """An integer of at most 32 bits, in this dtype."""
-    number = operators.as_number(low, value, node, dtype)
+    number = scalars.as_number(low, value, node, dtype)
     if not number.dtype.is_integer or number.dtype.bits > 32:
         low.fail(
             node,
-            f"{what} is {operators.describe(value)}",
+            f"{what} is {describe(value)}",
             expected="an integer of at most 32 bits",
             hint=f"convert it, fe.{dtype.__name__}(x)",
         )
-    return operators.convert(low, number, dtype).value
+    return scalars.convert(low, number, dtype).value
 
 
 def mask_of(low: Lowering, mask: Any, node: ast.AST) -> ops.Value:
     """The lanes of a mask; all without one."""
-    known = operators.plain(faces.FULL_MASK if mask is None else mask)
+    known = scalars.plain(faces.FULL_MASK if mask is None else mask)
     if isinstance(known, int) and not isinstance(known, bool):
         if not -(1 << 31) <= known <= faces.FULL_MASK or known == 0:
             low.fail(
@@ -184,10 +186,10 @@ def _shuffle(name: str, op: ops.ShuffleOp, clamp: int) -> Intrinsic:
         where = place(low, node)
 
         def one(x: Any) -> Number:
-            number = operators.as_number(low, x, node)
+            number = scalars.as_number(low, x, node)
             return Number(low.builder.shuffle(op, number.value, lane, lanes, bound_, where))
 
-        return operators.lift(low, (value,), node, one)
+        return whole_tensors.lift(low, (value,), node, one)
 
     return emit
 
@@ -196,8 +198,8 @@ def _vote(name: str, op: ops.VoteOp) -> Intrinsic:
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Number:
         condition, mask = bound(low, "pred mask=", args, kwargs, node)
         require_kernel(low, name, node)
-        number = operators.as_number(low, condition, node, Boolean)
-        truth = operators.convert(low, number, Boolean).value
+        number = scalars.as_number(low, condition, node, Boolean)
+        truth = scalars.convert(low, number, Boolean).value
         return Number(low.builder.vote(op, truth, mask_of(low, mask, node), place(low, node)))
 
     return emit
@@ -207,11 +209,11 @@ def _match(name: str, op: ops.MatchOp) -> Intrinsic:
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Number:
         value, mask = bound(low, "value mask=", args, kwargs, node)
         require_kernel(low, name, node)
-        number = operators.as_number(low, value, node)
+        number = scalars.as_number(low, value, node)
         if number.dtype not in MATCHED:
             low.fail(
                 node,
-                f"{name} of {operators.describe(value)}",
+                f"{name} of {describe(value)}",
                 expected="a number of " + ", ".join(dtype.name for dtype in MATCHED),
                 hint="convert it, fe.Int32(x)",
             )

@@ -14,12 +14,9 @@ from ferrule.compiler.cuda.limits import BLOCK_LIMITS, MAX_THREADS
 from ferrule.language.ir import ops
 from ferrule.language.ir.launching import LaunchOptions
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.lowering.launch.launch_sizes import (
-    Sizes,
-    check_cluster,
-    three_sizes,
-)
-from ferrule.language.lowering.python import operators
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.launch.launch_sizes import Sizes, check_cluster, three_sizes
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.values import Handle
 from ferrule.specs import Int32, params
 
@@ -85,10 +82,10 @@ def asked_values(
         check_cluster(low, cluster, grid, kernel, node)
         asked["cluster"] = tuple(size.value for size in cluster)
     if given.get("priority") is not None:
-        priority = operators.as_number(low, given["priority"], node, Int32)
+        priority = scalars.as_number(low, given["priority"], node, Int32)
         if not priority.dtype.is_integer:
             _wrong(low, "priority", given["priority"], "an integer, the lower the sooner", node)
-        asked["priority"] = operators.convert(low, priority, Int32).value
+        asked["priority"] = scalars.convert(low, priority, Int32).value
     return asked
 
 
@@ -108,7 +105,7 @@ def _said(
 
 
 def _number(low: Lowering, name: str, value: Any, limits: tuple[int, int], node: ast.Call) -> int:
-    value, (least, most) = operators.plain(value), limits
+    value, (least, most) = scalars.plain(value), limits
     if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
         return value
     _wrong(low, name, value, f"a number from {least} to {most}, known while compiling", node)
@@ -143,4 +140,4 @@ def _event(low: Lowering, name: str, given: dict[str, Any], node: ast.Call) -> o
 
 
 def _wrong(low: Lowering, name: str, value: Any, expected: str, node: ast.Call) -> NoReturn:
-    low.fail(node, f"launch: {name} is {operators.describe(value)}", expected=expected)
+    low.fail(node, f"launch: {name} is {describe(value)}", expected=expected)

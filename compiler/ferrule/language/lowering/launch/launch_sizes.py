@@ -23,7 +23,8 @@ from ferrule.compiler.cuda.limits import (
 )
 from ferrule.language.ir import ops
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.lowering.python import operators
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.values import Number
 from ferrule.specs import Compound, Int64
 
@@ -43,11 +44,11 @@ def three_sizes(low: Lowering, what: str, sizes: Any, kernel: str, node: ast.Cal
 
 def one_size(low: Lowering, name: str, size: Any, kernel: str, node: ast.Call) -> Number:
     """One size as an Int64: an expression is evaluated in 64 bits and never wraps."""
-    number = operators.as_number(low, size, node, Int64)
+    number = scalars.as_number(low, size, node, Int64)
     if not number.dtype.is_integer:
         low.fail(
             node,
-            f"{name} is {operators.describe(size)}",
+            f"{name} is {describe(size)}",
             expected="an integer",
             hint="divide with // instead of /",
         )
@@ -58,7 +59,7 @@ def one_size(low: Lowering, name: str, size: Any, kernel: str, node: ast.Call) -
             low.location(node),
         )
         return Number(low.builder.size(Int64, number.dim, fault), number.dim)
-    return operators.convert(low, number, Int64)
+    return scalars.convert(low, number, Int64)
 
 
 def check_size(

@@ -12,6 +12,7 @@ from ferrule.language.layouts import Layout
 from ferrule.language.lowering import structures
 from ferrule.language.lowering.closures import Closure, captured
 from ferrule.language.lowering.context import Frame, Lowering
+from ferrule.language.lowering.descriptions import describe, usage_hint
 from ferrule.language.lowering.launch.launch_options import (
     ASKED,
     asked_values,
@@ -25,7 +26,6 @@ from ferrule.language.lowering.launch.launch_sizes import (
     one_size,
     three_sizes,
 )
-from ferrule.language.lowering.python import operators
 from ferrule.language.values import (
     Handle,
     KernelCall,
@@ -91,7 +91,7 @@ def _stream(low: Lowering, stream: Any, node: ast.Call) -> ops.Value | None:
         return stream.leaves[0]
     low.fail(
         node,
-        f"launch: the stream is {operators.describe(stream)}",
+        f"launch: the stream is {describe(stream)}",
         expected="a parameter whose example is make_fake_stream(), or no stream",
     )
 
@@ -187,8 +187,8 @@ def _require_constant(low: Lowering, value: Any, node: ast.Call) -> None:
         in_parts = "pass its values one by one" if isinstance(value, dict) else None
         low.fail(
             node,
-            f"a kernel cannot take {operators.describe(value)}",
-            hint=in_parts or operators.usage_hint(value),
+            f"a kernel cannot take {describe(value)}",
+            hint=in_parts or usage_hint(value),
         )
     name = captured(value) if isinstance(value, Closure) else None
     if name is not None:

@@ -20,8 +20,9 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, Type
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.objects import call_results, foreign_calls
-from ferrule.language.lowering.python import operators
 from ferrule.language.values import Handle, Maybe, Number, OneOf
 from ferrule.runtime.abi import TypeIndex
 from ferrule.specs import Boolean, DType, Float64, Int32, Int64, Uint64, params
@@ -105,7 +106,7 @@ def as_type(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Ca
     if not isinstance(given, (Handle, Maybe, OneOf)):
         low.fail(
             node,
-            f"as_type of {operators.describe(given)}, whose kind is known while compiling",
+            f"as_type of {describe(given)}, whose kind is known while compiling",
             expected="a value of any kind, an object, or what may be absent",
         )
     name = ast.unparse(node.args[0]) if node.args else "the value"
@@ -211,7 +212,7 @@ def _number(
     """A number in its dtype; an OverflowError where an integer does not fit."""
     build = low.builder
     if dtype.kind == "float":
-        return operators.convert(low, Number(peek(low, value, "float")), dtype)
+        return scalars.convert(low, Number(peek(low, value, "float")), dtype)
     number = peek(low, value, "int")
     if dtype is Boolean:
         return _boolean(low, number, shown, node, absent)
@@ -225,7 +226,7 @@ def _number(
     fits = fits if absent is None else build.binary("or", fits, absent)
     message = f"Out of bound {shown.text}, expected {dtype.name}, but got {{}}"
     build.check(fits, Fault("OverflowError", message, low.location(node)), *shown.values, number)
-    return operators.convert(low, Number(number), dtype)
+    return scalars.convert(low, Number(number), dtype)
 
 
 def _boolean(
@@ -263,7 +264,7 @@ def is_instance(low: Lowering, value: Handle, wanted: Any, node: ast.AST) -> Any
     if key is None and indices is None:
         low.fail(
             node,
-            f"isinstance asks for {operators.describe(wanted)}",
+            f"isinstance asks for {describe(wanted)}",
             expected="int, float, bool, str, bytes, type(None), fe.Tensor, fe.Array, fe.List, "
             "fe.Map, fe.Dict, or the class of a registered type",
         )

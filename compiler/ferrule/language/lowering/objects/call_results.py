@@ -16,8 +16,8 @@ from ferrule.language.containers import type_key_of
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, TensorType, Type
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.objects.parameters import Receiver
-from ferrule.language.lowering.python import operators
 from ferrule.specs import (
     Boolean,
     Compound,
@@ -72,7 +72,7 @@ def spec_of(low: Lowering, wanted: Any, node: ast.AST, name: str = "result") -> 
         return placed(low, wanted.__ferrule_spec__(name))
     low.fail(
         node,
-        f"the result of a call is {operators.describe(wanted)}",
+        f"the result of a call is {describe(wanted)}",
         expected=_EXPECTED,
         hint="write fe.make_fake_tensor(dtype, shape) for a tensor"
         if wanted is faces.Tensor

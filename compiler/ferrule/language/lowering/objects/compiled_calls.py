@@ -24,15 +24,7 @@ from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.callpath import ways_of
 from ferrule.runtime.function import origin_of
 from ferrule.runtime.links import Link
-from ferrule.specs import (
-    REQUIRED,
-    Dim,
-    Int32,
-    Int64,
-    Signature,
-    Sym,
-    params,
-)
+from ferrule.specs import REQUIRED, Dim, Int32, Int64, Signature, Sym, params
 from ferrule.specs.changing import changed
 from ferrule.specs.expr import sym_int64
 

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
 from ferrule.compiler.artefacts import Fault, literal
 from ferrule.language.ir import ops
-from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.lowering.control.joins import Clash, Sides, join
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.objects import foreign_calls, texts
 from ferrule.language.lowering.objects.any_values import ANY, Shown, peek, typed
 from ferrule.language.lowering.objects.faults import Message
-from ferrule.language.lowering.python import operators
-from ferrule.language.values import BoundMethod, Handle, Number
+from ferrule.language.values import Handle, Number
 from ferrule.specs import Int64, params
 
 SEQUENCES: Final = (params.Array, params.List)
@@ -72,19 +70,19 @@ def position(low: Lowering, container: Handle, key: Any, node: ast.expr) -> ops.
     if isinstance(key, slice):
         low.fail(
             node,
-            f"parts of {operators.describe(container)} are not taken at run time",
+            f"parts of {describe(container)} are not taken at run time",
             expected="an integer",
             hint="read the elements that are needed: for i in range(1, len(x))",
         )
-    number = operators.as_number(low, key, node, Int64)
+    number = scalars.as_number(low, key, node, Int64)
     if not number.dtype.is_integer:
         low.fail(
             node,
-            f"{operators.describe(container)} is indexed by {operators.describe(key)}",
+            f"{describe(container)} is indexed by {describe(key)}",
             expected="an integer",
         )
     build, count = low.builder, size(low, container, node)
-    given = operators.convert(low, number, Int64).value
+    given = scalars.convert(low, number, Int64).value
     index, zero = given, build.constant(Int64, 0)
     if not (isinstance(number.dim, int) and number.dim >= 0):
         from_end = build.binary("add", given, count)
@@ -118,12 +116,12 @@ def kind_of(container: Handle) -> str:
 def keyed(low: Lowering, container: Handle, key: Any, node: ast.AST) -> Any:
     """A key as it is looked up: tvm-ffi tells 1 from True and from 1.0."""
     assert isinstance(container.param, MAPS)
-    key = operators.plain(key)
+    key = scalars.plain(key)
     match container.param.key:
         case params.Scalar(dtype=dtype):
-            return operators.convert(low, operators.as_number(low, key, node, dtype), dtype)
+            return scalars.convert(low, scalars.as_number(low, key, node, dtype), dtype)
         case params.String() if not _is_text(key):
-            low.fail(node, f"a key of {container.name} is a string, not {operators.describe(key)}")
+            low.fail(node, f"a key of {container.name} is a string, not {describe(key)}")
     return key
 
 
@@ -138,34 +136,33 @@ def contains(low: Lowering, key: Any, container: Handle, node: ast.AST) -> Numbe
     if not isinstance(container.param, MAPS):
         low.fail(
             node,
-            f"{operators.describe(container)} is searched",
+            f"{describe(container)} is searched",
             expected="a Map or Dict on the right of `in`",
             hint="compare its elements in a loop",
         )
-    count = _count(low, container, keyed(low, container, key, node), node)
-    return Number(low.builder.compare("ne", count, low.builder.constant(Int64, 0)))
+    return Number(has_key(low, container, keyed(low, container, key, node), node))
 
 
-def _count(low: Lowering, container: Handle, key: Any, node: ast.AST) -> ops.Value:
-    return foreign_calls.emit_packed(
-        low, f"ffi.{kind_of(container)}Count", [container, key], "int", node
-    )
+def has_key(low: Lowering, container: Handle, key: Any, node: ast.AST) -> ops.Value:
+    """Whether a Map or Dict has a key that is `keyed`, a Boolean."""
+    function = f"ffi.{kind_of(container)}Count"
+    count = foreign_calls.emit_packed(low, function, [container, key], "int", node)
+    return low.builder.compare("ne", count, low.builder.constant(Int64, 0))
 
 
 def _value_of(low: Lowering, container: Handle, key: Any, name: str, node: ast.AST) -> Any:
     """`x[key]`, or a KeyError."""
     key = keyed(low, container, key, node)
-    count = _count(low, container, key, node)
-    there = low.builder.compare("ne", count, low.builder.constant(Int64, 0))
+    there = has_key(low, container, key, node)
     text, values = _key_text(low, key, node)
     fault = Fault(
         "KeyError", f"Missing key {text} of {literal(container.name)}", low.location(node)
     )
     low.builder.check(there, fault, *values)
-    return _found(low, container, key, name, node)
+    return found(low, container, key, name, node)
 
 
-def _found(low: Lowering, container: Handle, key: Any, name: str, node: ast.AST) -> Any:
+def found(low: Lowering, container: Handle, key: Any, name: str, node: ast.AST) -> Any:
     """The value of a key that is there."""
     assert isinstance(container.param, MAPS)
     function = f"ffi.{kind_of(container)}GetItem"
@@ -188,56 +185,7 @@ def _key_text(low: Lowering, key: Any, node: ast.AST) -> tuple[str, tuple[ops.Va
     return text, tuple(message.values)
 
 
-def _get(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call, *, container: Handle) -> Any:
-    """`x.get(key, default)`; without a default None."""
-    key, default = bound(low, "key default=", args, kwargs, node)
-    key = keyed(low, container, key, node)
-    count = _count(low, container, key, node)
-    there = Number(low.builder.compare("ne", count, low.builder.constant(Int64, 0)))
-    name = ast.unparse(node)
-    with low.builder.region() as then, low.in_region():
-        found = _found(low, container, key, name, node)
-    with low.builder.region() as otherwise, low.in_region():
-        other = _default(low, found, default, node)
-    sides = Sides(name, f"{name}: this value", found, other)
-    try:
-        return join(low, there, (then, otherwise), [sides], node)[0]
-    except Clash as clash:
-        raise clash.error from None
-
-
-def _default(low: Lowering, found: Any, default: Any, node: ast.Call) -> Any:
-    """What `get` gives where the key is missing, as near to a value that is found as it can be."""
-    if isinstance(found, Number) and operators.is_python_number(default):
-        return operators.as_number(low, default, node, found.dtype)
-    if isinstance(found, Handle) and isinstance(found.param, params.AnyValue):
-        value = foreign_calls.as_any(low, default, node)
-        return Handle(params.AnyValue("value"), (value,), "the default")
-    return default
-
-
-def attribute(low: Lowering, container: Handle, attr: str, node: ast.AST) -> Any:
-    """`x.get`, `x.keys`, `x.values`, `x.items` of a Map or Dict."""
-    from ferrule.language.lowering.objects import container_writes
-
-    is_map = isinstance(container.param, MAPS)
-    if isinstance(container.param, params.List) and attr == "append":
-        return container_writes.method(container)
-    if is_map and attr == "get":
-        return BoundMethod(partial(_get, container=container), "get")
-    if is_map and attr in _VIEWS:
-        return BoundMethod(partial(_view, container=container, what=attr), attr)
-    low.fail(
-        node,
-        f"{operators.describe(container)} has no attribute {attr!r}",
-        expected="get, keys, values, items" if is_map else "x[i], len(x), for v in x",
-        hint="a List is appended to, x.append(v)" if attr == "append" else None,
-    )
-
-
 # ---- loops ----
-
-_VIEWS: Final = ("keys", "values", "items")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -246,13 +194,6 @@ class MapView:
 
     container: Handle
     what: str
-
-
-def _view(
-    low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call, *, container: Handle, what: str
-) -> MapView:
-    bound(low, "", args, kwargs, node)
-    return MapView(container, what)
 
 
 def is_iterable(value: Any) -> bool:

@@ -14,7 +14,8 @@ from typing import Any
 from ferrule.compiler.artefacts import literal
 from ferrule.language.ir import ops
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.lowering.python import operators
+from ferrule.language.lowering.descriptions import describe, usage_hint
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.values import Handle, Number, is_run_time
 from ferrule.specs import DType, Float64, Int64, params
 
@@ -100,9 +101,9 @@ class Message:
             case _:
                 self.low.fail(
                     self.node,
-                    f"{operators.describe(value)} cannot be shown in an error's message",
+                    f"{describe(value)} cannot be shown in an error's message",
                     expected="numbers, strings, dtypes, devices, and tuples of these",
-                    hint=operators.usage_hint(value),
+                    hint=usage_hint(value),
                 )
 
     def _items(self, value: tuple[Any, ...] | list[Any]) -> None:
@@ -119,7 +120,7 @@ class Message:
             case "bool", _:
                 self._append("{bool}", number.value)
             case "float", _:
-                wide = operators.convert(self.low, number, Float64)
+                wide = scalars.convert(self.low, number, Float64)
                 self._append("{float}", build.bitcast(Int64, wide.value))
             case "uint", 64:
                 self._append("{unsigned}", number.value)
@@ -133,15 +134,15 @@ class Message:
 
 def _shown(value: Any) -> str:
     """A value that is known at compile time."""
-    raw = operators.untyped(operators.plain(value), None)[0]
+    raw = scalars.untyped(scalars.plain(value), None)[0]
     return raw.name if isinstance(raw, DType) else str(raw)
 
 
 def _known(low: Lowering, piece: ast.expr, value: Any) -> str:
     """A piece of an f-string that is known at compile time."""
     if not isinstance(piece, ast.FormattedValue):
-        return operators.describe(value, plain=True)
+        return describe(value, plain=True)
     kept = ast.FormattedValue(ast.Name("value", ast.Load()), piece.conversion, piece.format_spec)
     code = ast.fix_missing_locations(ast.Expression(ast.JoinedStr([kept])))
     compiled = compile(code, "<message>", "eval")
-    return str(operators.at_compile_time(low, piece, lambda: eval(compiled, {"value": value})))
+    return str(scalars.at_compile_time(low, piece, lambda: eval(compiled, {"value": value})))

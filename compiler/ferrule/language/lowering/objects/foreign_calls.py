@@ -13,17 +13,10 @@ from ferrule.language.calls import ExternFunction, ImportedFunction
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, Type
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe, usage_hint
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.objects import call_results
-from ferrule.language.lowering.python import operators
-from ferrule.language.values import (
-    Handle,
-    Maybe,
-    Number,
-    OneOf,
-    PointerView,
-    TensorView,
-    is_record,
-)
+from ferrule.language.values import Handle, Maybe, Number, OneOf, PointerView, TensorView, is_record
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.links import Link
 from ferrule.specs import Boolean, DType, Float64, Int32, Int64, Uint64, params
@@ -55,10 +48,10 @@ def call(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call)
             return _emit(low, callee.leaves[0], given, kwargs, node)
     low.fail(
         node,
-        f"the function of call is {operators.describe(callee)}",
+        f"the function of call is {describe(callee)}",
         expected="the name of a registered function, known at compile time, or a parameter that "
         "is a function",
-        hint=operators.usage_hint(callee),
+        hint=usage_hint(callee),
     )
 
 
@@ -72,7 +65,7 @@ def call_handle(
 ) -> Any:
     """`f(x)` of a parameter."""
     if not isinstance(callee.param, params.Function):
-        low.fail(node, f"{operators.describe(callee)} cannot be called")
+        low.fail(node, f"{describe(callee)} cannot be called")
     return _emit(low, callee.leaves[0], args, kwargs, node)
 
 
@@ -236,7 +229,7 @@ def _converted(
     if dtype is Boolean:
         return Number(build.compare("ne", result, build.constant(Int64, 0)))
     if not dtype.is_integer or dtype in (Int64, Uint64):
-        return operators.convert(low, Number(result), dtype)
+        return scalars.convert(low, Number(result), dtype)
     smallest, largest = dtype.range
     fits = build.compare("ge", result, build.constant(Int64, smallest))
     if largest < Int64.range[1]:
@@ -246,7 +239,7 @@ def _converted(
     name = f"the function {name}" if isinstance(callee, ops.Value) else f"`{name}`"
     message = f"Out of bound result of {literal(name)}, expected {dtype.name}, but got {{}}"
     build.check(fits, Fault("OverflowError", message, low.location(node)), result)
-    return operators.convert(low, Number(result), dtype)
+    return scalars.convert(low, Number(result), dtype)
 
 
 @dataclass(slots=True)
@@ -260,7 +253,7 @@ class _Arguments:
 
     def add(self, value: Any, position: int) -> None:
         """The next argument."""
-        value = operators.plain(value)
+        value = scalars.plain(value)
         match value:
             case None:
                 self._append("none")
@@ -276,7 +269,7 @@ class _Arguments:
                 self._append("pointer", value.value)
             case Number():
                 self._number(value)
-            case _ if operators.is_python_number(value):
+            case _ if scalars.is_python_number(value):
                 self._number(self._constant(value))
             case Maybe() | OneOf():
                 self._append("any", as_any(self.low, value, self.node))
@@ -301,16 +294,16 @@ class _Arguments:
     def _constant(self, value: Any) -> Number:
         """A Python number, as wide as tvm-ffi has them."""
         near: dict[type, DType] = {bool: Boolean, int: Int64, float: Float64}
-        return operators.as_number(self.low, value, self.node, near.get(type(value)))
+        return scalars.as_number(self.low, value, self.node, near.get(type(value)))
 
     def _number(self, number: Number) -> None:
         low, dtype = self.low, number.dtype
         if dtype is Boolean:
             self._append("bool", number.value)
         elif dtype.kind == "float":
-            self._append("float", operators.convert(low, number, Float64).value)
+            self._append("float", scalars.convert(low, number, Float64).value)
         else:
-            wide = operators.convert(low, number, Int64).value
+            wide = scalars.convert(low, number, Int64).value
             self._append("unsigned" if dtype is Uint64 else "int", wide)
 
     def _text(self, text: str | bytes) -> None:
@@ -338,8 +331,8 @@ class _Arguments:
     def _refuse(self, value: Any, position: int) -> None:
         self.low.fail(
             self.node,
-            f"the argument {position} of the call is {operators.describe(value)}",
+            f"the argument {position} of the call is {describe(value)}",
             expected="a number, a string, None, a tensor of plain modes, a dtype, a device, an "
             "object, or a tuple or dict of these",
-            hint=operators.usage_hint(value),
+            hint=usage_hint(value),
         )

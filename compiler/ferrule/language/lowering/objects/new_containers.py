@@ -14,9 +14,10 @@ from ferrule.language import containers as faces
 from ferrule.language.faces import Shape
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.objects import any_values, foreign_calls, reflection
 from ferrule.language.lowering.objects.any_values import peek_object
-from ferrule.language.lowering.python import operators
 from ferrule.language.values import Handle, Number
 from ferrule.specs import Boolean, Float64, Int64, params
 
@@ -48,10 +49,10 @@ def shape(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> Handle
     """`fe.Shape((m, n))`: what tvm-ffi has for a tuple of sizes."""
     (sizes,) = bound(low, "sizes", [tuple(args)] if len(args) > 1 else args, kwargs, node)
     given = list(sizes) if isinstance(sizes, (tuple, list)) else [sizes]
-    numbers = [operators.as_number(low, size, node, Int64) for size in given]
+    numbers = [scalars.as_number(low, size, node, Int64) for size in given]
     for number in numbers:
         if not number.dtype.is_integer:
-            low.fail(node, f"{operators.describe(number)} is no size", expected="integers")
+            low.fail(node, f"{describe(number)} is no size", expected="integers")
     return _made(low, "ffi.Shape", params.Object("shape", "ffi.Shape"), numbers, {}, node)
 
 
@@ -67,7 +68,7 @@ def _made_map(
     if not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in pairs):
         low.fail(
             node,
-            f"the items of {kind.__name__} are {operators.describe(given)}",
+            f"the items of {kind.__name__} are {describe(given)}",
             expected="a dict, or a list of keys and values, [(key, value), ...]",
         )
     keys, values = [key for key, _ in pairs], [value for _, value in pairs]

@@ -12,6 +12,7 @@ from typing import Any
 
 from typing_extensions import assert_never
 
+from ferrule.language import faces
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, TensorType, Type
 from ferrule.language.lowering.context import Lowering
@@ -131,8 +132,6 @@ def rebuild(cls: type | None, names: list[str], values: list[Any]) -> Any:
 
 def is_kind(param: params.Param, wanted: object) -> bool:
     """Whether a parameter is what `isinstance` asks for: a dtype class, `Tensor`, str, …"""
-    from ferrule.language import faces
-
     if isinstance(wanted, tuple):
         return any(is_kind(param, each) for each in wanted)
     if isinstance(wanted, DType):

@@ -16,8 +16,9 @@ from typing import Any, Final
 from ferrule.language.ir import ops
 from ferrule.language.lowering import structures
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe, usage_hint
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.objects import any_values, texts
-from ferrule.language.lowering.python import operators
 from ferrule.language.lowering.tensors import devices
 from ferrule.language.values import Handle, Number, is_run_time
 from ferrule.specs import (
@@ -51,7 +52,7 @@ def printf(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Cal
         low.fail(node, f"printf has no argument {unknown[0]!r}", expected="end")
     end = kwargs.get("end", "\n")
     if not isinstance(end, str):
-        low.fail(node, f"the end of printf is {operators.describe(end)}", expected="a string")
+        low.fail(node, f"the end of printf is {describe(end)}", expected="a string")
     text = _Text(low, node)
     if args and isinstance(args[0], str):
         text.formatted(args[0], args[1:])
@@ -189,10 +190,10 @@ class _Text:
         if isinstance(value, Number):
             self._number(value, spec)
         elif not is_run_time(value):
-            self._known(operators.plain(value), spec)
+            self._known(scalars.plain(value), spec)
         elif isinstance(value, devices.CallDevice):
             self.literal(f"{value.kind}:")
-            self.value(devices.attribute(self.low, value, "index", self.node), spec)
+            self.value(texts.device_attribute(self.low, value, "index", self.node), spec)
         elif isinstance(value, Handle) and texts.compares(value):
             self._handle(value, spec)
         elif isinstance(value, (tuple, list)):
@@ -207,9 +208,9 @@ class _Text:
         else:
             self.low.fail(
                 self.node,
-                f"{operators.describe(value)} cannot be printed",
+                f"{describe(value)} cannot be printed",
                 expected="numbers, strings, dtypes, devices, and tuples of these",
-                hint=operators.usage_hint(value),
+                hint=usage_hint(value),
             )
 
     def _handle(self, value: Handle, spec: _Spec) -> None:
@@ -218,7 +219,7 @@ class _Text:
             case params.Device():
                 self._text(texts.device_type(self.low, value), spec)
                 self.literal(":")
-                self.value(devices.attribute(self.low, value, "index", self.node), "")
+                self.value(texts.device_attribute(self.low, value, "index", self.node), "")
             case params.DataType():
                 self._text(any_values.dtype_text(self.low, value, self.node), spec)
             case _:
@@ -229,7 +230,7 @@ class _Text:
         if spec.letter not in ("", "s") or spec.precision is not None:
             self.low.fail(
                 self.node,
-                f"{operators.describe(text)} is printed as {spec.c('', spec.letter or 's')}",
+                f"{describe(text)} is printed as {spec.c('', spec.letter or 's')}",
                 expected="{}, %s, or one with a width",
             )
         address, size = text.leaves
@@ -240,14 +241,14 @@ class _Text:
 
     def _known(self, value: Any, spec: _Spec) -> None:
         """A value known at compile time: part of the text."""
-        raw = operators.untyped(value, None)[0]
+        raw = scalars.untyped(value, None)[0]
         if isinstance(raw, (bool, int, float)) and spec.letter not in ("", "s", "d"):
             self.literal(self._python(raw, spec))
         else:
             self.literal(raw.name if isinstance(raw, DType) else str(raw))
 
     def _python(self, raw: Any, spec: _Spec) -> str:
-        compute = operators.at_compile_time
+        compute = scalars.at_compile_time
         letter = {"u": "d", "i": "d"}.get(spec.letter, spec.letter)
         return str(compute(self.low, self.node, lambda: spec.c("", letter) % raw))
 
@@ -256,7 +257,7 @@ class _Text:
         if spec.most is not None and number.dtype.bits > spec.most:
             self.low.fail(
                 self.node,
-                f"printf would cut {operators.describe(number)} down to {spec.most} bits",
+                f"printf would cut {describe(number)} down to {spec.most} bits",
                 hint=f"convert it, or write %{letter}",
             )
         if kind == "bool" and letter in ("", "s"):
@@ -265,7 +266,7 @@ class _Text:
             wanted = "%f, %e or %g" if kind == "float" else "%d, %u or %x"
             self.low.fail(
                 self.node,
-                f"%{letter} of printf cannot show {operators.describe(number)}",
+                f"%{letter} of printf cannot show {describe(number)}",
                 expected=f"{wanted}, or {{}}",
             )
         elif kind == "float" or letter and letter in _FLOATS:
@@ -273,11 +274,11 @@ class _Text:
         elif letter == "c":
             self.low.fail(self.node, "%c of printf is not supported", expected="%d or {}")
         elif kind == "uint" or letter in tuple("uxXo"):
-            unsigned = operators.convert(self.low, number, _UNSIGNED[number.dtype.bits])
+            unsigned = scalars.convert(self.low, number, _UNSIGNED[number.dtype.bits])
             self._append(spec.c("ll", letter if letter in tuple("xXo") else "u"), unsigned, Uint64)
         else:
             self._append(spec.c("ll", "d"), number, Int64)
 
     def _append(self, conversion: str, number: Number, dtype: Any) -> None:
         self.format += conversion
-        self.values.append(operators.convert(self.low, number, dtype).value)
+        self.values.append(scalars.convert(self.low, number, dtype).value)

@@ -8,8 +8,9 @@ from typing import Any, NoReturn
 
 from ferrule.language.ir import ops
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe, usage_hint
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.objects import call_results, foreign_calls
-from ferrule.language.lowering.python import operators
 from ferrule.language.values import Handle, Number, TensorView
 from ferrule.specs import Boolean, Dim, DType, Signature, Sym, divisibility_of, params
 from ferrule.specs.changing import changed
@@ -39,16 +40,16 @@ class Proof:
         """The argument is known to be wrong."""
         self.low.fail(
             self.node,
-            f"the argument {param.name!r} of {self.signature.name} is {operators.describe(value)}",
+            f"the argument {param.name!r} of {self.signature.name} is {describe(value)}",
             expected=self.signature.describe(param),
-            hint=operators.usage_hint(value),
+            hint=usage_hint(value),
         )
 
     # ---- symbols ----
 
     def bind(self, param: params.Param, value: Any) -> None:
         """Give symbols that stand bare in a tensor of this parameter their values."""
-        value = operators.plain(value)
+        value = scalars.plain(value)
         match param:
             case params.Tensor(shape=shape, strides=strides) if _is_tensor(value):
                 type_ = value.type
@@ -76,7 +77,7 @@ class Proof:
 
     def leaves(self, param: params.Param, value: Any) -> list[ops.Value]:
         """The values of a parameter as the body takes them."""
-        found = self._leaves(param, operators.plain(value))
+        found = self._leaves(param, scalars.plain(value))
         if not isinstance(param, params.Tuple):
             if isinstance(param, params.Tensor) and not param.read_only:
                 self.written.append(self._count)
@@ -121,7 +122,7 @@ class Proof:
         return found
 
     def _scalar(self, param: params.Param, dtype: DType, value: Any) -> ops.Value:
-        if operators.is_python_number(value):
+        if scalars.is_python_number(value):
             return self._constant(param, dtype, value)
         if not isinstance(value, Number):
             self.refuse(param, value)
@@ -133,7 +134,7 @@ class Proof:
         wider = dtype.kind == value.dtype.kind and dtype.bits >= value.dtype.bits
         if not (is_float or (wider and dtype is not Boolean)):
             raise Unproved
-        return operators.convert(self.low, value, dtype).value
+        return scalars.convert(self.low, value, dtype).value
 
     def _constant(self, param: params.Param, dtype: DType, value: Any) -> ops.Value:
         fits = {"float": (int, float, bool), "bool": (bool,)}.get(dtype.kind, (int, bool))
@@ -141,8 +142,8 @@ class Proof:
             self.refuse(param, value)
         if dtype.is_integer and not dtype.range[0] <= value <= dtype.range[1]:
             self.refuse(param, value)
-        typed = operators.at_compile_time(self.low, self.node, lambda: dtype(value))
-        return operators.as_number(self.low, typed, self.node, dtype).value
+        typed = scalars.at_compile_time(self.low, self.node, lambda: dtype(value))
+        return scalars.as_number(self.low, typed, self.node, dtype).value
 
     def _text(self, param: params.Param, value: Any) -> list[ops.Value]:
         kind = str if isinstance(param, params.String) else bytes

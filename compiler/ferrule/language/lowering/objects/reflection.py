@@ -14,10 +14,10 @@ from typing import Any, Final, NoReturn
 from ferrule.compiler.artefacts import literal
 from ferrule.language.ir import ops
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.objects import foreign_calls
 from ferrule.language.lowering.objects.any_values import ANY, Shown, typed
 from ferrule.language.lowering.objects.schemas import spec_of_schema
-from ferrule.language.lowering.python import operators
 from ferrule.language.values import BoundMethod, Handle, Number
 from ferrule.runtime.typeinfo import MethodInfo, TypeInfo, registered_index, type_info
 from ferrule.specs import params
@@ -76,7 +76,7 @@ def _refuse(low: Lowering, value: Handle, attr: str, info: TypeInfo, node: ast.A
     near = difflib.get_close_matches(attr, names, n=1)
     low.fail(
         node,
-        f"{operators.describe(value)} of type {info.type_key} has no field or method {attr!r}",
+        f"{describe(value)} of type {info.type_key} has no field or method {attr!r}",
         expected=f"one of {', '.join(names)}" if names else "a type with reflected fields",
         hint=f"did you mean .{near[0]}?" if near else None,
     )

@@ -13,7 +13,8 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.lowering.python import operators
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.tensors import devices, views
 from ferrule.language.values import BoundMethod, Handle, Number
 from ferrule.specs import DEVICE_CODES, Boolean, DType, Int32, Int64, Uint8, params
@@ -46,7 +47,7 @@ def compare(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) 
     if not isinstance(op, (ast.Eq, ast.NotEq)):
         low.fail(
             node,
-            f"{operators.describe(handle)} is compared with another operator",
+            f"{describe(handle)} is compared with another operator",
             expected="== or !=",
         )
     if isinstance(other, (str, bytes)) and isinstance(handle.param, (params.String, params.Bytes)):
@@ -66,7 +67,7 @@ def compare(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) 
         case _:
             low.fail(
                 node,
-                f"{operators.describe(handle)} is compared with {operators.describe(other)}",
+                f"{describe(handle)} is compared with {describe(other)}",
                 expected=f"{_WORDS[type(handle.param)]} on both sides",
             )
     return Number(low.builder.unary("not", equal)) if isinstance(op, ast.NotEq) else Number(equal)
@@ -139,7 +140,7 @@ def _part(low: Lowering, text: Handle, part: Any, node: ast.AST) -> Handle:
     if not _same_kind(text, part):
         low.fail(
             node,
-            f"{operators.describe(part)} is looked for in {operators.describe(text)}",
+            f"{describe(part)} is looked for in {describe(text)}",
             expected=_WORDS[type(text.param)],
         )
     assert isinstance(part, Handle)
@@ -173,7 +174,7 @@ def attribute(low: Lowering, text: Handle, attr: str, node: ast.AST) -> BoundMet
     if attr not in _METHODS:
         low.fail(
             node,
-            f"{operators.describe(text)} has no attribute {attr!r}",
+            f"{describe(text)} has no attribute {attr!r}",
             expected="startswith, endswith; ==, in, len",
         )
     return BoundMethod(partial(_at_end_of, text=text, end=_METHODS[attr]), attr)
@@ -198,7 +199,7 @@ def _first_difference(low: Lowering, a: ops.Value, b: ops.Value, size: ops.Value
 
 def _same_dtype(low: Lowering, handle: Handle, other: Any, node: ast.AST) -> ops.Value:
     if not isinstance(other, Handle):
-        bits = operators.at_compile_time(low, node, lambda: as_dtype(other)).dlpack
+        bits = scalars.at_compile_time(low, node, lambda: as_dtype(other)).dlpack
         signed = bits - (1 << 32) if bits >= 1 << 31 else bits
         return low.builder.compare("eq", handle.leaves[0], low.builder.constant(Int32, signed))
     return low.builder.compare("eq", handle.leaves[0], other.leaves[0])
@@ -245,6 +246,34 @@ def length(low: Lowering, text: Handle) -> Number:
     return Number(result)
 
 
+def truth(low: Lowering, text: Handle) -> Number:
+    """Whether a text is not empty."""
+    return Number(low.builder.compare("ne", text.leaves[1], low.builder.constant(Int64, 0)))
+
+
+# ---- parts of devices ----
+
+
+def device_attribute(low: Lowering, device: Handle, attr: str, node: ast.AST) -> Any:
+    """`d.type`, which of a tensor's device is known while compiling; `d.index`, an Int32."""
+    match attr:
+        case "type" if isinstance(device, devices.CallDevice):
+            return device.kind
+        case "type":
+            return device_type(low, device)
+        case "index" if isinstance(device, devices.CallDevice) and device.kind == "cpu":
+            return 0
+        case "index":
+            bits = low.builder.constant(Int64, _NUMBER_BITS)
+            number = low.builder.binary("shr", device.leaves[0], bits)
+            return Number(low.builder.cast(Int32, number))
+    low.fail(
+        node,
+        f"{describe(device)} has no attribute {attr!r}",
+        expected="type or index",
+    )
+
+
 def device_type(low: Lowering, device: Handle) -> Handle:
     """`d.type` of a device that is known at the call: "" for a type without a name."""
     build = low.builder
@@ -257,8 +286,3 @@ def device_type(low: Lowering, device: Handle) -> Handle:
         then = region.freeze(*text)
         found = build.if_(same, then, ops.Region((), found), ("text", "text_size"))
     return Handle(params.String("type"), tuple(found), f"{device.name}.type")
-
-
-def truth(low: Lowering, text: Handle) -> Number:
-    """Whether a text is not empty."""
-    return Number(low.builder.compare("ne", text.leaves[1], low.builder.constant(Int64, 0)))

@@ -11,6 +11,8 @@ from ferrule.language.ir import ops
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control import exits
 from ferrule.language.lowering.control.mutation import unchanged
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.objects.faults import Message
 from ferrule.language.lowering.python import operators
 from ferrule.language.values import RUN_TIME, Number, is_run_time
@@ -34,7 +36,7 @@ def check(low: Lowering, node: ast.Assert) -> None:
     if condition is False and not low.is_conditional():
         text = "" if node.msg is None else _shown(low, node.msg)
         low.fail(node, f"assertion failed at compile time{text and ': '}{text}")
-    known = operators.as_number(low, condition, node, Boolean)
+    known = scalars.as_number(low, condition, node, Boolean)
     message = ast.Constant(f"assertion failed: {ast.unparse(node.test)}")
     _end_unless(low, known, "AssertionError", node.msg or message, node)
     if condition is False:
@@ -47,7 +49,7 @@ def _shown(low: Lowering, text: ast.expr) -> str:
     message.expression(text)
     if message.values:
         return ast.unparse(text)
-    return operators.describe(low.evaluate(text), plain=True)
+    return describe(low.evaluate(text), plain=True)
 
 
 def raise_error(low: Lowering, node: ast.Raise) -> None:
@@ -67,9 +69,9 @@ def raise_error(low: Lowering, node: ast.Raise) -> None:
     message = Message(low, text)
     message.expression(text)
     if not message.values and not low.is_conditional():
-        shown = operators.describe(low.evaluate(text), plain=True)
+        shown = describe(low.evaluate(text), plain=True)
         low.fail(node, f"the function raises {kind.__name__} in every call: {shown}")
-    _end(low, operators.as_number(low, False, node), kind.__name__, message, node)
+    _end(low, scalars.as_number(low, False, node), kind.__name__, message, node)
     exits.leave(low, exits.RETURN)
 
 
@@ -93,14 +95,14 @@ def raise_error_call(
     if not isinstance(kind, str) or _KIND.fullmatch(kind) is None:
         low.fail(
             node,
-            f"the class of raise_error's error is {operators.describe(kind)}",
+            f"the class of raise_error's error is {describe(kind)}",
             expected='a name such as "ValueError", or a class of Python',
         )
     message = Message(low, node)
     message.template(template, values)
     if not message.values and not low.is_conditional():
         low.fail(node, f"the function raises {kind} in every call: {template}")
-    _end(low, operators.as_number(low, False, node), kind, message, node)
+    _end(low, scalars.as_number(low, False, node), kind, message, node)
     exits.leave(low, exits.RETURN)
 
 
@@ -120,7 +122,7 @@ def _end_unless(
         _end(low, condition, kind, message, node)
         return
     with build.region(region):
-        _end(low, operators.as_number(low, False, node), kind, message, node)
+        _end(low, scalars.as_number(low, False, node), kind, message, node)
     with build.region() as holds:
         pass
     failed = build.unary("not", condition.value)
@@ -159,13 +161,12 @@ def static_assert(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: 
     if is_run_time(condition):
         low.fail(
             node,
-            f"static_assert takes a condition known at compile time, but got "
-            f"{operators.describe(condition)}",
+            f"static_assert takes a condition known at compile time, but got {describe(condition)}",
             hint="write assert, which checks at run time",
         )
     if not operators.truth(low, condition, node):
         text = given.get("message")
-        shown = "" if text is None else f": {operators.describe(text, plain=True)}"
+        shown = "" if text is None else f": {describe(text, plain=True)}"
         low.fail(node, f"static assertion failed{shown}")
 
 
@@ -178,7 +179,7 @@ def const_expr(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast
         hint = "leave const_expr away: if and while decide at run time too"
         low.fail(
             node,
-            f"const_expr takes a value known at compile time, but got {operators.describe(value)}",
+            f"const_expr takes a value known at compile time, but got {describe(value)}",
             hint=hint if isinstance(value, RUN_TIME) else None,
         )
     return value

@@ -11,11 +11,20 @@ from typing import Any, Final
 
 from ferrule.language.layouts import Layout
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe, usage_hint
 from ferrule.language.lowering.launch import launches
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.numbers.sizes import named, size_numbers
-from ferrule.language.lowering.objects import containers, reflection, texts
-from ferrule.language.lowering.python import conversions, operators
-from ferrule.language.lowering.tensors import devices, tensor_facts, tensor_methods, vectors, views
+from ferrule.language.lowering.objects import container_methods, containers, reflection, texts
+from ferrule.language.lowering.python import conversions
+from ferrule.language.lowering.tensors import (
+    devices,
+    tensor_facts,
+    tensor_methods,
+    vector_functions,
+    vectors,
+    views,
+)
 from ferrule.language.mutable import ATOMS
 from ferrule.language.values import (
     RUN_TIME,
@@ -78,6 +87,13 @@ _WHOLE: Final[dict[str, Callable[[Lowering, Whole], Any]]] = {
     "ndim": lambda low, w: len(w.shape),
     "to": lambda low, w: BoundMethod(partial(_to, w), "to"),
 }
+_VECTOR: Final[dict[str, Callable[[Lowering, Vector], Any]]] = {
+    "shape": lambda low, v: v.shape,
+    "dtype": lambda low, v: v.dtype,
+    "element_type": lambda low, v: v.dtype,
+    "to": lambda low, v: BoundMethod(partial(_to, v), "to"),
+    "reduce": lambda low, v: BoundMethod(partial(vector_functions.reduce, v), "reduce"),
+}
 _NUMBER: Final[dict[str, Callable[[Lowering, Number | Numeric], Any]]] = {
     "dtype": lambda low, n: n.dtype if isinstance(n, Number) else type(n),
     "to": lambda low, n: BoundMethod(partial(_to, n), "to"),
@@ -85,13 +101,13 @@ _NUMBER: Final[dict[str, Callable[[Lowering, Number | Numeric], Any]]] = {
 
 
 def _to(
-    number: Number | Numeric | Whole | float,
+    number: Number | Numeric | Whole | Vector | float,
     low: Lowering,
     args: list[Any],
     kwargs: dict[str, Any],
     node: ast.Call,
 ) -> Any:
-    """`x.to(fe.Int8)`: the number in another dtype; of a whole-tensor expression every number."""
+    """`x.to(fe.Int8)`: the number in another dtype; of a vector and a whole tensor every number."""
     if len(args) != 1 or kwargs or not isinstance(args[0], DType):
         low.fail(node, "to takes one dtype", expected="x.to(fe.Float32)")
     return conversions.convert_to(low, args[0], [number], {}, node)
@@ -113,13 +129,13 @@ def get(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
         case Whole():
             return _from_table(low, _WHOLE, value, attr, node)
         case Vector():
-            return _from_table(low, vectors.ATTRIBUTES, value, attr, node)
+            return _from_table(low, _VECTOR, value, attr, node)
         case Handle() if devices.is_device(value):
-            return devices.attribute(low, value, attr, node)
+            return texts.device_attribute(low, value, attr, node)
         case Handle() if texts.is_text(value):
             return texts.attribute(low, value, attr, node)
         case Handle() if containers.is_container(value):
-            return containers.attribute(low, value, attr, node)
+            return container_methods.attribute(low, value, attr, node)
         case Handle() if reflection.is_object(value):
             return reflection.attribute(low, value, attr, node)
         case Numeric() if attr in _NUMBER:
@@ -134,11 +150,11 @@ def get(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
         case _ if isinstance(value, RUN_TIME):
             low.fail(
                 node,
-                f"{operators.describe(value)} has no attribute {attr!r}",
-                hint=operators.usage_hint(value),
+                f"{describe(value)} has no attribute {attr!r}",
+                hint=usage_hint(value),
             )
     if hasattr(value, attr):
-        found = operators.at_compile_time(low, node, lambda: getattr(value, attr))
+        found = scalars.at_compile_time(low, node, lambda: getattr(value, attr))
         low.state.witness.add_attribute(value, attr, found)
         if low.state.region is not None and type(found) not in ATOMS:
             low.state.region.member(value, attr, found)
@@ -154,7 +170,7 @@ _COORDINATE: Final = {axis: f"it is a tuple: x[{i}]" for i, axis in enumerate("x
 
 
 def _name(value: Any) -> str:
-    return f"the module {value.__name__}" if inspect.ismodule(value) else operators.describe(value)
+    return f"the module {value.__name__}" if inspect.ismodule(value) else describe(value)
 
 
 def _near(attr: str, known: Iterable[str]) -> str | None:
@@ -173,7 +189,7 @@ def _from_table(
         return table[attr](low, value)
     low.fail(
         node,
-        f"{operators.describe(value)} has no attribute {attr!r}",
+        f"{describe(value)} has no attribute {attr!r}",
         expected=f"one of {', '.join(table)}",
         hint=_near(attr, table),
     )

@@ -10,7 +10,6 @@ import inspect
 import types
 from typing import Any, Final
 
-from ferrule.compiler.errors import CompileError
 from ferrule.language import maths
 from ferrule.language.calls import ExternFunction, ImportedFunction
 from ferrule.language.containers import type_key_of
@@ -18,24 +17,22 @@ from ferrule.language.decorators import JitFunction, KernelFunction
 from ferrule.language.faces import OutsideKernel
 from ferrule.language.layouts import Layout, is_static
 from ferrule.language.lowering.closures import Closure
-from ferrule.language.lowering.context import MAX_INLINE_DEPTH, Frame, Lowering
-from ferrule.language.lowering.control import exits
+from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control.mutation import require_inside, require_seen
-from ferrule.language.lowering.numbers import typed_constants
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.numbers import scalars, typed_constants
 from ferrule.language.lowering.objects import compiled_calls, containers, foreign_calls, reflection
 from ferrule.language.lowering.python import (
     comprehensions,
     conversions,
+    inlining,
     intrinsics,
-    operators,
     records,
 )
 from ferrule.language.lowering.tensors import layout_functions, tensor_facts
-from ferrule.language.source import Source, read_source
 from ferrule.language.values import (
     RUN_TIME,
     BoundMethod,
-    Generated,
     Handle,
     KernelCall,
     TensorView,
@@ -70,10 +67,6 @@ _KEYED: Final = ("insert", "pop", "get", "setdefault")
 _PYTHON_NUMBERS: Final = {int: "fe.Int64(x)", float: "fe.Float64(x)", bool: "x != 0"}
 
 
-class Taken(list[Any]):
-    """The items of a generator expression that is an argument: Python's functions take all."""
-
-
 def call(low: Lowering, node: ast.Call) -> Any:
     """The value of a call."""
     callee = _callee(low, node.func)
@@ -103,7 +96,7 @@ def apply(
         case Layout():
             return layout_functions.apply(low, callee, args, kwargs, node)
         case Closure():
-            return inline(low, callee.source, args, kwargs, node)
+            return inlining.inline(low, callee.source, args, kwargs, node)
         case KernelFunction():
             return bind_kernel(low, callee, args, kwargs, node)
         case functools.partial():
@@ -119,7 +112,9 @@ def apply(
             return foreign_calls.call_handle(low, callee, args, kwargs, node)
         case JitFunction():
             low.state.witness.add_attribute(callee, "function", callee.function)
-            return inline(low, source_of(low, callee.function, node), args, kwargs, node)
+            return inlining.inline(
+                low, inlining.source_of(low, callee.function, node), args, kwargs, node
+            )
     if callee is super:
         return _super(low, args, kwargs, node)
     if isinstance(callee, DType):
@@ -145,7 +140,7 @@ def _super(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Cal
                 expected="super() in a method, or super(cls, self)",
             )
         args = [low.lookup("__class__", node), low.lookup(first[0], node)]
-    return operators.at_compile_time(low, node, lambda: super(*args, **kwargs))
+    return scalars.at_compile_time(low, node, lambda: super(*args, **kwargs))
 
 
 def _arguments(low: Lowering, node: ast.Call) -> list[Any]:
@@ -154,10 +149,10 @@ def _arguments(low: Lowering, node: ast.Call) -> list[Any]:
         if isinstance(argument, ast.Starred):
             value = low.evaluate(argument.value)
             if isinstance(value, RUN_TIME):
-                low.fail(argument, f"{operators.describe(value)} cannot be unpacked")
-            args += operators.at_compile_time(low, argument, functools.partial(list, value))
+                low.fail(argument, f"{describe(value)} cannot be unpacked")
+            args += scalars.at_compile_time(low, argument, functools.partial(list, value))
         elif isinstance(argument, ast.GeneratorExp):
-            args.append(Taken(low.evaluate(argument).rest))
+            args.append(inlining.Taken(low.evaluate(argument).rest))
         else:
             args.append(low.evaluate(argument))
     return args
@@ -168,7 +163,7 @@ def _keywords(low: Lowering, node: ast.Call) -> dict[str, Any]:
     for keyword in node.keywords:
         value = low.evaluate(keyword.value)
         if keyword.arg is None:
-            more = operators.at_compile_time(low, keyword, functools.partial(dict, value))
+            more = scalars.at_compile_time(low, keyword, functools.partial(dict, value))
         else:
             more = {keyword.arg: value}
         for name in more.keys() & kwargs.keys():
@@ -182,7 +177,7 @@ def _python(
 ) -> Any:
     """A call of ordinary Python; a function that meets run-time values is inlined instead."""
     if isinstance(callee, RUN_TIME):
-        low.fail(node, f"{operators.describe(callee)} cannot be called")
+        low.fail(node, f"{describe(callee)} cannot be called")
     asked = next((each for each in _FRAMED if each is callee), None)
     if asked is not None and (not args or asked in (builtins.eval, builtins.exec)):
         low.fail(
@@ -202,8 +197,7 @@ def _python(
     if callee in _CONTAINERS and any(map(containers.is_container, args)):
         low.fail(
             node,
-            f"{callee.__name__} of {operators.describe(args[0])}, whose length is known at the "
-            f"call alone",
+            f"{callee.__name__} of {describe(args[0])}, whose length is known at the call alone",
             hint="write for v in x, or for i in range(len(x)) and x[i]",
         )
     if (opaque or is_run_time(owner)) and not _moves_values(callee, args):
@@ -222,10 +216,10 @@ def _python(
         if callee not in _LOOKS:
             require_seen(low, (owner, callee, *args, *kwargs.values()), node)
     try:
-        return operators.at_compile_time(low, node, lambda: callee(*args, **kwargs))
+        return scalars.at_compile_time(low, node, lambda: callee(*args, **kwargs))
     except OutsideKernel as error:
         if isinstance(callee, types.FunctionType):
-            return inline(low, source_of(low, callee, node), args, kwargs, node)
+            return inlining.inline(low, inlining.source_of(low, callee, node), args, kwargs, node)
         low.fail(node, str(error))
 
 
@@ -255,11 +249,15 @@ def _compiled_in_place(
     if isinstance(callee, types.MethodType):
         return (apply(low, callee.__func__, [callee.__self__, *args], kwargs, node),)
     if isinstance(callee, types.FunctionType):
-        return (inline(low, source_of(low, callee, node), args, kwargs, node),)
+        return (inlining.inline(low, inlining.source_of(low, callee, node), args, kwargs, node),)
     method = inspect.getattr_static(type(callee), "__call__", None)
     if isinstance(method, types.FunctionType):
         low.state.witness.add_member(type(callee), "__call__")
-        return (inline(low, source_of(low, method, node), [callee, *args], kwargs, node),)
+        return (
+            inlining.inline(
+                low, inlining.source_of(low, method, node), [callee, *args], kwargs, node
+            ),
+        )
     return None
 
 
@@ -320,90 +318,6 @@ def _python_hint(callee: Any) -> str | None:
     return "write a function in Python for it: those are compiled in place"
 
 
-def source_of(low: Lowering, function: Any, node: ast.AST) -> Source:
-    """The source of a function that is called here, read once for each program."""
-    sources = low.state.sources
-    if function not in sources:
-        try:
-            sources[function] = read_source(function, helper=True)
-            low.state.witness.add_function(function)
-        except CompileError as error:
-            found = error.diagnostic
-            if found.span is not None:
-                raise
-            raise low.error(node, found.message, expected=found.expected, hint=found.hint) from None
-    return sources[function]
-
-
-def bind(
-    low: Lowering, source: Source, args: list[Any], kwargs: dict[str, Any], node: ast.AST
-) -> dict[str, Any]:
-    """Arguments by parameter name, defaults filled in; Python's own rules."""
-    with low.entered(Frame(source, {}, low.frame, node)):
-        signature = _signature(low, source)
-    try:
-        bound = signature.bind(*args, **kwargs)
-    except TypeError as error:
-        low.fail(node, f"{source.name}(): {error}")
-    bound.apply_defaults()
-    names = {}
-    for parameter in signature.parameters.values():
-        value = bound.arguments[parameter.name]
-        value = Generated(value) if isinstance(value, Taken) else value
-        annotation = parameter.annotation
-        names[parameter.name] = conversions.annotated(low, value, annotation, node, parameter.name)
-    return names
-
-
-def _signature(low: Lowering, source: Source) -> inspect.Signature:
-    """A function's signature from its AST; dtype annotations are evaluated."""
-    kinds = inspect.Parameter
-    arguments = source.node.args
-    parameters = [_parameter(low, arg, kinds.POSITIONAL_ONLY) for arg in arguments.posonlyargs]
-    parameters += [_parameter(low, arg, kinds.POSITIONAL_OR_KEYWORD) for arg in arguments.args]
-    if arguments.vararg is not None:
-        parameters.append(_parameter(low, arguments.vararg, kinds.VAR_POSITIONAL))
-    parameters += [_parameter(low, arg, kinds.KEYWORD_ONLY) for arg in arguments.kwonlyargs]
-    if arguments.kwarg is not None:
-        parameters.append(_parameter(low, arguments.kwarg, kinds.VAR_KEYWORD))
-    return inspect.Signature(parameters)
-
-
-def _parameter(low: Lowering, arg: ast.arg, kind: Any) -> inspect.Parameter:
-    empty, source = inspect.Parameter.empty, low.frame.source
-    annotation = source.annotations.get(arg.arg, empty)
-    if annotation is empty and arg.annotation is not None:
-        annotation = annotation_of(low, arg.annotation)
-    default = source.defaults.get(arg.arg, empty)
-    return inspect.Parameter(arg.arg, kind, default=default, annotation=annotation)
-
-
-def annotation_of(low: Lowering, node: ast.expr) -> Any:
-    """The object that an annotation names; a string is read as an expression."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        text = node.value
-        parsed = operators.at_compile_time(low, node, lambda: ast.parse(text, mode="eval").body)
-        for inner in ast.walk(parsed):
-            ast.copy_location(inner, node)
-        return low.evaluate(parsed)
-    return low.evaluate(node)
-
-
-def inline(
-    low: Lowering, source: Source, args: list[Any], kwargs: dict[str, Any], node: ast.AST
-) -> Any:
-    """Lowers a call of a helper in place, and gives what it returns."""
-    if low.frame.depth() >= MAX_INLINE_DEPTH:
-        low.fail(node, f"calls are nested more than {MAX_INLINE_DEPTH} deep: is this a recursion?")
-    names = bind(low, source, args, kwargs, node)
-    frame = Frame(source, names, low.frame, node)
-    with low.entered(frame):
-        if isinstance(source.node, ast.Lambda):
-            return low.evaluate(source.node.body)
-        low.execute(source.node.body)
-        return exits.result(low, source.node, source.name)
-
-
 def bind_kernel(
     low: Lowering, kernel: KernelFunction, args: list[Any], kwargs: dict[str, Any], node: ast.AST
 ) -> KernelCall:
@@ -411,8 +325,8 @@ def bind_kernel(
     if low.kind == "kernel":
         low.fail(node, "a kernel cannot launch a kernel", hint="call a plain helper function")
     low.state.witness.add_attribute(kernel, "function", kernel.function)
-    source = source_of(low, kernel.function, node)
-    call = KernelCall(kernel, bind(low, source, args, kwargs, node))
+    source = inlining.source_of(low, kernel.function, node)
+    call = KernelCall(kernel, inlining.bind(low, source, args, kwargs, node))
     low.state.unlaunched[call] = low.error(
         node,
         "the kernel is called but never launched",

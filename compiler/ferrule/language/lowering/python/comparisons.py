@@ -10,10 +10,12 @@ from typing import Any, Final
 from ferrule.language.ir import ops
 from ferrule.language.lowering import structures
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.lowering.numbers import typed_constants
-from ferrule.language.lowering.objects import foreign_calls, texts
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.numbers import scalars, typed_constants
+from ferrule.language.lowering.objects import any_values, containers, foreign_calls, texts
 from ferrule.language.lowering.python import operators
-from ferrule.language.lowering.python.operators import describe, truth
+from ferrule.language.lowering.python.operators import truth
+from ferrule.language.lowering.tensors import whole_tensors
 from ferrule.language.values import Handle, Maybe, Number, OneOf, Vector, is_run_time
 from ferrule.specs import Boolean, params
 
@@ -48,13 +50,13 @@ def compare(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) 
         return _contained(low, op, left, right, node)
     if isinstance(op, (ast.In, ast.NotIn)) and _is_looked_up(left, right):
         return _among(low, op, left, right, node)
-    if type(op) in _IR_COMPARE and operators.are_typed_numbers(left, right):
+    if type(op) in _IR_COMPARE and scalars.are_typed_numbers(left, right):
         return typed_constants.folded(low, lambda: _numbers(low, op, left, right, node))
     if typed_constants.are_typed(left, right) and _has_items(left) and _has_items(right):
         if isinstance(op, (ast.Eq, ast.NotEq)):
             return Boolean(_compare_items(low, op, left, right, node))
     if not is_run_time(left) and not is_run_time(right):
-        return operators.at_compile_time(low, node, lambda: python(*operators.untyped(left, right)))
+        return scalars.at_compile_time(low, node, lambda: python(*scalars.untyped(left, right)))
     if _has_items(left) and _has_items(right):
         return _compare_items(low, op, left, right, node)
     if texts.compares(left) or texts.compares(right):
@@ -73,11 +75,11 @@ def compare(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) 
                 expected="x is y, whether two objects are one; numbers and texts with ==",
                 hint="compare what is in them",
             )
-    return operators.lift(low, (left, right), node, lambda a, b: _numbers(low, op, a, b, node))
+    return whole_tensors.lift(low, (left, right), node, lambda a, b: _numbers(low, op, a, b, node))
 
 
 def _numbers(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) -> Number:
-    lhs, rhs = operators.common(low, left, right, PYTHON_COMPARE[type(op)][0], node)
+    lhs, rhs = scalars.common(low, left, right, PYTHON_COMPARE[type(op)][0], node)
     return Number(low.builder.compare(_IR_COMPARE[type(op)], lhs.value, rhs.value))
 
 
@@ -87,7 +89,7 @@ def _is_looked_up(value: Any, container: Any) -> bool:
         return False
     if isinstance(value, Number) or texts.compares(value):
         return True
-    is_number = operators.is_python_number(value)
+    is_number = scalars.is_python_number(value)
     return is_number and any(isinstance(each, Number) for each in container)
 
 
@@ -100,14 +102,12 @@ def _among(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) -
         if part is True or found is True:
             found = True
         elif isinstance(part, Number):
-            found = part if found is False else operators.arithmetic(low, "or", found, part, node)
+            found = part if found is False else scalars.arithmetic(low, "or", found, part, node)
     return operators.negate(low, found, node) if isinstance(op, ast.NotIn) else found
 
 
 def _contained(low: Lowering, op: ast.cmpop, key: Any, right: Handle, node: ast.AST) -> Number:
     """`in` and `not in`, of a container of tvm-ffi."""
-    from ferrule.language.lowering.objects import containers
-
     looked_for = texts.contains if texts.is_text(right) else containers.contains
     found = looked_for(low, key, right, node)
     if isinstance(op, ast.NotIn):
@@ -121,8 +121,6 @@ def _identical(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AS
     if isinstance(left, Maybe) and right is None:
         return left.present if is_not else Number(low.builder.unary("not", left.present.value))
     if isinstance(left, Handle) and isinstance(left.param, params.AnyValue) and right is None:
-        from ferrule.language.lowering.objects import any_values
-
         none = any_values.is_none(low, left)
         return Number(low.builder.unary("not", none.value)) if is_not else none
     if foreign_calls.is_object(left) and foreign_calls.is_object(right):
@@ -166,7 +164,7 @@ def _compare_items(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: as
             equal = False
             break
         if isinstance(part, Number):
-            equal = part if equal is True else operators.arithmetic(low, "and", equal, part, node)
+            equal = part if equal is True else scalars.arithmetic(low, "and", equal, part, node)
     return operators.negate(low, equal, node) if isinstance(op, ast.NotEq) else equal
 
 

@@ -16,8 +16,7 @@ from ferrule.language.lowering.closures import visible_from
 from ferrule.language.lowering.context import MAX_UNROLL, Lowering
 from ferrule.language.lowering.control import branches
 from ferrule.language.lowering.numbers import typed_constants
-from ferrule.language.lowering.python import operators
-from ferrule.language.lowering.tensors import elements
+from ferrule.language.lowering.python import assignment, operators
 from ferrule.language.values import Number
 from ferrule.specs import Boolean
 
@@ -105,7 +104,7 @@ def _go_through(
         generator = node.generators[depth]
         value = low.evaluate(generator.iter)
         for item in branches.compile_time_items(low, value, generator.iter, may_leave):
-            elements.bind(low, generator.target, item)
+            assignment.bind(low, generator.target, item)
             if all(_is_true(low, test) for test in generator.ifs) and not visit(depth + 1):
                 return False
         return True

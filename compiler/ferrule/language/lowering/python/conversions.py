@@ -8,7 +8,9 @@ from typing import Any
 
 from ferrule.language.faces import Constexpr
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.lowering.python import operators
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.tensors import whole_tensors
 from ferrule.language.promotion import stores_implicitly
 from ferrule.language.values import RUN_TIME, Number, is_run_time
 from ferrule.specs import Boolean, DType, Numeric
@@ -23,21 +25,21 @@ def convert_to(
     value = args[0]
     if isinstance(value, RUN_TIME):
         _require_scalar(low, dtype, node)
-        return operators.lift(
+        return whole_tensors.lift(
             low,
             (value,),
             node,
-            lambda x: operators.convert(low, operators.as_number(low, x, node), dtype),
+            lambda x: scalars.convert(low, scalars.as_number(low, x, node), dtype),
         )
     if isinstance(value, Numeric):
         _require_scalar(low, dtype, node)
-        return operators.at_compile_time(low, node, lambda: dtype(value))
-    known = operators.plain(value)
+        return scalars.at_compile_time(low, node, lambda: dtype(value))
+    known = scalars.plain(value)
     if isinstance(known, float) and dtype.is_integer and math.isfinite(known):
         known = math.trunc(known)
     elif dtype is Boolean and isinstance(known, (int, float)):
         known = bool(known)
-    return operators.at_compile_time(low, node, lambda: dtype(known))
+    return scalars.at_compile_time(low, node, lambda: dtype(known))
 
 
 def _require_scalar(low: Lowering, dtype: DType, node: ast.AST) -> None:
@@ -58,25 +60,24 @@ def annotated(
     if annotation is Constexpr and is_run_time(value):
         low.fail(
             node,
-            f"{label} is a Constexpr, but gets {operators.describe(value)}",
+            f"{label} is a Constexpr, but gets {describe(value)}",
             expected="a value known at compile time",
             hint="annotate it with a dtype such as fe.Int32, or leave the annotation away",
         )
     if not isinstance(annotation, DType):
         return value
-    value = operators.plain(value)
+    value = scalars.plain(value)
     if isinstance(value, (Number, Numeric)):
         _require_scalar(low, annotation, node)
         if not stores_implicitly(value.dtype, annotation):
             low.fail(
                 node,
-                f"{label} is annotated as {annotation.__name__}, but gets "
-                f"{operators.describe(value)}",
+                f"{label} is annotated as {annotation.__name__}, but gets {describe(value)}",
                 hint=f"convert it, fe.{annotation.__name__}(x)",
             )
         if isinstance(value, Numeric):
             return annotation(value)
-        return operators.convert(low, value, annotation)
-    if operators.is_python_number(value):
-        return operators.at_compile_time(low, node, lambda: annotation(value))
+        return scalars.convert(low, value, annotation)
+    if scalars.is_python_number(value):
+        return scalars.at_compile_time(low, node, lambda: annotation(value))
     return value

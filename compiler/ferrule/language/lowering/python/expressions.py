@@ -12,6 +12,8 @@ from ferrule.language.lowering.closures import close
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control import branches
 from ferrule.language.lowering.control.narrowing import narrow
+from ferrule.language.lowering.descriptions import describe, usage_hint
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.objects import containers
 from ferrule.language.lowering.python import calls, comprehensions, operators, records
 from ferrule.language.lowering.tensors import coordinates, elements, vectors
@@ -101,11 +103,11 @@ def _dict(low: Lowering, keys: list[ast.expr | None], values: list[ast.expr]) ->
         name = None if key is None else low.evaluate(key)
         value = low.evaluate(node)
         if key is None:
-            result |= operators.at_compile_time(low, node, partial(dict, value))
+            result |= scalars.at_compile_time(low, node, partial(dict, value))
         elif is_run_time(name):
-            low.fail(key, f"{operators.describe(name)} cannot be the key of a dict")
+            low.fail(key, f"{describe(name)} cannot be the key of a dict")
         else:
-            operators.at_compile_time(low, key, partial(result.__setitem__, name, value))
+            scalars.at_compile_time(low, key, partial(result.__setitem__, name, value))
     return result
 
 
@@ -129,7 +131,7 @@ def _as_python(low: Lowering, node: ast.expr) -> Any:
             low.lookup(name, node)
         low.state.region.runs(*visible.values())
     code = compile(ast.fix_missing_locations(ast.Expression(node)), "<expression>", "eval")
-    return operators.at_compile_time(low, node, lambda: eval(code, visible))
+    return scalars.at_compile_time(low, node, lambda: eval(code, visible))
 
 
 def _kind_of(node: ast.expr) -> str:
@@ -219,7 +221,7 @@ def _require_truth(low: Lowering, value: Any, node: ast.expr, whole: ast.BoolOp)
         sign = "and" if isinstance(whole.op, ast.And) else "or"
         low.fail(
             node,
-            f"{operators.describe(value)} is an operand of {sign}, whose result is used as a value",
+            f"{describe(value)} is an operand of {sign}, whose result is used as a value",
             expected="conditions",
             hint="compare it, x != 0, or choose a value with x if x != 0 else y",
         )
@@ -244,25 +246,25 @@ def _subscript(low: Lowering, node: ast.Subscript) -> Any:
     if isinstance(base, RUN_TIME):
         low.fail(
             node,
-            f"{operators.describe(base)} cannot be indexed",
-            hint=operators.usage_hint(base),
+            f"{describe(base)} cannot be indexed",
+            hint=usage_hint(base),
         )
     if isinstance(base, KernelFunction):
         low.fail(
             node, "a kernel cannot be indexed", hint="kernel(a, b).launch(grid=..., block=...)"
         )
-    index = operators.plain(low.evaluate(node.slice))
+    index = scalars.plain(low.evaluate(node.slice))
     if is_run_time(index):
         low.fail(
             node.slice,
             f"{type(base).__name__}s are indexed while compiling, "
-            f"but this index is {operators.describe(index)}",
+            f"but this index is {describe(index)}",
             hint="loop over it with range_constexpr, or keep the values in a tensor",
         )
     if isinstance(base, tuple) and isinstance(index, int):
         _check_position(low, base, index, node)
     low.state.witness.add_special(base, "__getitem__")
-    return operators.at_compile_time(low, node, lambda: base[index])
+    return scalars.at_compile_time(low, node, lambda: base[index])
 
 
 def _check_position(low: Lowering, base: tuple[Any, ...], index: int, node: ast.Subscript) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.lowering.numbers import typed_constants
-from ferrule.language.lowering.python import operators, records
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.numbers import scalars, typed_constants
+from ferrule.language.lowering.python import operators
 from ferrule.language.values import Generated, is_run_time
 from ferrule.specs import Boolean
 
@@ -16,13 +17,13 @@ from ferrule.specs import Boolean
 def total(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
     """`sum(values, start=0)`."""
     if not is_run_time((args, kwargs)) and not typed_constants.are_typed(*args, *kwargs.values()):
-        return operators.at_compile_time(low, node, lambda: sum(*args, **kwargs))
+        return scalars.at_compile_time(low, node, lambda: sum(*args, **kwargs))
     items = _items(low, "sum", args[:1], node)
     result = kwargs.get("start", args[1] if len(args) > 1 else 0)
     if len(args) > 2 or kwargs.keys() - {"start"}:
         low.fail(node, "sum takes values and a start")
     for item in items:
-        result = records.binary(low, ast.Add(), result, item, node)
+        result = low.binary(ast.Add(), result, item, node)
     return result
 
 
@@ -32,14 +33,14 @@ def truth_of(name: str, python: Callable[..., bool]) -> Callable[..., Any]:
 
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
         if not is_run_time(args):
-            known = operators.at_compile_time(low, node, lambda: python(*args, **kwargs))
+            known = scalars.at_compile_time(low, node, lambda: python(*args, **kwargs))
             return Boolean(known) if typed_constants.are_typed(*args) else known
         result: Any = name == "all"
         for item in _items(low, name, args, node):
             truth = operators.truth(low, item, node)
             if truth is (name == "any"):
                 return truth
-            result = operators.binary(low, operator, result, truth, node)
+            result = low.binary(operator, result, truth, node)
         return result
 
     return emit
@@ -49,7 +50,7 @@ def _items(low: Lowering, name: str, args: list[Any], node: ast.Call) -> list[An
     # Nobody knows while compiling how far `any` and `all` would go on with a generator.
     taken = (tuple, list, Generated) if name == "sum" else (tuple, list)
     if len(args) != 1 or not isinstance(args[0], taken):
-        what = operators.describe(args[0]) if args else "nothing"
+        what = describe(args[0]) if args else "nothing"
         low.fail(
             node,
             f"{name} of run-time values takes one tuple or list of them, but got {what}",
@@ -65,4 +66,4 @@ def quotient_and_rest(
     if len(args) != 2 or kwargs:
         low.fail(node, f"divmod takes two numbers, but got {len(args) + len(kwargs)}")
     x, y = args
-    return tuple(records.binary(low, op, x, y, node) for op in (ast.FloorDiv(), ast.Mod()))
+    return tuple(low.binary(op, x, y, node) for op in (ast.FloorDiv(), ast.Mod()))

@@ -20,6 +20,7 @@ from ferrule.language.faces import (
 )
 from ferrule.language.ir import ops
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.device import (
     arch_numbers,
     asynchronous,
@@ -31,7 +32,7 @@ from ferrule.language.lowering.device import (
     tensor_maps,
     threads,
 )
-from ferrule.language.lowering.numbers import typed_constants
+from ferrule.language.lowering.numbers import scalars, typed_constants
 from ferrule.language.lowering.numbers.sizes import size_number
 from ferrule.language.lowering.objects import (
     any_values,
@@ -49,7 +50,8 @@ from ferrule.language.lowering.tensors import (
     fragments,
     layout_functions,
     reductions,
-    vectors,
+    vector_functions,
+    whole_tensors,
 )
 from ferrule.language.values import (
     RUN_TIME,
@@ -83,18 +85,18 @@ def _require(
 def _extremum(op: ops.BinaryOp, python: Callable[..., Any]) -> Intrinsic:
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
         values = list(args[0]) if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
-        is_typed = operators.are_typed_numbers(*values)
+        is_typed = scalars.are_typed_numbers(*values)
         if not is_run_time(args) and not (len(values) > 1 and is_typed):
-            return operators.at_compile_time(low, node, lambda: python(*args, **kwargs))
+            return scalars.at_compile_time(low, node, lambda: python(*args, **kwargs))
         if len(values) < 2 or kwargs:
             low.fail(node, f"{op} of run-time values takes at least two values and no keywords")
 
         def pick(a: Any, b: Any) -> Any:
-            return operators.arithmetic(low, op, a, b, node)
+            return scalars.arithmetic(low, op, a, b, node)
 
         if is_typed:
             return typed_constants.folded(low, lambda: functools.reduce(pick, values))
-        return functools.reduce(lambda a, b: operators.lift(low, (a, b), node, pick), values)
+        return functools.reduce(lambda a, b: whole_tensors.lift(low, (a, b), node, pick), values)
 
     return emit
 
@@ -103,20 +105,20 @@ def _absolute(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.
     """`abs(x)`: the larger of x and -x, which keeps NaN and turns -0.0 into 0.0."""
     _require(low, args, kwargs, 1, "abs", node)
     if not isinstance(args[0], (*RUN_TIME, Numeric)):
-        return operators.at_compile_time(low, node, lambda: abs(args[0]))
+        return scalars.at_compile_time(low, node, lambda: abs(args[0]))
 
     def one(x: Any) -> Number:
-        number = operators.operand(low, x, node)
+        number = scalars.operand(low, x, node)
         if number.dtype is Boolean:
-            return operators.convert(low, number, Int32)
+            return scalars.convert(low, number, Int32)
         if number.dtype.kind == "uint":
             return number
         negative = Number(low.builder.unary("neg", number.value))
-        return operators.arithmetic(low, "max", number, negative, node)
+        return scalars.arithmetic(low, "max", number, negative, node)
 
     if isinstance(args[0], Numeric):
         return typed_constants.folded(low, lambda: one(args[0]))
-    return operators.lift(low, (args[0],), node, one)
+    return whole_tensors.lift(low, (args[0],), node, one)
 
 
 def _isinstance(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
@@ -136,7 +138,7 @@ def _isinstance(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: as
             return any_values.is_instance(low, value, wanted, node)
         case Handle(param=param):
             return is_kind(param, wanted)
-    return operators.at_compile_time(low, node, lambda: isinstance(value, wanted))
+    return scalars.at_compile_time(low, node, lambda: isinstance(value, wanted))
 
 
 def _is_one_of(low: Lowering, tag: ops.Value, positions: list[int]) -> Any:
@@ -161,9 +163,9 @@ def _length(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Ca
     if containers.is_container(value):
         return containers.length(low, value, node)
     if isinstance(value, RUN_TIME):
-        low.fail(node, f"{operators.describe(value)} has no length")
+        low.fail(node, f"{describe(value)} has no length")
     low.state.witness.add_special(value, "__len__")
-    return operators.at_compile_time(low, node, lambda: len(value))
+    return scalars.at_compile_time(low, node, lambda: len(value))
 
 
 def _type(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
@@ -177,7 +179,7 @@ def _type(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
         case PointerView():
             return Pointer
         case value if isinstance(value, RUN_TIME):
-            low.fail(node, f"the type of {operators.describe(value)} is not known")
+            low.fail(node, f"the type of {describe(value)} is not known")
     return type(args[0])
 
 
@@ -187,11 +189,10 @@ def _constexpr(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast
         if is_run_time(value):
             low.fail(
                 argument,
-                f"range_constexpr takes values known at compile time, but got "
-                f"{operators.describe(value)}",
+                f"range_constexpr takes values known at compile time, but got {describe(value)}",
                 hint="write range(...), whose loop runs at run time",
             )
-    return operators.at_compile_time(low, node, lambda: range_constexpr(*args, **kwargs))
+    return scalars.at_compile_time(low, node, lambda: range_constexpr(*args, **kwargs))
 
 
 def _operator(op: ast.operator) -> Intrinsic:
@@ -246,7 +247,7 @@ _TABLE: Final[dict[Any, Intrinsic]] = {
     **allocation.TABLE,
     **new_containers.TABLE,
     **layout_functions.TABLE,
-    **vectors.TABLE,
+    **vector_functions.TABLE,
     **fragments.TABLE,
     **filling.TABLE,
     **reductions.TABLE,

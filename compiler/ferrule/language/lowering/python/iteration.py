@@ -10,6 +10,7 @@ from ferrule.compiler.artefacts import literal
 from ferrule.language.ir import ops
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control import loops
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.objects import foreign_calls
 from ferrule.language.lowering.objects.any_values import ANY, Shown, peek_object, typed
 from ferrule.language.lowering.objects.containers import (
@@ -22,8 +23,7 @@ from ferrule.language.lowering.objects.containers import (
     position,
     size,
 )
-from ferrule.language.lowering.python import operators
-from ferrule.language.lowering.tensors import elements
+from ferrule.language.lowering.python import assignment
 from ferrule.language.values import Handle, Number
 from ferrule.specs import Int64, params
 
@@ -46,7 +46,7 @@ def _loop_items(low: Lowering, node: ast.For, container: Handle) -> None:
     def bind(index: Number) -> None:
         at = position(low, container, index, node.iter)
         name = f"{container.name}[...]"
-        elements.bind(low, node.target, element(low, container, at, name, node.iter))
+        assignment.bind(low, node.target, element(low, container, at, name, node.iter))
 
     loops.for_range(low, node, [length(low, container, node)], bind=bind)
 
@@ -88,7 +88,7 @@ def _loop_map(low: Lowering, node: ast.For, view: MapView) -> None:
     def bind(index: Number) -> None:
         steps.go_on(index.value)
         parts = [_part(low, view, part, steps.part(part), node) for part in _PARTS[view.what]]
-        elements.bind(low, node.target, parts[0] if len(parts) == 1 else tuple(parts))
+        assignment.bind(low, node.target, parts[0] if len(parts) == 1 else tuple(parts))
 
     loops.for_range(low, node, [length(low, view.container, node)], bind=bind)
 
@@ -125,13 +125,13 @@ def _loop_dict(low: Lowering, node: ast.For, view: MapView) -> None:
     build.append(ops.For((), at, zero, count, one, (), (), body.freeze()))
 
     def bind(index: Number) -> None:
-        first = operators.arithmetic(low, "mul", index, len(wanted), node.iter).value
+        first = scalars.arithmetic(low, "mul", index, len(wanted), node.iter).value
         parts = []
         for offset, part in enumerate(wanted):
             value = ops.Value(ANY, "item")
             here = build.binary("add", first, build.constant(Int64, offset))
             build.append(ops.Item(value, copied.leaves[0], here))
             parts.append(_part(low, view, part, value, node))
-        elements.bind(low, node.target, parts[0] if len(parts) == 1 else tuple(parts))
+        assignment.bind(low, node.target, parts[0] if len(parts) == 1 else tuple(parts))
 
     loops.for_range(low, node, [Number(count)], bind=bind)

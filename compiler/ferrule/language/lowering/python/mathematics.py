@@ -15,8 +15,10 @@ from ferrule.language import maths
 from ferrule.language.ir import ops
 from ferrule.language.ir.scalars import BINARY, EVERY, require_all
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.lowering.numbers import typed_constants
-from ferrule.language.lowering.python import constants, operators
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.numbers import scalars, typed_constants
+from ferrule.language.lowering.python import constants
+from ferrule.language.lowering.tensors import whole_tensors
 from ferrule.language.values import Number, is_run_time
 from ferrule.specs import DType, Float32, Int32
 
@@ -41,12 +43,12 @@ def _function(name: str) -> Emit:
         def one(*operands: Any) -> Number:
             return _op(low, name, _floats(low, name, operands, node), fast)
 
-        if operators.are_typed_numbers(*args):
+        if scalars.are_typed_numbers(*args):
             return typed_constants.folded(low, lambda: one(*args))
         if not is_run_time(args):
-            raw = [operators.plain(arg) for arg in args]
-            return operators.at_compile_time(low, node, lambda: python(*raw))
-        return operators.lift(low, tuple(args), node, one)
+            raw = [scalars.plain(arg) for arg in args]
+            return scalars.at_compile_time(low, node, lambda: python(*raw))
+        return whole_tensors.lift(low, tuple(args), node, one)
 
     return emit
 
@@ -70,8 +72,7 @@ def _checked(
         if not isinstance(value, bool):
             low.fail(
                 node,
-                f"{keyword} must be a bool known at compile time, "
-                f"but got {operators.describe(value)}",
+                f"{keyword} must be a bool known at compile time, but got {describe(value)}",
             )
     return any(kwargs.values())
 
@@ -80,17 +81,17 @@ def _floats(low: Lowering, name: str, operands: tuple[Any, ...], node: ast.Call)
     """The operands in one float dtype."""
     first, *rest = operands
     if not rest:
-        number = operators.operand(low, first, node)
-        return [operators.convert(low, number, _float_of(number.dtype)).value]
+        number = scalars.operand(low, first, node)
+        return [scalars.convert(low, number, _float_of(number.dtype)).value]
     dtype = reduce(lambda left, right: _common(low, name, left, right, node), operands).dtype
     dtype = _float_of(dtype)
-    numbers = (operators.as_number(low, operand, node, dtype) for operand in operands)
-    return [operators.convert(low, number, dtype).value for number in numbers]
+    numbers = (scalars.as_number(low, operand, node, dtype) for operand in operands)
+    return [scalars.convert(low, number, dtype).value for number in numbers]
 
 
 def _common(low: Lowering, name: str, left: Any, right: Any, node: ast.Call) -> Number:
     """A number with the dtype of both; whatever is emitted for it is unused."""
-    return operators.common(low, left, right, f"math.{name}", node)[0]
+    return scalars.common(low, left, right, f"math.{name}", node)[0]
 
 
 def _float_of(dtype: DType) -> DType:
@@ -123,11 +124,11 @@ def _question(name: str, ask: Callable[[Lowering, ops.Value], ops.Value]) -> Emi
             (value,) = _floats(low, name, (operand,), node)
             return Number(ask(low, value))
 
-        if operators.are_typed_numbers(*args):
+        if scalars.are_typed_numbers(*args):
             return typed_constants.folded(low, lambda: one(*args))
         if not is_run_time(args):
-            return operators.at_compile_time(low, node, lambda: python(operators.plain(args[0])))
-        return operators.lift(low, tuple(args), node, one)
+            return scalars.at_compile_time(low, node, lambda: python(scalars.plain(args[0])))
+        return whole_tensors.lift(low, tuple(args), node, one)
 
     return emit
 
@@ -151,24 +152,24 @@ def _bits(name: ops.UnaryOp) -> Emit:
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
         _checked(low, name, args, kwargs, node)
         if not is_run_time(args):
-            raw = operators.plain(args[0])
+            raw = scalars.plain(args[0])
             if isinstance(raw, int) and not isinstance(raw, bool):
-                operators.constant(low, raw, Int32, node)
+                scalars.constant(low, raw, Int32, node)
                 return constants.count_bits(name, raw, Int32.bits)
 
         def one(operand: Any) -> Number:
-            number = operators.as_number(low, operand, node)
+            number = scalars.as_number(low, operand, node)
             if not number.dtype.is_integer:
                 low.fail(
                     node,
-                    f"math.{name} takes integers, but got {operators.describe(number)}",
+                    f"math.{name} takes integers, but got {describe(number)}",
                     hint="convert it, fe.Int32(x)",
                 )
-            return operators.convert(low, Number(low.builder.unary(name, number.value)), Int32)
+            return scalars.convert(low, Number(low.builder.unary(name, number.value)), Int32)
 
-        if operators.are_typed_numbers(*args):
+        if scalars.are_typed_numbers(*args):
             return typed_constants.folded(low, lambda: one(*args))
-        return operators.lift(low, tuple(args), node, one)
+        return whole_tensors.lift(low, tuple(args), node, one)
 
     return emit
 

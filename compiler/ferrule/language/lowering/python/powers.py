@@ -7,6 +7,8 @@ from typing import Any, Final
 
 from ferrule.language import maths
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.python import mathematics, operators
 from ferrule.language.promotion import weak
 from ferrule.language.values import Number, Vector, Whole
@@ -21,17 +23,17 @@ def power(low: Lowering, base: Any, exponent: Any, node: ast.AST) -> Any:
 
     Integers take constant exponents from 0 on, and wrap; anything else is computed with floats.
     """
-    known = operators.plain(exponent)
+    known = scalars.plain(exponent)
     if isinstance(exponent, Numeric) and _is_integer(base):
         known = exponent.value
         if not isinstance(base, (Number, Vector, Whole, Numeric)):
-            base = weak(operators.plain(base), type(exponent))(base)
+            base = weak(scalars.plain(base), type(exponent))(base)
     if type(known) is int and (1 <= known <= _MAX_PRODUCTS or known >= 0 and _is_integer(base)):
         return _products(low, base, known, node)
     if _is_integer(base) and (type(known) is int or _is_integer(known)):
         low.fail(
             node,
-            f"an integer to the power of {operators.describe(exponent)} may be no integer",
+            f"an integer to the power of {describe(exponent)} may be no integer",
             expected="a constant exponent of 0 or more, or floats",
             hint="convert the base, fe.Float32(x) ** n",
         )
@@ -43,7 +45,7 @@ def _is_integer(value: Any) -> bool:
     """Whether this is a number or whole tensor of integers or bools."""
     if isinstance(value, (Number, Vector, Whole)):
         return value.dtype.kind != "float"
-    value = operators.plain(value.value if isinstance(value, Numeric) else value)
+    value = scalars.plain(value.value if isinstance(value, Numeric) else value)
     return isinstance(value, int)
 
 

@@ -16,11 +16,13 @@ from typing import Any, Final
 
 from ferrule.language.lowering import structures
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.python import (
     attributes,
-    calls,
     comparisons,
     conversions,
+    inlining,
     operators,
     powers,
 )
@@ -94,7 +96,7 @@ def construct(
     low.state.witness.add_member(cls, "__post_init__")
     post = getattr(cls, "__post_init__", None)
     if isinstance(post, types.FunctionType):
-        calls.inline(low, calls.source_of(low, post, node), [made], {}, node)
+        inlining.inline(low, inlining.source_of(low, post, node), [made], {}, node)
     return made
 
 
@@ -123,7 +125,7 @@ def _defaults(low: Lowering, cls: type, given: dict[str, Any], node: ast.AST) ->
         if field.default is not dataclasses.MISSING:
             values[field.name] = field.default
         elif field.default_factory is not dataclasses.MISSING:
-            values[field.name] = operators.at_compile_time(low, node, field.default_factory)
+            values[field.name] = scalars.at_compile_time(low, node, field.default_factory)
     return values
 
 
@@ -149,7 +151,7 @@ def replace(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Ca
     old = args[0]
     fields = {f.name: getattr(old, f.name, None) for f in dataclasses.fields(old)}
     if not is_run_time(list(fields.values())) and not is_run_time(kwargs):
-        return operators.at_compile_time(low, node, lambda: dataclasses.replace(old, **kwargs))
+        return scalars.at_compile_time(low, node, lambda: dataclasses.replace(old, **kwargs))
     return construct(low, type(old), [], {**fields, **kwargs}, node)
 
 
@@ -174,10 +176,10 @@ def attribute(low: Lowering, value: Any, name: str, node: ast.AST) -> Any:
     if not isinstance(value, RUN_TIME) and isinstance(found, property):
         if is_run_time(value) or has_numbers(value):
             low.state.witness.add_member(type(value), name)
-            source = calls.source_of(low, found.fget, node)
-            return calls.inline(low, source, [value], {}, node)
+            source = inlining.source_of(low, found.fget, node)
+            return inlining.inline(low, source, [value], {}, node)
     got = attributes.get(low, value, name, node)
-    if not operators.is_python_number(got) or not has_numbers(value):
+    if not scalars.is_python_number(got) or not has_numbers(value):
         return got
     return conversions.annotated(low, got, hints(type(value)).get(name), node, name)
 
@@ -192,7 +194,7 @@ def binary(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST
     if isinstance(op, ast.Pow) and (
         isinstance(left, RUN_TIME)
         or isinstance(right, RUN_TIME)
-        or operators.are_typed_numbers(left, right)
+        or scalars.are_typed_numbers(left, right)
     ):
         return powers.power(low, left, right, node)
     if isinstance(op, ast.Mult):
@@ -214,9 +216,9 @@ def augmented(low: Lowering, left: Any, right: Any, node: ast.AugAssign) -> Any:
     if isinstance(op, ast.Mult):
         _require_known_length(low, left, right, node)
     if not isinstance(method, types.FunctionType):
-        right = operators.untyped(left, right)[1]
+        right = scalars.untyped(left, right)[1]
     call = ast.copy_location(ast.Call(node.target, [node.value], []), node)
-    result = calls.apply(low, method.__get__(left), [right], {}, call)
+    result = low.call(method.__get__(left), [right], {}, call)
     return binary(low, op, left, right, node) if result is NotImplemented else result
 
 
@@ -226,7 +228,7 @@ def _require_known_length(low: Lowering, left: Any, right: Any, node: ast.AST) -
         if isinstance(value, (list, tuple, str)) and isinstance(count, Number):
             low.fail(
                 node,
-                f"a {type(value).__name__} is repeated {operators.describe(count)} times",
+                f"a {type(value).__name__} is repeated {describe(count)} times",
                 expected="a length known at compile time",
                 hint="keep the values in a tensor that the caller passes",
             )
@@ -264,8 +266,8 @@ def _operator(
     if not is_run_time(operands) and not any(map(has_numbers, operands)):
         return None
     for method, arguments in _methods(low, op, operands):
-        source = calls.source_of(low, method, node)
-        result = calls.inline(low, source, list(arguments), {}, node)
+        source = inlining.source_of(low, method, node)
+        result = inlining.inline(low, source, list(arguments), {}, node)
         if result is not NotImplemented:
             return (result,)
     return None

@@ -16,9 +16,11 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control import exits
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.objects import foreign_calls
 from ferrule.language.lowering.objects.call_results import UNIONS
-from ferrule.language.lowering.python import operators, return_annotations
+from ferrule.language.lowering.python import return_annotations
 from ferrule.language.values import (
     Handle,
     Maybe,
@@ -73,7 +75,7 @@ def _spec(
         case tuple():
             items = [_spec(low, item, str(i), leaves, node) for i, item in enumerate(value)]
             return params.Tuple(name, tuple(items))
-    number = operators.as_number(low, value, node)
+    number = scalars.as_number(low, value, node)
     leaves.append(number.value)
     return params.Scalar(name, number.dtype)
 
@@ -82,11 +84,11 @@ def _spec(
 
 
 def _packed(low: Lowering, value: Any, node: ast.AST) -> Any:
-    value = operators.plain(value)
+    value = scalars.plain(value)
     match value:
         case None | Number() | Parts():
             return value
-        case _ if operators.is_python_number(value):
+        case _ if scalars.is_python_number(value):
             return value
         case tuple():
             return tuple(_packed(low, item, node) for item in value)
@@ -105,7 +107,7 @@ def _packed(low: Lowering, value: Any, node: ast.AST) -> Any:
             return _any(low, value, node)
     low.fail(
         node,
-        f"{_what(low, node)} returns {operators.describe(value)}",
+        f"{_what(low, node)} returns {describe(value)}",
         expected="None, numbers, strings, dtypes, devices, tensors that it makes, objects, and "
         "tuples of these",
         hint=_hint(value),
@@ -211,7 +213,7 @@ def _tensor(low: Lowering, tensor: TensorView, node: ast.AST) -> Parts:
     if tensor.value not in low.state.allocated:
         low.fail(
             node,
-            f"{_what(low, node)} returns {operators.describe(tensor)}, which it has not made",
+            f"{_what(low, node)} returns {describe(tensor)}, which it has not made",
             expected="a whole tensor of fe.empty, fe.zeros or fe.full",
             hint="the caller has it already; copy a part of it to a new tensor",
         )
@@ -260,6 +262,6 @@ def _owned(low: Lowering, handle: Handle, node: ast.AST) -> Parts:
             return _parts(low, words, lambda: kept, [_address(low, handle.leaves[0])])
     low.fail(
         node,
-        f"{_what(low, node)} returns {operators.describe(handle)}",
+        f"{_what(low, node)} returns {describe(handle)}",
         expected="a value that the caller can own",
     )

@@ -19,13 +19,13 @@ from ferrule.language.lowering.control.exits import Returned
 from ferrule.language.lowering.objects import containers, reflection
 from ferrule.language.lowering.python import (
     assertions,
-    calls,
+    assignment,
     conversions,
+    inlining,
     iteration,
     records,
     results,
 )
-from ferrule.language.lowering.tensors import elements
 from ferrule.language.source import SPLIT
 from ferrule.language.values import KernelCall
 
@@ -57,7 +57,7 @@ def _simple(low: Lowering, node: ast.stmt) -> None:
         case ast.Assign(targets=targets, value=value):
             result = low.evaluate(value)
             for target in targets:
-                elements.bind(low, target, result)
+                assignment.bind(low, target, result)
         case ast.AnnAssign(target=target, value=value):
             _annotated(low, node)
         case ast.AugAssign():
@@ -126,10 +126,10 @@ def _annotated(low: Lowering, node: ast.AnnAssign) -> None:
     if node.value is None:
         return
     value = low.evaluate(node.value)
-    annotation = calls.annotation_of(low, node.annotation)
+    annotation = inlining.annotation_of(low, node.annotation)
     name = node.target.id if isinstance(node.target, ast.Name) else None
     value = conversions.annotated(low, value, annotation, node, name)
-    elements.bind(low, node.target, value)
+    assignment.bind(low, node.target, value)
 
 
 def _augmented(low: Lowering, node: ast.AugAssign) -> None:
@@ -139,7 +139,7 @@ def _augmented(low: Lowering, node: ast.AugAssign) -> None:
             current = low.lookup(name, node.target)
             low.names[name] = records.augmented(low, current, low.evaluate(node.value), node)
         case ast.Subscript() as target:
-            place = elements.place(low, target)
+            place = assignment.place(low, target)
             current = place.read()
             place.write(records.augmented(low, current, low.evaluate(node.value), node))
         case ast.Attribute(value=inner) as target if reflection.is_object(
@@ -149,7 +149,7 @@ def _augmented(low: Lowering, node: ast.AugAssign) -> None:
             new = records.augmented(low, current, low.evaluate(node.value), node)
             reflection.assign(low, target, owner, new)
         case ast.Attribute():
-            elements.bind(low, node.target, None)
+            assignment.bind(low, node.target, None)
 
 
 def _if(low: Lowering, node: ast.If, rest: Sequence[Step]) -> bool:
@@ -172,7 +172,7 @@ def _for(low: Lowering, node: ast.For) -> None:
         iteration.loop(low, node, value)
         return
     items = branches.compile_time_items(low, value, call)
-    loops.unrolled(low, node, items, partial(elements.bind, low, node.target))
+    loops.unrolled(low, node, items, partial(assignment.bind, low, node.target))
 
 
 def _while(low: Lowering, node: ast.While) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ferrule.language.ir import ops
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.lowering.python import operators
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.promotion import stores_implicitly
 from ferrule.language.values import TensorView
 from ferrule.specs import DType
@@ -37,7 +37,7 @@ def require_element(low: Lowering, dtype: DType, node: ast.AST) -> None:
 def stored(low: Lowering, dtype: DType, value: Any, name: str, node: ast.AST) -> ops.Value:
     """The value in the dtype of the tensor of this name."""
     require_element(low, dtype, node)
-    number = operators.as_number(low, value, node, dtype)
+    number = scalars.as_number(low, value, node, dtype)
     if not stores_implicitly(number.dtype, dtype):
         low.fail(
             node,
@@ -45,4 +45,4 @@ def stored(low: Lowering, dtype: DType, value: Any, name: str, node: ast.AST) ->
             expected=f"a value that becomes {dtype.name} without losing its kind",
             hint=f"convert it, fe.{dtype.__name__}(x)",
         )
-    return operators.convert(low, number, dtype).value
+    return scalars.convert(low, number, dtype).value

@@ -17,7 +17,8 @@ from ferrule.language import allocation as faces
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.lowering.python import operators
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.tensors import devices, elements
 from ferrule.language.values import Number, TensorView
 from ferrule.specs import Compound, Dim, DType, Int64, Numeric, Uint8
@@ -49,7 +50,7 @@ def empty_like(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> T
     given = _bound(low, faces.empty_like, args, kwargs, node)
     tensor = given["a"]
     if not isinstance(tensor, TensorView):
-        low.fail(node, f"expected a tensor, but got {operators.describe(tensor)}")
+        low.fail(node, f"expected a tensor, but got {describe(tensor)}")
     dtype = tensor.type.dtype if given["dtype"] is None else given["dtype"]
     dims = tensor.type.shape
     sizes = tuple(low.builder.size(Int64, dim) for dim in dims)
@@ -99,7 +100,7 @@ def _made(low: Lowering, shape: Any, dtype: Any, device: Any, node: ast.Call) ->
 
 
 def _dtype(low: Lowering, dtype: Any, node: ast.Call) -> DType:
-    found: DType = operators.at_compile_time(low, node, lambda: as_dtype(dtype))
+    found: DType = scalars.at_compile_time(low, node, lambda: as_dtype(dtype))
     if found.bits < 8:
         low.fail(node, f"a tensor of {found.name} cannot be made: its elements have no bytes")
     return found
@@ -107,11 +108,11 @@ def _dtype(low: Lowering, dtype: Any, node: ast.Call) -> DType:
 
 def _size(low: Lowering, axis: int, size: Any, node: ast.Call) -> tuple[Dim, ops.Value]:
     """One size as an expression, and its value, which is checked to be none that is negative."""
-    number = operators.as_number(low, size, node, Int64)
+    number = scalars.as_number(low, size, node, Int64)
     if not number.dtype.is_integer:
         low.fail(
             node,
-            f"shape[{axis}] of the new tensor is {operators.describe(size)}",
+            f"shape[{axis}] of the new tensor is {describe(size)}",
             expected="an integer",
             hint="divide with // instead of /",
         )
@@ -119,7 +120,7 @@ def _size(low: Lowering, axis: int, size: Any, node: ast.Call) -> tuple[Dim, ops
         message = f"Invalid shape[{axis}] of a new tensor, it overflows 64 bits or divides by zero"
         fault = Fault("ValueError", message, low.location(node))
         number = Number(low.builder.size(Int64, number.dim, fault), number.dim)
-    number = operators.convert(low, number, Int64)
+    number = scalars.convert(low, number, Int64)
     dim = _symbol(low, number.value, size) if number.dim is None else number.dim
     if isinstance(dim, int) and dim >= 0:
         return dim, number.value

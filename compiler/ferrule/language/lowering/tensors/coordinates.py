@@ -13,8 +13,9 @@ from ferrule.language import layouts
 from ferrule.language.ir import ops
 from ferrule.language.layouts.coordinates import is_free, natural
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.numbers.sizes import size_number
-from ferrule.language.lowering.python import operators
 from ferrule.language.values import Number, TensorView
 from ferrule.specs import Boolean, Compound, Int32, Int64, Numeric, Sym
 from ferrule.specs.expr import INT64_MAX
@@ -63,7 +64,7 @@ class Emitted:
 
     def mul(self, lhs: Any, rhs: Any) -> Any:
         """`lhs * rhs`."""
-        wide = operators.convert(self.low, lhs, Int64) if isinstance(lhs, Number) else lhs
+        wide = scalars.convert(self.low, lhs, Int64) if isinstance(lhs, Number) else lhs
         return self._emit("mul", wide, rhs)
 
     def floordiv(self, lhs: Any, rhs: Any) -> Any:
@@ -77,7 +78,7 @@ class Emitted:
     def _emit(self, name: ops.BinaryOp, lhs: Any, rhs: Any) -> Any:
         if isinstance(lhs, int) and isinstance(rhs, int):
             return getattr(layouts.SIZES, name)(lhs, rhs)
-        return operators.arithmetic(self.low, name, self._side(lhs), self._side(rhs), self.node)
+        return scalars.arithmetic(self.low, name, self._side(lhs), self._side(rhs), self.node)
 
     def _side(self, value: Any) -> Any:
         return size_number(self.low, value) if isinstance(value, (Sym, Compound)) else value
@@ -125,15 +126,15 @@ def _checked(
             )
         pairs = enumerate(zip(part, modes, strict=True))
         return tuple(_checked(low, tensor, f"{label}[{i}]", p, m, node) for i, (p, m) in pairs)
-    known = operators.plain(part.value if isinstance(part, Numeric) else part)
+    known = scalars.plain(part.value if isinstance(part, Numeric) else part)
     if isinstance(known, int) and not isinstance(known, bool):
         _check_known(low, tensor, label, known, layouts.product(mode), node)
         return known
-    number = operators.as_number(low, part, node)
+    number = scalars.as_number(low, part, node)
     if not number.dtype.is_integer:
         low.fail(
             node,
-            f"{label} of {tensor.name} is {operators.describe(number)}",
+            f"{label} of {tensor.name} is {describe(number)}",
             expected="an integer",
             hint="convert it, fe.Int32(x)",
         )
@@ -162,7 +163,7 @@ def _check_known(
 def values(low: Lowering, found: tuple[Number | int, ...], node: ast.AST) -> tuple[ops.Value, ...]:
     """Indices as values of the IR."""
     return tuple(
-        operators.as_number(low, each, node, Int64 if _is_wide(each) else Int32).value
+        scalars.as_number(low, each, node, Int64 if _is_wide(each) else Int32).value
         for each in found
     )
 

@@ -13,12 +13,9 @@ from typing import Any
 from ferrule.compiler.artefacts import Fault
 from ferrule.language.ir import ops
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.lowering.python import operators
-from ferrule.language.values import Handle, Number, TensorView
-from ferrule.specs import DEVICE_CODES, Int32, Int64, params
-
-NUMBER_BITS = 32
-"""How far the index of a device stands above its type."""
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.values import Handle, TensorView
+from ferrule.specs import DEVICE_CODES, Int64, params
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,28 +51,6 @@ def is_device(value: Any) -> bool:
     return isinstance(value, Handle) and isinstance(value.param, params.Device)
 
 
-def attribute(low: Lowering, device: Handle, attr: str, node: ast.AST) -> Any:
-    """`d.type`, which of a tensor's device is known while compiling; `d.index`, an Int32."""
-    match attr:
-        case "type" if isinstance(device, CallDevice):
-            return device.kind
-        case "type":
-            from ferrule.language.lowering.objects import texts
-
-            return texts.device_type(low, device)
-        case "index" if isinstance(device, CallDevice) and device.kind == "cpu":
-            return 0
-        case "index":
-            bits = low.builder.constant(Int64, NUMBER_BITS)
-            number = low.builder.binary("shr", device.leaves[0], bits)
-            return Number(low.builder.cast(Int32, number))
-    low.fail(
-        node,
-        f"{operators.describe(device)} has no attribute {attr!r}",
-        expected="type or index",
-    )
-
-
 def known_equality(left: Any, right: Any, parts: tuple[int, int | None] | None) -> bool | None:
     """Whether two devices are one, as far as that is known; None where the call decides.
 
@@ -101,7 +76,7 @@ def require_here(low: Lowering, device: Any, node: ast.AST) -> None:
     if not is_device(device):
         low.fail(
             node,
-            f"the new tensor is to be on {operators.describe(device, plain=True)}, but the target "
+            f"the new tensor is to be on {describe(device, plain=True)}, but the target "
             f"is {low.state.target}",
             expected="no device: a tensor is made on the target's, where the call's tensors are",
         )

@@ -9,9 +9,11 @@ from ferrule.language import vectors as faces
 from ferrule.language.layouts import Layout, flatten
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.numbers.sizes import as_dims, size_number
-from ferrule.language.lowering.python import operators
 from ferrule.language.lowering.tensors import access, allocation, vectors
+from ferrule.language.lowering.tensors.vector_functions import Emit
 from ferrule.language.values import Number, TensorView, Vector, Whole
 from ferrule.specs.dtypes import as_dtype
 from ferrule.specs.expr import is_dim
@@ -25,7 +27,7 @@ def _full(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
     shape = as_dims(low, given, node)
     shape = shape.shape if isinstance(shape, Layout) else shape
     if not all(map(is_dim, flatten((shape,)))):
-        low.fail(node, f"full: the shape is {operators.describe(given)}", expected="(m, n)")
+        low.fail(node, f"full: the shape is {describe(given)}", expected="(m, n)")
     return _filled(low, shape, value, dtype, node)
 
 
@@ -42,12 +44,12 @@ def _full_like(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast
         case Whole():
             shape, own = like.shape, like.dtype
         case _:
-            what = operators.describe(like)
+            what = describe(like)
             low.fail(node, f"full_like got {what}", expected="a tensor or a vector")
     return _filled(low, shape, value, own if dtype is None else dtype, node)
 
 
-def _like(number: int) -> vectors.Emit:
+def _like(number: int) -> Emit:
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
         like, dtype = bound(low, "a dtype=", args, kwargs, node)
         return _full_like(low, [like, number, dtype], {}, node)
@@ -70,11 +72,11 @@ def _vector(low: Lowering, shape: Any, value: Any, dtype: Any, node: ast.Call) -
 
 def _number(low: Lowering, value: Any, dtype: Any, node: ast.Call) -> Number:
     """What all elements are, in the dtype of the result."""
-    kind = operators.at_compile_time(low, node, lambda: as_dtype(dtype))
+    kind = scalars.at_compile_time(low, node, lambda: as_dtype(dtype))
     return Number(access.stored(low, kind, value, ast.unparse(node), node))
 
 
-TABLE: Final[dict[Any, vectors.Emit]] = {
+TABLE: Final[dict[Any, Emit]] = {
     faces.full: _full,
     faces.full_like: _full_like,
     faces.zeros_like: _like(0),

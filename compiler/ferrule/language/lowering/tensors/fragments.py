@@ -12,8 +12,9 @@ from ferrule.language.ir.types import TensorType
 from ferrule.language.layouts import Layout, format_tuple
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.numbers.sizes import as_dims, named
-from ferrule.language.lowering.python import operators
 from ferrule.language.lowering.tensors import access, views
 from ferrule.language.lowering.tensors.coordinates import refusals
 from ferrule.language.values import TensorView, Vector
@@ -50,7 +51,7 @@ def _make_like(
         case _:
             low.fail(
                 node,
-                f"make_fragment_like got {operators.describe(source)}",
+                f"make_fragment_like got {describe(source)}",
                 expected="a tensor or a vector, or a layout and a dtype",
             )
     return _fragment(low, _compact(layout), own if dtype is None else dtype, node)
@@ -64,7 +65,7 @@ def _compact(layout: Layout) -> Layout:
 
 
 def _fragment(low: Lowering, layout: Layout, dtype: Any, node: ast.Call) -> TensorView:
-    kind: DType = operators.at_compile_time(low, node, lambda: as_dtype(dtype))
+    kind: DType = scalars.at_compile_time(low, node, lambda: as_dtype(dtype))
     access.require_element(low, kind, node)
     if not layouts.is_static(layout):
         low.fail(

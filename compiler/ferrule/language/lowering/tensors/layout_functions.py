@@ -17,9 +17,9 @@ from ferrule.language import views as faces
 from ferrule.language.layouts import Layout
 from ferrule.language.layouts.tiling import partition_at, tile_at
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.lowering.numbers import typed_constants
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.numbers import scalars, typed_constants
 from ferrule.language.lowering.numbers.sizes import as_dims, named, size_numbers
-from ferrule.language.lowering.python import comparisons, operators
 from ferrule.language.lowering.tensors import tensor_methods, views
 from ferrule.language.lowering.tensors.coordinates import Emitted, refusals
 from ferrule.language.values import Number, TensorView, is_run_time
@@ -46,7 +46,7 @@ def _known(function: Callable[..., Any]) -> Function:
             with refusals(low, node):
                 return function(*given, **named_ones)
 
-        return size_numbers(low, operators.at_compile_time(low, node, compute))
+        return size_numbers(low, scalars.at_compile_time(low, node, compute))
 
     return emit
 
@@ -127,7 +127,7 @@ def _layout(low: Lowering, value: Any, node: ast.AST) -> Layout:
     found = _argument(low, value, node)
     if isinstance(found, Layout):
         return found
-    low.fail(node, f"expected a layout, but got {operators.describe(value)}")
+    low.fail(node, f"expected a layout, but got {describe(value)}")
 
 
 def _slice_(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
@@ -141,7 +141,7 @@ def _slice_(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Ca
 def _domain_offset(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
     coordinate, tensor = _bound(low, "coord tensor", args, kwargs, node)
     if not isinstance(tensor, TensorView):
-        low.fail(node, f"domain_offset takes a tensor, but got {operators.describe(tensor)}")
+        low.fail(node, f"domain_offset takes a tensor, but got {describe(tensor)}")
     at = coordinate if isinstance(coordinate, tuple) else (coordinate,)
     return views.offset(low, tensor, at, node)
 
@@ -175,7 +175,7 @@ def _part(low: Lowering, target: Any, tiled: Layout, at: Any, node: ast.AST) -> 
 def _ceil_div(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
     """`a / b` rounded up, also of run-time integers that are no sizes."""
     lhs, rhs = _bound(low, "input tiler", args, kwargs, node)
-    if operators.are_typed_numbers(lhs, rhs):
+    if scalars.are_typed_numbers(lhs, rhs):
         return typed_constants.folded(low, lambda: _rounded_up(low, lhs, rhs, node))
     unknown = [v for v in (lhs, rhs) if isinstance(v, Number) and v.dim is None]
     if not unknown or isinstance(lhs, (tuple, list)) or isinstance(rhs, (tuple, list)):
@@ -185,9 +185,9 @@ def _ceil_div(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.
 
 def _rounded_up(low: Lowering, lhs: Any, rhs: Any, node: ast.Call) -> Number:
     """The quotient, and 1 more where there is a rest: a negated operand could wrap."""
-    quotient = operators.arithmetic(low, "floordiv", lhs, rhs, node)
-    rest = operators.arithmetic(low, "mod", lhs, rhs, node)
-    return operators.arithmetic(low, "add", quotient, operators.truth(low, rest, node), node)
+    quotient = scalars.arithmetic(low, "floordiv", lhs, rhs, node)
+    rest = scalars.arithmetic(low, "mod", lhs, rhs, node)
+    return scalars.arithmetic(low, "add", quotient, scalars.truth(low, rest, node), node)
 
 
 def _elem_less(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
@@ -198,11 +198,11 @@ def _elem_less(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast
         low.fail(node, "elem_less takes two tuples of one profile")
     result: Any = True
     for a, b in zip(left, right, strict=True):
-        part = comparisons.compare(low, ast.Lt(), a, b, node)
+        part = low.compare(ast.Lt(), a, b, node)
         if not is_run_time(part) and not is_run_time(result):
             result = result and part
         else:
-            result = operators.binary(low, ast.BitAnd(), result, part, node)
+            result = low.binary(ast.BitAnd(), result, part, node)
     return result
 
 

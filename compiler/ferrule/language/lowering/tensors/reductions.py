@@ -15,8 +15,9 @@ from ferrule.language.ir.builder import OpenRegion
 from ferrule.language.ir.walk import all_ops
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.lowering.python import operators
-from ferrule.language.lowering.tensors import access
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.numbers import scalars
+from ferrule.language.lowering.tensors import access, whole_tensors
 from ferrule.language.values import Number, TensorView, Vector, Whole
 from ferrule.specs import Boolean, Dim, DType, Float32, Int64, Uint64
 
@@ -65,7 +66,7 @@ def _reduction(reduction: _Reduction) -> Emit:
         if isinstance(value, Vector):
             return _of_vector(low, reduction, value, axis, node)
         if not isinstance(value, Whole) and not (isinstance(value, TensorView) and value.whole):
-            what, of_numbers = operators.describe(value), f"of numbers, write {name}((x, y))"
+            what, of_numbers = describe(value), f"of numbers, write {name}((x, y))"
             whole = (
                 f"write the whole of it, {value.name}[:]" if isinstance(value, TensorView) else None
             )
@@ -75,10 +76,10 @@ def _reduction(reduction: _Reduction) -> Emit:
                 expected=f"fe.{name}(a[:], axis=1)",
                 hint=whole or (None if name == "prod" else of_numbers),
             )
-        source = operators.lift(low, (value,), node, lambda x: operators.operand(low, x, node))
+        source = whole_tensors.lift(low, (value,), node, lambda x: scalars.operand(low, x, node))
         axes = _axes(low, name, axis, len(source.shape), node)
         if not isinstance(keepdims, (bool, type(None))):
-            low.fail(node, f"fe.{name}: keepdims is {operators.describe(keepdims)}, not a bool")
+            low.fail(node, f"fe.{name}: keepdims is {describe(keepdims)}, not a bool")
         if reduction.is_of_some:
             _require_some(low, name, source, axes, node)
         return _of_whole(low, reduction, source, axes, bool(keepdims))
@@ -94,7 +95,7 @@ def _axes(low: Lowering, name: str, axis: Any, rank: int, node: ast.AST) -> tupl
     if not all(type(each) is int and -rank <= each < rank for each in given):
         low.fail(
             node,
-            f"fe.{name}: the axis is {operators.describe(axis)}",
+            f"fe.{name}: the axis is {describe(axis)}",
             expected=f"an int known at compile time, from {-rank} to {rank - 1}, or a tuple of "
             f"them",
             hint=None if name in ("sum", "prod") else f"of numbers, {name}(x, y)",
@@ -132,9 +133,9 @@ def _of_vector(
             hint="v.reduce(fe.ReductionOp.ADD, 0, reduction_profile=(None, 1)) keeps modes",
         )
     dtype = reduction.dtype(vector.dtype)
-    result, *rest = (operators.convert(low, each, dtype) for each in vector.items)
+    result, *rest = (scalars.convert(low, each, dtype) for each in vector.items)
     for each in rest:
-        result = operators.arithmetic(low, reduction.op, result, each, node)
+        result = scalars.arithmetic(low, reduction.op, result, each, node)
     return result
 
 
@@ -173,7 +174,7 @@ def _loops(
     if not axes:
         found = source.element(tuple(indices[axis] for axis in sorted(indices)))
         dtype = reduction.dtype(source.dtype)
-        return build.binary(reduction.op, so_far, operators.convert(low, found, dtype).value)
+        return build.binary(reduction.op, so_far, scalars.convert(low, found, dtype).value)
     axis, *rest = axes
     first, step = build.constant(Int64, 0), build.constant(Int64, 1)
     end = build.size(Int64, source.shape[axis])
@@ -191,7 +192,7 @@ def write_single(
     low: Lowering, tensor: TensorView, at: Sequence[ops.Value], value: Whole, node: ast.AST
 ) -> None:
     """`b[i] = fe.sum(a[:])`: an expression without dims, computed where the tensor is."""
-    operators.check_current(low, value, node)
+    whole_tensors.check_current(low, value, node)
     if tensor.type.is_own:
         low.fail(
             node,

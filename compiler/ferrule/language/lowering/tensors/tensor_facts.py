@@ -12,8 +12,9 @@ from ferrule.language import layouts
 from ferrule.language.ir import ops
 from ferrule.language.layouts.dims import same
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.numbers.sizes import named, size_number, size_numbers
-from ferrule.language.lowering.python import operators
 from ferrule.language.lowering.tensors import views
 from ferrule.language.values import Number, TensorView
 from ferrule.specs import Dim, Int64, Numeric
@@ -83,7 +84,7 @@ def is_contiguous(
         if extent == 1 or same(is_, should):
             continue
         fits = _either(low, _equal(low, extent, 1), _equal(low, is_, should), node)
-        result = fits if result is True else operators.arithmetic(low, "and", result, fits, node)
+        result = fits if result is True else scalars.arithmetic(low, "and", result, fits, node)
     if result is True or 0 in shape:
         return True
     empty = _equal(low, layouts.product(shape), 0)
@@ -100,7 +101,7 @@ def _equal(low: Lowering, left: Dim, right: Dim) -> Number:
 
 
 def _either(low: Lowering, left: Number, right: Number, node: ast.AST) -> Number:
-    return operators.arithmetic(low, "or", left, right, node)
+    return scalars.arithmetic(low, "or", left, right, node)
 
 
 def _nothing(low: Lowering, name: str, args: _Args, kwargs: _Kwargs, node: ast.Call) -> None:
@@ -113,12 +114,12 @@ def _axis(
 ) -> int:
     if len(args) != 1 or kwargs:
         low.fail(node, f"{name} takes one axis", expected=f"{tensor.name}.{name}(0)")
-    axis = args[0].value if isinstance(args[0], Numeric) else operators.plain(args[0])
+    axis = args[0].value if isinstance(args[0], Numeric) else scalars.plain(args[0])
     rank = len(tensor.layout)
     if type(axis) is not int or not -rank <= axis < rank:
         low.fail(
             node,
-            f"the axis of {name} is {operators.describe(axis)}, but {tensor.name} has {rank} dims",
+            f"the axis of {name} is {describe(axis)}, but {tensor.name} has {rank} dims",
             expected=f"an integer in [{-rank}, {rank - 1}], known at compile time",
         )
     return axis % rank

@@ -10,8 +10,9 @@ from ferrule.language.ir.types import TensorType
 from ferrule.language.layouts import Layout
 from ferrule.language.layouts.dims import quotient, same
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.numbers.sizes import as_dims, named
-from ferrule.language.lowering.python import operators
 from ferrule.language.lowering.tensors import views
 from ferrule.language.lowering.tensors.coordinates import refusals
 from ferrule.language.values import PointerView, TensorView
@@ -82,7 +83,7 @@ def recast_tensor(
 ) -> TensorView:
     """`a.recast(dtype)`: the same bytes as elements of another dtype, of any size."""
     if not isinstance(tensor, TensorView):
-        low.fail(node, f"recast_tensor takes a tensor, but got {operators.describe(tensor)}")
+        low.fail(node, f"recast_tensor takes a tensor, but got {describe(tensor)}")
     dtype = _dtype(low, args, kwargs, node)
     old = tensor.type
     with refusals(low, node):
@@ -104,7 +105,7 @@ def recast_pointer(
 ) -> PointerView:
     """`fe.recast_ptr(p, dtype=…)`: the same address of elements of another dtype."""
     if not isinstance(pointer, PointerView):
-        low.fail(node, f"recast_ptr takes a pointer, but got {operators.describe(pointer)}")
+        low.fail(node, f"recast_ptr takes a pointer, but got {describe(pointer)}")
     dtype = _dtype(low, args, kwargs, node)
     return views.pointer_to(low, pointer.value, dtype, pointer.type.align, pointer.name)
 
@@ -113,7 +114,7 @@ def _dtype(low: Lowering, args: Arguments, kwargs: Keywords, node: ast.Call) -> 
     given = [*args, *kwargs.values()]
     if len(given) != 1 or not set(kwargs) <= {"dtype"}:
         low.fail(node, "a recast takes one dtype", expected="fe.Float16, or another")
-    checked: DType = operators.at_compile_time(low, node, lambda: as_dtype(given[0]))
+    checked: DType = scalars.at_compile_time(low, node, lambda: as_dtype(given[0]))
     return checked
 
 
@@ -126,7 +127,7 @@ def make_tensor(low: Lowering, args: Arguments, kwargs: Keywords, node: ast.Call
     if not isinstance(pointer, PointerView):
         low.fail(
             node,
-            f"make_tensor: the iterator is {operators.describe(pointer)}",
+            f"make_tensor: the iterator is {describe(pointer)}",
             expected="a pointer: a parameter whose example is make_ptr(dtype, 0), or a.iterator",
         )
     layout = as_dims(low, given["layout"], node)

@@ -14,7 +14,7 @@ from ferrule.language import layouts
 from ferrule.language.ir.types import TensorType
 from ferrule.language.layouts import Layout
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.lowering.python import operators
+from ferrule.language.lowering.numbers.tables import PYTHON_BINARY
 from ferrule.language.lowering.tensors import coordinates
 from ferrule.language.values import Number, PointerView, TensorView
 from ferrule.specs import AddressSpace, Dim, DType, divisibility_of
@@ -139,9 +139,9 @@ def arithmetic(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast
         case ast.Add(), _, PointerView():
             return moved(low, right, left, node)
         case ast.Sub(), PointerView(), _ if not isinstance(right, PointerView):
-            return moved(low, left, operators.unary(low, ast.USub(), right, node), node)
+            return moved(low, left, low.unary(ast.USub(), right, node), node)
     low.fail(
         node,
-        f"the operator {operators.PYTHON_BINARY[type(op)][0]} is not supported on pointers",
+        f"the operator {PYTHON_BINARY[type(op)][0]} is not supported on pointers",
         expected="p + i, p - i, p[i]",
     )
