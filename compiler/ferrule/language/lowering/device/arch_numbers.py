@@ -6,10 +6,10 @@ import ast
 from typing import Any, Final
 
 from ferrule.language import arch_numbers as faces
-from ferrule.language.lowering.arguments import bound
+from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.device.threads import Intrinsic, require_kernel
+from ferrule.language.lowering.device.threads import require_kernel
 from ferrule.language.values import Number
 
 

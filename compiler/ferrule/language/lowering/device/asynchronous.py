@@ -8,11 +8,11 @@ from typing import Any, Final, get_args
 from ferrule.language import asynchronous as faces
 from ferrule.language.ir import ops
 from ferrule.language.ir.asynchronous import COPY_BYTES
-from ferrule.language.lowering.arguments import bound
+from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.device.tensor_cores import shared_pointer
-from ferrule.language.lowering.device.threads import Intrinsic, require_kernel
+from ferrule.language.lowering.device.shared_memory import shared_pointer
+from ferrule.language.lowering.device.threads import require_kernel
 from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.tensors import access
 from ferrule.language.values import PointerView, TensorView

@@ -8,10 +8,10 @@ from typing import Any, Final, get_args
 from ferrule.language import threads as faces
 from ferrule.language.ir import ops
 from ferrule.language.ir.thread_rules import ATOMIC
-from ferrule.language.lowering.arguments import bound
+from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.device.threads import Intrinsic, place, require_kernel
+from ferrule.language.lowering.device.threads import place, require_kernel
 from ferrule.language.lowering.tensors import access
 from ferrule.language.values import Number, PointerView, TensorView
 from ferrule.specs import Int32

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from ferrule.language import mbarriers as faces
 from ferrule.language.ir import ops
-from ferrule.language.lowering.arguments import bound
+from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.device.asynchronous import global_pointer
-from ferrule.language.lowering.device.tensor_cores import shared_pointer
-from ferrule.language.lowering.device.threads import Intrinsic, integer, place, require_kernel
+from ferrule.language.lowering.device.shared_memory import shared_pointer
+from ferrule.language.lowering.device.threads import integer, place, require_kernel
 from ferrule.language.lowering.numbers import scalars
 from ferrule.language.values import Number, PointerView
 from ferrule.specs import Int32, Int64

@@ -1,4 +1,4 @@
-"""`fe.arch.alloc_smem` and `get_dyn_smem`: memory that the threads of a block share."""
+"""Memory that the threads of a block share, and a cluster: `fe.arch.alloc_smem`, `load_peer`."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import ast
 from typing import Any, Final
 
 from ferrule.language import threads as faces
+from ferrule.language.asynchronous import load_peer, store_peer
 from ferrule.language.ir import ops
 from ferrule.language.ir.shared import after, size_of
 from ferrule.language.ir.types import TensorType
-from ferrule.language.lowering.arguments import bound
+from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.device.threads import Intrinsic, place, require_kernel
+from ferrule.language.lowering.device.threads import integer, place, require_kernel
 from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.tensors import access, views
-from ferrule.language.values import PointerView, is_run_time
-from ferrule.specs import AddressSpace, DType
+from ferrule.language.values import Number, PointerView, TensorView, is_run_time
+from ferrule.specs import AddressSpace, DType, Int32
 from ferrule.specs.dtypes import as_dtype
 from ferrule.specs.expr import INT64_MAX
 
@@ -114,8 +115,51 @@ def _require_room(low: Lowering, node: ast.Call) -> None:
     )
 
 
+def shared_pointer(low: Lowering, name: str, pointer: Any, node: ast.AST) -> PointerView:
+    """A pointer into shared memory.  A CompileError for anything else."""
+    if isinstance(pointer, PointerView) and pointer.type.is_shared:
+        return pointer
+    of = pointer.name if isinstance(pointer, TensorView) else "tile"
+    low.fail(
+        node,
+        f"{name} of {describe(pointer)}",
+        expected="a pointer into shared memory",
+        hint=f"{of}.iterator + i, of a tensor of arch.alloc_smem",
+    )
+
+
+# ---- of other blocks of the cluster ----
+
+_PEER: Final = "the peer_cta_rank_in_cluster"
+
+
+def _load_peer(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Number:
+    """`fe.arch.load_peer(ptr, peer_cta_rank_in_cluster)`."""
+    pointer, peer = bound(low, "ptr peer_cta_rank_in_cluster", args, kwargs, node)
+    require_kernel(low, "load_peer", node)
+    source = shared_pointer(low, "load_peer", pointer, node)
+    access.require_element(low, source.type.dtype, node)
+    result = ops.Value(source.type.dtype, "of_peer")
+    block = integer(low, peer, Int32, _PEER, node)
+    low.builder.append(ops.PeerLoad(result, source.value, block))
+    return Number(result)
+
+
+def _store_peer(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> None:
+    """`fe.arch.store_peer(ptr, value, peer_cta_rank_in_cluster)`."""
+    pointer, value, peer = bound(low, "ptr value peer_cta_rank_in_cluster", args, kwargs, node)
+    require_kernel(low, "store_peer", node)
+    target = shared_pointer(low, "store_peer", pointer, node)
+    stored = access.stored(low, target.type.dtype, value, target.name, node)
+    block = integer(low, peer, Int32, _PEER, node)
+    low.state.writes += 1
+    low.builder.append(ops.PeerStore(target.value, stored, block))
+
+
 TABLE: Final[dict[Any, Intrinsic]] = {
     faces.alloc_smem: _alloc,
     faces.get_dyn_smem: _dynamic,
+    load_peer: _load_peer,
+    store_peer: _store_peer,
 }
 """What these functions emit."""

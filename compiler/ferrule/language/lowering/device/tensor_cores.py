@@ -9,13 +9,14 @@ from ferrule.language import tensor_cores as faces
 from ferrule.language.ir import ops
 from ferrule.language.ir.tensor_cores import MATRIX_COUNTS, MMA_DTYPES
 from ferrule.language.ir.types import TensorType
-from ferrule.language.lowering.arguments import bound
+from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
-from ferrule.language.lowering.device.threads import Intrinsic, mask_of, place, require_kernel
+from ferrule.language.lowering.device.shared_memory import shared_pointer
+from ferrule.language.lowering.device.threads import mask_of, place, require_kernel
 from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.tensors import access
-from ferrule.language.values import Number, PointerView, TensorView, Vector
+from ferrule.language.values import Number, TensorView, Vector
 from ferrule.specs import AddressSpace, DType, Int32
 
 _ALIGN: Final = 16
@@ -143,19 +144,6 @@ def _require_itemsize(
             f"{name} of {dtype.name}" + (", transposed" if transposed else ""),
             expected="elements of " + " or ".join(map(str, sizes)) + " bytes",
         )
-
-
-def shared_pointer(low: Lowering, name: str, pointer: Any, node: ast.AST) -> PointerView:
-    """A pointer into shared memory.  A CompileError for anything else."""
-    if isinstance(pointer, PointerView) and pointer.type.is_shared:
-        return pointer
-    of = pointer.name if isinstance(pointer, TensorView) else "tile"
-    low.fail(
-        node,
-        f"{name} of {describe(pointer)}",
-        expected="a pointer into shared memory",
-        hint=f"{of}.iterator + i, of a tensor of arch.alloc_smem",
-    )
 
 
 def _type(dtype: DType, size: int) -> TensorType:

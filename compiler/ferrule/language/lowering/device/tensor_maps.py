@@ -18,13 +18,13 @@ from ferrule.compiler.cuda.tilings import (
 )
 from ferrule.language import tensor_maps as faces
 from ferrule.language.ir import ops
-from ferrule.language.lowering.arguments import bound
+from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.device.asynchronous import group_count
 from ferrule.language.lowering.device.mbarriers import barrier_at
-from ferrule.language.lowering.device.tensor_cores import shared_pointer
-from ferrule.language.lowering.device.threads import Intrinsic, integer, require_kernel
+from ferrule.language.lowering.device.shared_memory import shared_pointer
+from ferrule.language.lowering.device.threads import integer, require_kernel
 from ferrule.language.lowering.numbers import scalars
 from ferrule.language.values import PointerView, TensorMapView, TensorView, is_run_time
 from ferrule.specs import Int32

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 from typing import Any, Final
 
 from ferrule.compiler.artefacts import Location
 from ferrule.language import threads as faces
 from ferrule.language.ir import ops
 from ferrule.language.ir.thread_rules import MATCHED
-from ferrule.language.lowering.arguments import bound
+from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.tensors import whole_tensors
 from ferrule.language.values import Number
 from ferrule.specs import Boolean, DType, Int32, Uint32
-
-Intrinsic = Callable[[Lowering, list[Any], dict[str, Any], ast.Call], Any]
 
 _LIBRARY: Final = "ferrule.language.collectives"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from ferrule.compiler.artefacts import Fault
 from ferrule.compiler.errors import CompileError
@@ -17,11 +17,10 @@ from ferrule.language.faces import OutsideKernel
 from ferrule.language.ir import ops
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe, usage_hint
-from ferrule.language.lowering.numbers import floored
 from ferrule.language.lowering.numbers.tables import BITWISE, OF_BOOLS, SIGNS, SIZE_BINARY
 from ferrule.language.promotion import NoCommonType, computed, promote, rank, weak
 from ferrule.language.values import Number
-from ferrule.specs import Boolean, Compound, DType, Float32, Int32, Int64, Numeric, Uint64
+from ferrule.specs import Boolean, Compound, DType, Float32, Float64, Int32, Int64, Numeric, Uint64
 from ferrule.specs.expr import ExprOp, make
 from ferrule.specs.rounding import nearest
 
@@ -151,7 +150,7 @@ def arithmetic(low: Lowering, name: ops.BinaryOp, left: Any, right: Any, node: a
     if lhs.dtype is Boolean and name not in ("and", "or", "xor"):
         lhs, rhs = convert(low, lhs, Int32), convert(low, rhs, Int32)
     if lhs.dtype.kind == "float" and name in ("floordiv", "mod"):
-        return floored.floats(low, name, lhs, rhs)
+        return _floored(low, name, lhs, rhs)
     if name in ("floordiv", "mod") and low.kind == "host" and not low.elementwise:
         _check_divisor(low, rhs, node)
     result = low.builder.binary(name, lhs.value, rhs.value)
@@ -193,3 +192,54 @@ def truth(low: Lowering, value: Any, node: ast.AST) -> Any:
         return value
     zero = low.builder.constant(value.dtype, 0 if rank(value.dtype) < 2 else 0.0)
     return Number(low.builder.compare("ne", value.value, zero))
+
+
+# ---- // and % of floats ----
+#
+# As Python defines them: the quotient is floored, the remainder has the sign of the divisor, and
+# both are exact where the result is.  A divisor of zero gives what IEEE 754 says of `x / 0.0`, and
+# NaN for the remainder: floats do not raise.
+
+
+def _floored(low: Lowering, name: Literal["floordiv", "mod"], lhs: Number, rhs: Number) -> Number:
+    """The operator on two floats of one dtype; floats of 2 bytes are computed in float32.
+
+    The method is that of CPython's `float_divmod`: from the exact remainder of `fmod`.
+    """
+    build, dtype = low.builder, lhs.dtype
+    wide = Float64 if dtype is Float64 else Float32
+    x, y = build.cast(wide, lhs.value), build.cast(wide, rhs.value)
+    zero = build.constant(wide, 0.0)
+    rest = build.binary("fmod", x, y)
+    opposite = build.binary("xor", build.compare("lt", rest, zero), build.compare("lt", y, zero))
+    moves = build.binary("and", build.compare("ne", rest, zero), opposite)
+    emit = _quotient if name == "floordiv" else _remainder
+    return Number(build.cast(dtype, emit(low, wide, x, y, rest, moves)))
+
+
+def _remainder(
+    low: Lowering, dtype: DType, x: ops.Value, y: ops.Value, rest: ops.Value, moves: ops.Value
+) -> ops.Value:
+    build = low.builder
+    moved = build.select(moves, build.binary("add", rest, y), rest)
+    zero = build.constant(dtype, 0.0)
+    is_zero = build.compare("eq", moved, zero)
+    return build.select(is_zero, build.binary("copysign", zero, y), moved)
+
+
+def _quotient(
+    low: Lowering, dtype: DType, x: ops.Value, y: ops.Value, rest: ops.Value, moves: ops.Value
+) -> ops.Value:
+    build = low.builder
+    zero, half, one = (build.constant(dtype, number) for number in (0.0, 0.5, 1.0))
+    exact = build.binary("div", build.binary("sub", x, rest), y)
+    down = build.select(moves, build.binary("sub", exact, one), exact)
+    floor = build.unary("floor", down)
+    # `exact` is rounded: it may have come out just below a whole number.
+    is_low = build.compare("gt", build.binary("sub", down, floor), half)
+    nearest = build.select(is_low, build.binary("add", floor, one), floor)
+    plain = build.binary("div", x, y)
+    signed = build.select(
+        build.compare("eq", down, zero), build.binary("copysign", zero, plain), nearest
+    )
+    return build.select(build.compare("eq", y, zero), plain, signed)

@@ -19,6 +19,7 @@ from ferrule.language.faces import (
     static_assert,
 )
 from ferrule.language.ir import ops
+from ferrule.language.lowering.arguments import Intrinsic
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.device import (
@@ -26,7 +27,6 @@ from ferrule.language.lowering.device import (
     asynchronous,
     atomics,
     mbarriers,
-    peers,
     shared_memory,
     tensor_cores,
     tensor_maps,
@@ -63,8 +63,6 @@ from ferrule.language.values import (
     is_run_time,
 )
 from ferrule.specs import Boolean, Int32, Numeric
-
-Intrinsic = Callable[[Lowering, list[Any], dict[str, Any], ast.Call], Any]
 
 
 def find(callee: Any) -> Intrinsic | None:
@@ -222,7 +220,6 @@ _TABLE: Final[dict[Any, Intrinsic]] = {
     **asynchronous.TABLE,
     **mbarriers.TABLE,
     **tensor_maps.TABLE,
-    **peers.TABLE,
     **arch_numbers.TABLE,
     **_PYTHON_OPERATORS,
     **mathematics.TABLE,

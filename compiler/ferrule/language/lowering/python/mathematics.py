@@ -14,6 +14,7 @@ from typing import Any, Final
 from ferrule.language import maths
 from ferrule.language.ir import ops
 from ferrule.language.ir.scalars import BINARY, EVERY, require_all
+from ferrule.language.lowering.arguments import Intrinsic
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars, typed_constants
@@ -21,8 +22,6 @@ from ferrule.language.lowering.python import constants
 from ferrule.language.lowering.tensors import whole_tensors
 from ferrule.language.values import Number, is_run_time
 from ferrule.specs import DType, Float32, Int32
-
-Emit = Callable[[Lowering, list[Any], dict[str, Any], ast.Call], Any]
 
 _FAST: Final = ("fast", "fastmath")
 """The keyword, and CuTe's name for it."""
@@ -33,7 +32,7 @@ _OPERANDS: Final = {"fma": 3} | {str(name): 2 for name in BINARY}
 require_all("lowering.constants.FUNCTIONS", constants.FUNCTIONS, (*_EXACT, *_ROUNDED))
 
 
-def _function(name: str) -> Emit:
+def _function(name: str) -> Intrinsic:
     """A function of floats."""
     python = constants.FUNCTIONS[name]
 
@@ -113,7 +112,7 @@ def _op(low: Lowering, name: str, values: list[ops.Value], fast: bool) -> Number
 # ---- questions ----
 
 
-def _question(name: str, ask: Callable[[Lowering, ops.Value], ops.Value]) -> Emit:
+def _question(name: str, ask: Callable[[Lowering, ops.Value], ops.Value]) -> Intrinsic:
     """A Boolean about a float."""
     python = constants.FUNCTIONS[name]
 
@@ -146,7 +145,7 @@ def _is_infinite(low: Lowering, x: ops.Value) -> ops.Value:
 # ---- bits ----
 
 
-def _bits(name: ops.UnaryOp) -> Emit:
+def _bits(name: ops.UnaryOp) -> Intrinsic:
     """A count of the bits of an integer, an Int32."""
 
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
@@ -174,7 +173,7 @@ def _bits(name: ops.UnaryOp) -> Emit:
     return emit
 
 
-TABLE: Final[dict[Any, Emit]] = {
+TABLE: Final[dict[Any, Intrinsic]] = {
     **{getattr(maths, name): _function(name) for name in (*_ROUNDED, *_EXACT)},
     maths.isnan: _question("isnan", _is_nan),
     maths.isinf: _question("isinf", _is_infinite),

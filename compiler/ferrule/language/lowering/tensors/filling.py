@@ -7,13 +7,12 @@ from typing import Any, Final
 
 from ferrule.language import vectors as faces
 from ferrule.language.layouts import Layout, flatten
-from ferrule.language.lowering.arguments import bound
+from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.numbers.sizes import as_dims, size_number
 from ferrule.language.lowering.tensors import access, allocation, vectors
-from ferrule.language.lowering.tensors.vector_functions import Emit
 from ferrule.language.values import Number, TensorView, Vector, Whole
 from ferrule.specs.dtypes import as_dtype
 from ferrule.specs.expr import is_dim
@@ -49,7 +48,7 @@ def _full_like(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast
     return _filled(low, shape, value, own if dtype is None else dtype, node)
 
 
-def _like(number: int) -> Emit:
+def _like(number: int) -> Intrinsic:
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
         like, dtype = bound(low, "a dtype=", args, kwargs, node)
         return _full_like(low, [like, number, dtype], {}, node)
@@ -76,7 +75,7 @@ def _number(low: Lowering, value: Any, dtype: Any, node: ast.Call) -> Number:
     return Number(access.stored(low, kind, value, ast.unparse(node), node))
 
 
-TABLE: Final[dict[Any, Emit]] = {
+TABLE: Final[dict[Any, Intrinsic]] = {
     faces.full: _full,
     faces.full_like: _full_like,
     faces.zeros_like: _like(0),

@@ -16,6 +16,7 @@ from ferrule.language import layouts
 from ferrule.language import views as faces
 from ferrule.language.layouts import Layout
 from ferrule.language.layouts.tiling import partition_at, tile_at
+from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars, typed_constants
@@ -25,8 +26,6 @@ from ferrule.language.lowering.tensors.coordinates import Emitted, refusals
 from ferrule.language.values import Number, TensorView, is_run_time
 from ferrule.specs import ceil_div as ceil_div_of_sizes
 
-Function = Callable[[Lowering, list[Any], dict[str, Any], ast.Call], Any]
-
 
 def _argument(low: Lowering, value: Any, node: ast.AST) -> Any:
     """An argument for the algebra: a tensor as its layout, numbers as sizes."""
@@ -35,7 +34,7 @@ def _argument(low: Lowering, value: Any, node: ast.AST) -> Any:
     return as_dims(low, value, node)
 
 
-def _known(function: Callable[..., Any]) -> Function:
+def _known(function: Callable[..., Any]) -> Intrinsic:
     """A function of layouts and sizes alone; its result is known while compiling."""
 
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
@@ -51,7 +50,7 @@ def _known(function: Callable[..., Any]) -> Function:
     return emit
 
 
-def _viewing(function: Callable[..., Any]) -> Function:
+def _viewing(function: Callable[..., Any]) -> Intrinsic:
     """A function that arranges the elements of its first argument anew."""
     known = _known(function)
 
@@ -62,21 +61,6 @@ def _viewing(function: Callable[..., Any]) -> Function:
         return result
 
     return emit
-
-
-def _bound(
-    low: Lowering, names: str, args: list[Any], kwargs: dict[str, Any], node: ast.Call
-) -> Any:
-    """Arguments by name, in order; a name with `=` may be left out and is None then."""
-    wanted = names.split()
-    order = [name.rstrip("=") for name in wanted]
-    given = {**dict(zip(order, args, strict=False)), **kwargs}
-    needed = {name for name in wanted if not name.endswith("=")}
-    if len(args) > len(order) or not needed <= set(given) <= set(order):
-        low.fail(
-            node, f"expected the arguments {', '.join(order)}", expected=f"({', '.join(order)})"
-        )
-    return [given.get(name) for name in order]
 
 
 def apply(
@@ -111,12 +95,12 @@ def _slice(low: Lowering, layout: Layout, coordinate: Any, node: ast.AST) -> Lay
 
 
 def _crd2idx(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
-    coordinate, layout = _bound(low, "coord layout", args, kwargs, node)
+    coordinate, layout = bound(low, "coord layout", args, kwargs, node)
     return _index(low, coordinate, _layout(low, layout, node), node)
 
 
 def _idx2crd(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
-    index, shape = _bound(low, "idx shape", args, kwargs, node)
+    index, shape = bound(low, "idx shape", args, kwargs, node)
     with refusals(low, node):
         sizes = _argument(low, shape, node)
         found = layouts.idx2crd(index, sizes, arithmetic=Emitted(low, node))
@@ -131,7 +115,7 @@ def _layout(low: Lowering, value: Any, node: ast.AST) -> Layout:
 
 
 def _slice_(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
-    value, coordinate = _bound(low, "src coord", args, kwargs, node)
+    value, coordinate = bound(low, "src coord", args, kwargs, node)
     if not isinstance(value, TensorView):
         return _slice(low, _layout(low, value, node), coordinate, node)
     at = coordinate if isinstance(coordinate, tuple) else (coordinate,)
@@ -139,7 +123,7 @@ def _slice_(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Ca
 
 
 def _domain_offset(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
-    coordinate, tensor = _bound(low, "coord tensor", args, kwargs, node)
+    coordinate, tensor = bound(low, "coord tensor", args, kwargs, node)
     if not isinstance(tensor, TensorView):
         low.fail(node, f"domain_offset takes a tensor, but got {describe(tensor)}")
     at = coordinate if isinstance(coordinate, tuple) else (coordinate,)
@@ -147,7 +131,7 @@ def _domain_offset(low: Lowering, args: list[Any], kwargs: dict[str, Any], node:
 
 
 def _tile(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
-    target, tiler, coordinate, projection = _bound(
+    target, tiler, coordinate, projection = bound(
         low, "input tiler coord proj=", args, kwargs, node
     )
     layout = _layout(low, target, node)
@@ -157,7 +141,7 @@ def _tile(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
 
 
 def _partition(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
-    target, tiler, index, projection = _bound(low, "target tiler index proj=", args, kwargs, node)
+    target, tiler, index, projection = bound(low, "target tiler index proj=", args, kwargs, node)
     layout = _layout(low, target, node)
     with refusals(low, node):
         threads = _argument(low, tiler, node)
@@ -174,7 +158,7 @@ def _part(low: Lowering, target: Any, tiled: Layout, at: Any, node: ast.AST) -> 
 
 def _ceil_div(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
     """`a / b` rounded up, also of run-time integers that are no sizes."""
-    lhs, rhs = _bound(low, "input tiler", args, kwargs, node)
+    lhs, rhs = bound(low, "input tiler", args, kwargs, node)
     if scalars.are_typed_numbers(lhs, rhs):
         return typed_constants.folded(low, lambda: _rounded_up(low, lhs, rhs, node))
     unknown = [v for v in (lhs, rhs) if isinstance(v, Number) and v.dim is None]
@@ -192,7 +176,7 @@ def _rounded_up(low: Lowering, lhs: Any, rhs: Any, node: ast.Call) -> Number:
 
 def _elem_less(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
     """Whether each leaf of a coordinate is less than its size."""
-    lhs, rhs = _bound(low, "lhs rhs", args, kwargs, node)
+    lhs, rhs = bound(low, "lhs rhs", args, kwargs, node)
     left, right = _flat(lhs), _flat(rhs)
     if not layouts.is_congruent(lhs, rhs):
         low.fail(node, "elem_less takes two tuples of one profile")
@@ -212,12 +196,12 @@ def _flat(value: Any) -> tuple[Any, ...]:
 
 
 def _recast_tensor(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
-    source, dtype = _bound(low, "src dtype", args, kwargs, node)
+    source, dtype = bound(low, "src dtype", args, kwargs, node)
     return tensor_methods.recast_tensor(low, source, [dtype], {}, node)
 
 
 def _recast_ptr(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
-    pointer, swizzle, dtype = _bound(low, "ptr swizzle_= dtype=", args, kwargs, node)
+    pointer, swizzle, dtype = bound(low, "ptr swizzle_= dtype=", args, kwargs, node)
     if swizzle is not None:
         low.fail(node, "recast_ptr: swizzles are not supported", expected="dtype=...")
     return tensor_methods.recast_pointer(low, pointer, [dtype], {}, node)
@@ -273,7 +257,7 @@ _VIEWING: Final = (
     layouts.unflatten,
     layouts.zipped_divide,
 )
-TABLE: Final[dict[Any, Function]] = {
+TABLE: Final[dict[Any, Intrinsic]] = {
     **{function: _known(function) for function in _KNOWN},
     **{function: _viewing(function) for function in _VIEWING},
     ceil_div_of_sizes: _ceil_div,

@@ -13,15 +13,13 @@ from ferrule.language import reductions as faces
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import OpenRegion
 from ferrule.language.ir.walk import all_ops
-from ferrule.language.lowering.arguments import bound
+from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.tensors import access, whole_tensors
 from ferrule.language.values import Number, TensorView, Vector, Whole
 from ferrule.specs import Boolean, Dim, DType, Float32, Int64, Uint64
-
-Emit = Callable[[Lowering, list[Any], dict[str, Any], ast.Call], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,7 @@ def _highest(dtype: DType) -> bool | int | float:
     return True if dtype is Boolean else dtype.range[1]
 
 
-def _reduction(reduction: _Reduction) -> Emit:
+def _reduction(reduction: _Reduction) -> Intrinsic:
     name = reduction.name
 
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
@@ -222,7 +220,7 @@ def require_others(low: Lowering, tensor: TensorView, region: OpenRegion, node: 
                 )
 
 
-TABLE: Final[dict[Any, Emit]] = {
+TABLE: Final[dict[Any, Intrinsic]] = {
     faces.sum: _reduction(_Reduction("sum", "add", True, lambda _: 0)),
     faces.prod: _reduction(_Reduction("prod", "mul", True, lambda _: 1)),
     faces.max: _reduction(_Reduction("max", "max", False, _lowest, is_of_some=True)),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 from typing import Any, Final
 
 from ferrule.language import layouts
 from ferrule.language import vectors as faces
 from ferrule.language.ir import ops
 from ferrule.language.layouts import Layout
-from ferrule.language.lowering.arguments import bound
+from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import scalars, typed_constants
@@ -20,8 +19,6 @@ from ferrule.language.lowering.tensors.vectors import indices, load, shaped, sto
 from ferrule.language.values import Number, TensorView, Vector, is_run_time
 from ferrule.language.vectors import ReductionOp
 from ferrule.specs import Boolean
-
-Emit = Callable[[Lowering, list[Any], dict[str, Any], ast.Call], Any]
 
 
 def _autovec_copy(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> None:
@@ -74,7 +71,7 @@ def _folded(
     return result  # type: ignore[no-any-return]
 
 
-def _truth_of(name: str, op: ops.BinaryOp) -> Emit:
+def _truth_of(name: str, op: ops.BinaryOp) -> Intrinsic:
     """`fe.any_(v)` or `fe.all_(v)`: a Boolean."""
 
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
@@ -105,7 +102,7 @@ def _where(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Cal
     return whole_tensors.lift(low, given, node, one)
 
 
-TABLE: Final[dict[Any, Emit]] = {
+TABLE: Final[dict[Any, Intrinsic]] = {
     faces.where: _where,
     faces.any_: _truth_of("any_", "or"),
     faces.all_: _truth_of("all_", "and"),
