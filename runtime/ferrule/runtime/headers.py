@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from typing_extensions import assert_never
+
 from ferrule import specs
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.specs import params
@@ -222,20 +224,24 @@ def _slot(param: params.Param, name: str) -> _Slot:
             return _Slot(f"DLTensor* {name}", (f"{packing}{{arg}}.v_ptr = {name}; }}}}",))
         case params.Scalar(dtype=dtype):
             return _number(dtype, name)
-        case params.Pointer() | params.Stream():
-            return _value(f"void* {name}", "kTVMFFIOpaquePtr", f"v_ptr = {name}")
-        case params.String():
-            return _value(f"const char* {name}", "kTVMFFIRawStr", f"v_c_str = {name}")
-        case params.DataType():
-            return _value(f"DLDataType {name}", "kTVMFFIDataType", f"v_dtype = {name}")
-        case params.Device():
-            return _value(f"DLDevice {name}", "kTVMFFIDevice", f"v_device = {name}")
         case params.NoneValue():
             return _Slot("", ("{arg}.type_index = kTVMFFINone;",))
+        case params.WithTraits(traits=params.Traits(c=params.CArgument() as c)):
+            return _value(f"{c.type} {name}", c.index, f"{c.field} = {name}")
         case params.Constant(value=bool(value)):
             return _value("", "kTVMFFIBool", f"v_int64 = {int(value)}")
         case params.Constant(value=int(value)) if value > -(1 << 63):
             return _value("", "kTVMFFIInt", f"v_int64 = INT64_C({value})")
+        case params.Constant() | params.Tensor() | params.Shape() | params.WithTraits():
+            return _whole(name)
+        case params.Tuple() | params.Optional() | params.Union():
+            return _whole(name)
+        case _:
+            assert_never(param)
+
+
+def _whole(name: str) -> _Slot:
+    """An argument that C packs itself."""
     return _Slot(f"TVMFFIAny {name}", (f"{{arg}} = {name};",))
 
 

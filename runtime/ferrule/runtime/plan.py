@@ -12,6 +12,7 @@ import types
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final
@@ -27,6 +28,7 @@ from ferrule.runtime.lazybits import lazy_bits
 from ferrule.runtime.results import Form, form_of
 from ferrule.runtime.typeinfo import classes_of
 from ferrule.runtime.views import has_dlpack_dtype
+from ferrule.specs.params import WithTraits
 
 NUMPY_FLAGS_OFFSET: Final = 64
 """Where `PyArrayObject.flags` lies, in every numpy since 1.0; tried before it is relied on."""
@@ -143,45 +145,36 @@ def accepted_types(param: specs.Param) -> Accepted:
         case specs.Shape():
             return Accepted((tvm_ffi.Shape, *_torch_types("Size")))
         case specs.Stream():
-            return Accepted((int, type(None), ctypes.c_void_p, *_torch_stream()))
+            return Accepted((*_types(param), *_torch_stream()))
         case specs.Function():
             return Accepted(_function_types())
         case specs.AnyValue():
             return _joined(Accepted((*_VALUES, *_function_types())), _tensors(_torch_tensors()))
-        case specs.Tuple() | specs.Array() | specs.List() | specs.Map() | specs.Dict():
-            return Accepted(_FIXED[type(param)])
-        case specs.String() | specs.Bytes() | specs.DataType() | specs.Device():
-            return Accepted(_FIXED[type(param)])
-        case specs.NoneValue() | specs.Constant() | specs.Pointer() | specs.EnvStream():
-            return Accepted(_FIXED[type(param)])
+        case specs.Tuple():
+            return Accepted((tvm_ffi.Array, tvm_ffi.List))
+        case specs.Constant():
+            return Accepted((int, bool, float, str))
         case specs.Object(type_key=key):
-            return Accepted((*_FIXED[specs.Object], *classes_of(key)))
-        case specs.Module():
-            return Accepted(_FIXED[type(param)])
+            return Accepted((*_types(param), *classes_of(key)))
+        case WithTraits():
+            return Accepted(_types(param))
         case _:
             assert_never(param)
 
 
-_FIXED: Final[Mapping[type, tuple[type[Any], ...]]] = MappingProxyType(
-    {
-        specs.Tuple: (tvm_ffi.Array, tvm_ffi.List),
-        specs.Array: (tvm_ffi.Array,),
-        specs.List: (tvm_ffi.List,),
-        specs.Map: (tvm_ffi.Map,),
-        specs.Dict: (tvm_ffi.Dict,),
-        specs.String: (str,),
-        specs.Bytes: (bytes, bytearray),
-        # No torch.dtype: tvm-ffi does not know the complex ones.
-        specs.DataType: (tvm_ffi.dtype, str),
-        specs.Device: (tvm_ffi.Device, str),
-        specs.NoneValue: (type(None),),
-        specs.Constant: (int, bool, float, str),
-        specs.Pointer: (ctypes.c_void_p, int, type(None)),
-        specs.EnvStream: (),
-        specs.Object: (tvm_ffi.Object, tvm_ffi.Module),
-        specs.Module: (tvm_ffi.Module,),
-    }
-)
+def _types(param: WithTraits) -> tuple[type[Any], ...]:
+    return tuple(_class(name) for name in param.traits.accepted)
+
+
+@cache
+def _class(name: str) -> type[Any]:
+    """The class that a spec's traits name."""
+    if name == "None":
+        return type(None)
+    module, _, attribute = name.rpartition(".")
+    found: type[Any] = getattr(import_module(module or "builtins"), attribute)
+    return found
+
 
 _VALUES: Final = (int, float, bool, str, type(None), bytes, ctypes.c_void_p, tvm_ffi.dtype)
 

@@ -5,18 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from typing_extensions import assert_never
+
 from ferrule import specs
 from ferrule.runtime.headers import Described
 from ferrule.specs import params
 from ferrule.specs._version import __version__
 from ferrule.specs.literals import literal_text
-
-_PLAIN: dict[type[params.Plain], str] = {
-    params.Bytes: "bytes",
-    params.String: "str",
-    params.NoneValue: "None",
-    params.Function: "Callable[..., Any]",
-}
 
 
 def stub(functions: Sequence[Described]) -> str:
@@ -88,9 +83,12 @@ def _kind(param: params.Param) -> str:
             return "Any" if "Any" in kinds else " | ".join(kinds)
         case params.Constant(value=value):
             return type(value).__name__
-        case params.Plain():
-            return _PLAIN.get(type(param), "Any")
-    return "Any"
+        case params.Tensor():
+            return "Any"
+        case params.WithTraits():
+            return param.traits.python
+        case _:
+            assert_never(param)
 
 
 def _result(param: params.Param) -> str:

@@ -31,6 +31,7 @@ from ferrule.runtime.views import (
     typed_tensor,
     writable_alias,
 )
+from ferrule.specs.params import WithTraits
 from ferrule.specs.text import kind_text
 
 
@@ -191,9 +192,7 @@ def _convert(place: Place, param: specs.Param, value: Any) -> Any:
             return _container(place, param, value)
         case specs.AnyValue():
             return _anything(place, param, value)
-        case specs.String() | specs.Bytes() | specs.NoneValue() | specs.Function():
-            return OTHER
-        case specs.Object() | specs.Module() | specs.EnvStream():
+        case WithTraits():
             return OTHER
         case _:
             assert_never(param)

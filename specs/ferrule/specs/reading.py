@@ -36,7 +36,7 @@ from ferrule.specs.params import (
 from ferrule.specs.signature import Signature
 
 _KINDS: Final[dict[str, Callable[..., Param]]] = {
-    kind.word: kind for kind in get_args(Param) if issubclass(kind, Plain)
+    kind.traits.word: kind for kind in get_args(Param) if issubclass(kind, Plain)
 }
 
 

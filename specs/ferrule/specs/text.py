@@ -106,15 +106,15 @@ def kind_text(param: Param, names: Names, *, full: bool) -> str:
         case Constant(value=value):
             return f"Literal[{literal_text(value)}]"
         case Elements(item=item):
-            return f"{type(param).__name__}[{inner(item)}]"
+            return f"{param.traits.word}[{inner(item)}]"
         case Pairs(key=key, value=value):
-            return f"{type(param).__name__}[{inner(key)}, {inner(value)}]"
+            return f"{param.traits.word}[{inner(key)}, {inner(value)}]"
         case Object(type_key=type_key):
             return f"Object({type_key!r})" if full else f"Object({type_key})"
         case AnyOrTuple() if not full:
-            return AnyValue.word
-        case Plain(word=word):
-            return word
+            return AnyValue.traits.word
+        case Plain():
+            return param.traits.word
         case _:
             assert_never(param)
 

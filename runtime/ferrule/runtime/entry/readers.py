@@ -15,6 +15,7 @@ from enum import Enum
 from typing_extensions import assert_never
 
 from ferrule import specs
+from ferrule.specs.params import WithTraits
 
 
 class Form(Enum):
@@ -84,37 +85,13 @@ def reader_of(param: specs.Param) -> Reader | None:
             return None if inner is None else Reader((Form.TUPLE,), inner)
         case specs.Constant():
             return Reader((Form.INT, Form.BOOL, Form.FLOAT, Form.TEXT))
-        case specs.Pointer() | specs.Stream():
-            return Reader((Form.ADDRESS, Form.INT, Form.NONE))
-        case specs.AnyValue():
-            return Reader(_ANYTHING)
-        case specs.String() | specs.DataType() | specs.Device():
-            return Reader((Form.TEXT,))
-        case specs.Bytes():
-            return Reader((Form.BYTES,))
-        case specs.NoneValue():
-            return Reader((Form.NONE,))
-        case specs.Function():
-            return Reader((Form.FUNCTION,))
-        case specs.Shape() | specs.Array() | specs.List() | specs.Map() | specs.Dict():
+        case specs.Shape():
             return None
-        case specs.Object() | specs.Module() | specs.EnvStream():
-            return None
+        case WithTraits():
+            forms = tuple(Form[name] for name in param.traits.forms)
+            return Reader(forms) if forms else None
         case _:
             assert_never(param)
-
-
-_ANYTHING = (
-    Form.INT,
-    Form.FLOAT,
-    Form.BOOL,
-    Form.NONE,
-    Form.TENSOR,
-    Form.TEXT,
-    Form.BYTES,
-    Form.ADDRESS,
-    Form.FUNCTION,
-)
 
 
 def _joined(readers: Sequence[Reader | None]) -> Reader | None:

@@ -2,7 +2,8 @@
 
 `Param` lists the kinds.  Whoever treats kinds differently does it with `match` and
 `assert_never`, so that a new kind makes the type checker list every place that must know it.  A
-kind that is a `Plain` one is known by its `word` and `indices` in most of them.
+kind that is one `WithTraits` has a record of its facts, `traits`, which is all that most of these
+places ask for.
 
 Every kind has a `name` and a `default`: the value where a call gives none, REQUIRED where it must;
 and `indices`, the type indices of the values that it takes.  Inside a tuple the name is the item's
@@ -12,7 +13,16 @@ position, or the field's name of a named tuple or dataclass.
 from __future__ import annotations
 
 from ferrule.specs.params.addresses import AddressSpace, EnvStream, Pointer, Stream
-from ferrule.specs.params.base import BIG_INT, DYNAMIC, REQUIRED, Plain, Required, check_name
+from ferrule.specs.params.base import (
+    BIG_INT,
+    DYNAMIC,
+    REQUIRED,
+    Plain,
+    Required,
+    WithTraits,
+    check_name,
+    payload_of,
+)
 from ferrule.specs.params.compound import (
     Array,
     Dict,
@@ -43,6 +53,7 @@ from ferrule.specs.params.tensors import (
     check_packed,
     compact_strides,
 )
+from ferrule.specs.params.traits import CArgument, Payload, Traits
 from ferrule.specs.params.values import (
     AnyOrTuple,
     AnyValue,
@@ -63,6 +74,7 @@ __all__ = [
     "Array",
     "BIG_INT",
     "Bytes",
+    "CArgument",
     "Constant",
     "DYNAMIC",
     "Data",
@@ -81,6 +93,7 @@ __all__ = [
     "PACKED_NAME",
     "Pairs",
     "Param",
+    "Payload",
     "Plain",
     "Pointer",
     "REQUIRED",
@@ -92,13 +105,16 @@ __all__ = [
     "String",
     "Tensor",
     "Tuple",
+    "Traits",
     "TupleKind",
     "Union",
+    "WithTraits",
     "check_alignment",
     "check_dims",
     "check_name",
     "check_packed",
     "check_scalar_dtype",
     "compact_strides",
+    "payload_of",
     "type_indices",
 ]

@@ -8,8 +8,9 @@ from typing import ClassVar
 
 from ferrule.specs.devices import as_device_type
 from ferrule.specs.dtypes import DType, as_dtype
-from ferrule.specs.params.base import REQUIRED, Plain, Required, check_name
+from ferrule.specs.params.base import REQUIRED, Plain, Required, WithTraits, check_name
 from ferrule.specs.params.tensors import check_alignment
+from ferrule.specs.params.traits import CArgument, Payload, Traits
 
 
 class AddressSpace(Enum):
@@ -22,7 +23,7 @@ class AddressSpace(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Pointer:
+class Pointer(WithTraits):
     """An address: ctypes.c_void_p, an int, an object with `__tvm_ffi_opaque_ptr__`; None is null.
 
     `dtype` is what it points to (None: unknown), `align` in bytes.
@@ -34,7 +35,19 @@ class Pointer:
     align: int = 1
     nullable: bool = True
     default: None | Required = REQUIRED
-    indices: ClassVar[frozenset[int]] = frozenset({4})
+    traits: ClassVar[Traits] = Traits(
+        "Pointer",
+        Payload.ADDRESS,
+        frozenset({4}),
+        stored=(4,),
+        schema="void*",
+        leaves=("ptr",),
+        description="a pointer",
+        words=("a pointer", "int", "None"),
+        c=CArgument("void*", "kTVMFFIOpaquePtr", "v_ptr"),
+        accepted=("ctypes.c_void_p", "int", "None"),
+        forms=("ADDRESS", "INT", "NONE"),
+    )
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -47,12 +60,23 @@ class Pointer:
 class Stream(Plain):
     """A stream's handle: an object of the CUDA stream protocol, an int, or None for the default."""
 
-    word: ClassVar[str] = "Stream"
-    indices: ClassVar[frozenset[int]] = frozenset({4})
+    traits: ClassVar[Traits] = Traits(
+        "Stream",
+        Payload.ADDRESS,
+        frozenset({4}),
+        stored=(4,),
+        schema="void*",
+        leaves=("ptr",),
+        description="a stream",
+        words=("a stream", "int", "None"),
+        c=CArgument("void*", "kTVMFFIOpaquePtr", "v_ptr"),
+        accepted=("int", "None", "ctypes.c_void_p"),
+        forms=("ADDRESS", "INT", "NONE"),
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class EnvStream:
+class EnvStream(WithTraits):
     """The caller's current stream, as tvm-ffi knows it; no argument of the call.
 
     `device` and `device_id` say of which device, where no tensor does.
@@ -61,7 +85,15 @@ class EnvStream:
     name: str
     device: str | None = None
     device_id: int | None = None
-    indices: ClassVar[frozenset[int]] = frozenset()
+    traits: ClassVar[Traits] = Traits(
+        "EnvStream",
+        Payload.ADDRESS,
+        frozenset(),
+        stored=(),
+        schema="void*",
+        leaves=("ptr",),
+        description="a stream",
+    )
 
     def __post_init__(self) -> None:
         check_name(self.name)

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any, ClassVar, Final
 
 from ferrule.specs.expr import is_name
+from ferrule.specs.params.traits import Payload, Traits
 
 
 class Required(Enum):
@@ -31,17 +32,29 @@ LONGEST_NAME: Final = 512
 """Of functions and parameters, in characters: LLVM cuts off names of more than 1024."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plain:
-    """The base of kinds of which there is nothing to say but the name and the default.
+class WithTraits:
+    """The base of kinds whose facts are the same for all their parameters."""
 
-    `word` is what their text calls them, `indices` the type indices of the values that they take.
-    """
+    __slots__ = ()
+    traits: ClassVar[Traits]
+
+    @property
+    def indices(self) -> frozenset[int]:
+        """The type indices of the values that it takes."""
+        return self.traits.indices
+
+
+def payload_of(param: object) -> Payload | None:
+    """How a call hands over the values of a parameter, where its traits say so; else None."""
+    return param.traits.payload if isinstance(param, WithTraits) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Plain(WithTraits):
+    """The base of kinds whose parameters have no fields but a name and a default."""
 
     name: str
     default: Any = REQUIRED
-    word: ClassVar[str]
-    indices: ClassVar[frozenset[int]]
 
     def __post_init__(self) -> None:
         check_name(self.name)

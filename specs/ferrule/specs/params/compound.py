@@ -10,9 +10,10 @@ from typing_extensions import assert_never
 
 from ferrule.specs.expr import is_name
 from ferrule.specs.params.addresses import EnvStream, Pointer, Stream
-from ferrule.specs.params.base import REQUIRED, Plain, check_name
+from ferrule.specs.params.base import REQUIRED, Plain, WithTraits, check_name
 from ferrule.specs.params.numbers import Constant, Scalar, Shape
 from ferrule.specs.params.tensors import Tensor
+from ferrule.specs.params.traits import Payload, Traits
 from ferrule.specs.params.values import (
     AnyOrTuple,
     AnyValue,
@@ -92,14 +93,28 @@ class Union:
         return frozenset().union(*(member.indices for member in self.members))
 
 
+def _container(word: str, index: int, expected: str) -> Traits:
+    """The facts of a container of tvm-ffi, whose class there has the same name."""
+    return Traits(
+        word,
+        Payload.OBJECT,
+        frozenset({index}),
+        stored=(index,),
+        schema=f"ffi.{word}",
+        leaves=("ptr",),
+        description=f"the {word.lower()}",
+        words=(expected,),
+        accepted=(f"tvm_ffi.{word}",),
+    )
+
+
 @dataclass(frozen=True, slots=True)
-class Elements:
+class Elements(WithTraits):
     """The base of containers of any length; every element is an `item` (None: anything)."""
 
     name: str
     item: Param | None = None
     default: Any = REQUIRED
-    indices: ClassVar[frozenset[int]]
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -110,25 +125,24 @@ class Elements:
 class Array(Elements):
     """An ffi.Array of any length; every element is an `item` (None: anything)."""
 
-    indices: ClassVar[frozenset[int]] = frozenset({71})
+    traits: ClassVar[Traits] = _container("Array", 71, "tuple or list")
 
 
 @dataclass(frozen=True, slots=True)
 class List(Elements):
     """An ffi.List of any length; every element is an `item` (None: anything)."""
 
-    indices: ClassVar[frozenset[int]] = frozenset({75})
+    traits: ClassVar[Traits] = _container("List", 75, "List")
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class Pairs(WithTraits):
     """The base of maps; every key is a `key` and every value a `value` (None: anything)."""
 
     name: str
     key: Param | None = None
     value: Param | None = None
     default: Any = REQUIRED
-    indices: ClassVar[frozenset[int]]
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -140,14 +154,14 @@ class Pairs:
 class Map(Pairs):
     """An ffi.Map; every key is a `key` and every value a `value` (None: anything)."""
 
-    indices: ClassVar[frozenset[int]] = frozenset({72})
+    traits: ClassVar[Traits] = _container("Map", 72, "dict")
 
 
 @dataclass(frozen=True, slots=True)
 class Dict(Pairs):
     """An ffi.Dict; every key is a `key` and every value a `value` (None: anything)."""
 
-    indices: ClassVar[frozenset[int]] = frozenset({76})
+    traits: ClassVar[Traits] = _container("Dict", 76, "Dict")
 
 
 Param: TypeAlias = (

@@ -25,13 +25,7 @@ from ferrule.specs import Boolean, Int32, Int64, params
 _Values = Sequence[ops.Value]
 
 _OWNERS: Final = (ops.Alloc, ops.Call, ops.CallBody, ops.Item, ops.Field)
-_BORROWED: Final = (
-    params.DataType,
-    params.Device,
-    params.Pointer,
-    params.Stream,
-    params.EnvStream,
-)
+_BORROWED: Final = (params.Payload.BITS, params.Payload.ADDRESS)
 
 
 def must_keep(region: ops.Region, values: _Values) -> bool:
@@ -147,7 +141,7 @@ def _kept(low: Lowering, value: Any, node: ast.AST) -> Any:
             low.builder.append(ops.Peek(result, _keep(low, value, node), "tensor"))
             low.state.allocated.add(result)
             return replace(value, value=result)
-        case Handle(param=param) if not isinstance(param, _BORROWED):
+        case Handle(param=param) if params.payload_of(param) not in _BORROWED:
             return _kept_handle(low, value, node)
         case Maybe(present=present, item=item):
             return Maybe(present, _where(low, present, item, node), value.name)

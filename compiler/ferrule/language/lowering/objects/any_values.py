@@ -31,20 +31,6 @@ from ferrule.specs.text import kind_text
 ANY: Final = HandleType("any")
 
 _NUMBERS: Final = (TypeIndex.INT, TypeIndex.BOOL)
-_INDICES: Final[dict[type, tuple[TypeIndex, ...]]] = {
-    params.NoneValue: (TypeIndex.NONE,),
-    params.String: (TypeIndex.SMALL_STR, TypeIndex.STR),
-    params.Bytes: (TypeIndex.SMALL_BYTES, TypeIndex.BYTES),
-    params.DataType: (TypeIndex.DATA_TYPE,),
-    params.Device: (TypeIndex.DEVICE,),
-    params.Function: (TypeIndex.FUNCTION,),
-    params.Module: (TypeIndex.MODULE,),
-    params.Array: (TypeIndex.ARRAY,),
-    params.List: (TypeIndex.LIST,),
-    params.Map: (TypeIndex.MAP,),
-    params.Dict: (TypeIndex.DICT,),
-}
-"""The type indices of the values of a kind; of numbers and objects see `_fits`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +119,8 @@ def is_none(low: Lowering, value: Handle) -> Number:
 def _is_plain(spec: params.Param) -> bool:
     if isinstance(spec, params.Scalar):
         return spec.dtype is not Uint64  # a large one is an object of tvm-ffi
-    return isinstance(spec, params.Object) or type(spec) in _INDICES
+    payload = params.payload_of(spec)
+    return payload not in (None, params.Payload.ADDRESS, params.Payload.ANY)
 
 
 def _read(
@@ -180,7 +167,8 @@ def _fits(low: Lowering, value: ops.Value, index: ops.Value, spec: params.Param)
         case params.Scalar(dtype=dtype):
             floats = (TypeIndex.FLOAT,) if dtype.kind == "float" else ()
             return _is_one_of(low, index, (*floats, *_NUMBERS))
-    return _is_one_of(low, index, _INDICES[type(spec)])
+    assert isinstance(spec, params.WithTraits)
+    return _is_one_of(low, index, spec.traits.stored)
 
 
 def _end_if_big(low: Lowering, value: ops.Value, shown: Shown, dtype: DType, node: ast.AST) -> None:
@@ -280,8 +268,8 @@ _CLASSES: Final[dict[Any, tuple[int, ...]]] = {
     int: (*_NUMBERS, BIG_INT),
     float: (TypeIndex.FLOAT,),
     bool: (TypeIndex.BOOL,),
-    str: _INDICES[params.String],
-    bytes: _INDICES[params.Bytes],
+    str: params.String.traits.stored,
+    bytes: params.Bytes.traits.stored,
     type(None): (TypeIndex.NONE,),
     Tensor: (TypeIndex.TENSOR,),
     faces.Array: (TypeIndex.ARRAY,),

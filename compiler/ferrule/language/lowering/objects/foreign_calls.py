@@ -21,16 +21,6 @@ from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.links import Link
 from ferrule.specs import Boolean, DType, Float64, Int32, Int64, Uint64, params
 
-OBJECTS: Final = (
-    params.Function,
-    params.Array,
-    params.List,
-    params.Map,
-    params.Dict,
-    params.Object,
-    params.Module,
-)
-"""Parameters whose values are objects of tvm-ffi, which go on as they came."""
 _EXPECTED: Final = (
     'fe.call("my.function", x, y), or with result=fe.Int32 where its result is needed'
 )
@@ -137,7 +127,7 @@ def emit_packed(
 
 def is_object(value: Any) -> bool:
     """Whether this is an object of tvm-ffi that is known at the call."""
-    return isinstance(value, Handle) and isinstance(value.param, OBJECTS)
+    return isinstance(value, Handle) and params.payload_of(value.param) is params.Payload.OBJECT
 
 
 def address(low: Lowering, value: Handle) -> ops.Value:
@@ -319,11 +309,11 @@ class _Arguments:
                 self._append("dtype", *handle.leaves)
             case params.Device():
                 self._append("device", *handle.leaves)
-            case params.Pointer() | params.Stream() | params.EnvStream():
+            case params.WithTraits(traits=params.Traits(payload=params.Payload.ADDRESS)):
                 self._append("pointer", *handle.leaves)
             case params.AnyValue():
                 self._append("any", *handle.leaves)
-            case param if isinstance(param, OBJECTS):
+            case _ if is_object(handle):
                 self._append("object", *handle.leaves)
             case _:
                 self._refuse(handle, position)

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
-from typing_extensions import assert_never
-
 from ferrule.language import faces
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, TensorType, Type
@@ -79,39 +77,22 @@ def _handle_types(param: params.Param) -> tuple[Type, ...]:
     match param:
         case params.Pointer(dtype=dtype):
             return (HandleType("pointer" if dtype is None else f"pointer to {dtype.name}"),)
-        case params.String() | params.Bytes():
-            return (HandleType("bytes"), Int64)
-        case params.DataType():
-            return (Int32,)
-        case params.Device():
-            return (Int64,)
-        case params.Stream() | params.EnvStream():
-            return (HandleType("stream"),)
-        case params.AnyValue():
-            return (HandleType("any"),)
-        case (
-            params.Function()
-            | params.Array()
-            | params.List()
-            | params.Map()
-            | params.Dict()
-            | params.Object()
-            | params.Module()
-        ):
-            return (HandleType(type(param).__name__.lower()),)
-        case (
-            params.Tensor()
-            | params.Scalar()
-            | params.Shape()
-            | params.NoneValue()
-            | params.Constant()
-            | params.Tuple()
-            | params.Optional()
-            | params.Union()
-        ):
-            raise TypeError(f"a {type(param).__name__} has a value of its own")
+        case params.WithTraits(traits=traits):
+            types: dict[str, Type] = {"i32": Int32, "i64": Int64}
+            return tuple(types.get(leaf) or _address_type(param) for leaf in traits.leaves)
         case _:
-            assert_never(param)
+            raise TypeError(f"a {type(param).__name__} has a value of its own")
+
+
+def _address_type(param: params.WithTraits) -> HandleType:
+    """The leaf that is an address."""
+    match param.traits.payload:
+        case params.Payload.BYTES:
+            return HandleType("bytes")
+        case params.Payload.ADDRESS:
+            return HandleType("stream")
+        case _:
+            return HandleType(param.traits.word.lower())
 
 
 def rebuild(cls: type | None, names: list[str], values: list[Any]) -> Any:

@@ -23,22 +23,16 @@ from ferrule.specs.dtypes import as_dtype
 _NUMBER_BITS: Final = 32
 """How far the number of a device stands above its type."""
 
-_WORDS: Final[dict[type[params.Param], str]] = {
-    params.String: "a string",
-    params.Bytes: "bytes",
-    params.DataType: "a dtype",
-    params.Device: "a device",
-}
-
 
 def is_text(value: Any) -> bool:
     """Whether this is a string or bytes that is known at the call."""
-    return isinstance(value, Handle) and isinstance(value.param, (params.String, params.Bytes))
+    return isinstance(value, Handle) and params.payload_of(value.param) is params.Payload.BYTES
 
 
 def compares(value: Any) -> bool:
     """Whether `==` has a meaning for this handle."""
-    return isinstance(value, Handle) and type(value.param) in _WORDS
+    kinds = (params.Payload.BYTES, params.Payload.BITS)
+    return isinstance(value, Handle) and params.payload_of(value.param) in kinds
 
 
 def compare(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) -> Any:
@@ -68,9 +62,14 @@ def compare(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) 
             low.fail(
                 node,
                 f"{describe(handle)} is compared with {describe(other)}",
-                expected=f"{_WORDS[type(handle.param)]} on both sides",
+                expected=f"{_description(handle)} on both sides",
             )
     return Number(low.builder.unary("not", equal)) if isinstance(op, ast.NotEq) else Number(equal)
+
+
+def _description(handle: Handle) -> str:
+    assert isinstance(handle.param, params.WithTraits)
+    return handle.param.traits.description
 
 
 def _same_kind(handle: Handle, other: Any) -> bool:
@@ -141,7 +140,7 @@ def _part(low: Lowering, text: Handle, part: Any, node: ast.AST) -> Handle:
         low.fail(
             node,
             f"{describe(part)} is looked for in {describe(text)}",
-            expected=_WORDS[type(text.param)],
+            expected=_description(text),
         )
     assert isinstance(part, Handle)
     return part

@@ -250,13 +250,13 @@ def _owned(low: Lowering, handle: Handle, node: ast.AST) -> Parts:
             numbers = [_address(low, address), Number(length)]
             return _of_bytes(low, isinstance(param, params.String), numbers)
         case params.DataType() | params.Device():
-            word = "dtype" if isinstance(param, params.DataType) else "device"
             spec = type(param)("result")
-            return _parts(low, f"a {word}", lambda: spec, [Number(handle.leaves[0])])
+            words = param.traits.description
+            return _parts(low, words, lambda: spec, [Number(handle.leaves[0])])
         case params.AnyValue():
             at = _address(low, handle.leaves[0])
             return _parts(low, "a value of any kind", lambda: params.AnyValue("result"), [at])
-        case _ if isinstance(param, (*foreign_calls.OBJECTS, params.Pointer)):
+        case _ if isinstance(param, params.Pointer) or foreign_calls.is_object(handle):
             kept = changed(param, name="result", default=params.REQUIRED)
             words = f"an object: {param!r}"
             return _parts(low, words, lambda: kept, [_address(low, handle.leaves[0])])
