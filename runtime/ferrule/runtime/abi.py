@@ -9,10 +9,11 @@ from __future__ import annotations
 from enum import IntEnum
 
 SYMBOL_PREFIX = "__tvm_ffi_"
-"""What the C symbol of a TVM-FFI function begins with."""
+"""The prefix of the C symbols of TVM-FFI functions."""
 
 LIBRARY_CONTEXT = f"{SYMBOL_PREFIX}_library_ctx"
-"""The variable that tvm-ffi sets to the module of a library, for look-ups in what that imports."""
+"""A variable of a library, which tvm-ffi sets to the library's module: code looks up imports in it.
+"""
 
 
 def system_lib_symbol(prefix: str, symbol: str) -> str:
@@ -54,7 +55,7 @@ class TypeIndex(IntEnum):
 
 
 class DeviceType(IntEnum):
-    """The kind of memory that a `DLTensor` lies in."""
+    """The kind of device whose memory holds a `DLTensor`."""
 
     CPU = 1
     CUDA = 2

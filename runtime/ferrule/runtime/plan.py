@@ -1,7 +1,8 @@
-"""The call plan of a function: code, names, defaults, and the types that it takes as they stand.
+"""The call plan of a function: code, names, defaults, and the types that need no conversion.
 
 Gate and direct entry read the plan as C memory; `PLAN` and `ACCEPT` of `entry/structs.py` are its
-layouts. A plan is immutable and holds what it names, so an address in it is never reused.
+layouts. A plan is immutable and holds a reference to each object whose address it contains, so
+these addresses stay valid.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ from ferrule.runtime.views import has_dlpack_dtype
 from ferrule.specs.params import WithTraits
 
 NUMPY_FLAGS_OFFSET: Final = 64
-"""Where `PyArrayObject.flags` lies, in every numpy since 1.0; tried before it is relied on."""
+"""The offset of `PyArrayObject.flags` in every numpy since 1.0; tested before it is used."""
 
 NUMPY_DESCR_OFFSET: Final = 56
-"""Where `PyArrayObject.descr` lies, and in it `byteorder` and `type_num`; likewise."""
+"""The offset of `PyArrayObject.descr`, and in it of `byteorder` and `type_num`; also tested."""
 NUMPY_BYTEORDER_OFFSET: Final = 26
 NUMPY_TYPE_NUM_OFFSET: Final = 28
 
@@ -43,10 +44,11 @@ NUMPY_WRITEABLE: Final = 0x0400
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The types that one parameter takes as they stand.
+    """The types that one parameter accepts without conversion.
 
-    Instances of `array` are taken if they are writable and of a dtype of NumPy's own, those of
-    `torch`, which are among `types`, if torch has no change of their elements pending.
+    An instance of `array` is accepted if it is writable and has a dtype of NumPy's own. An instance
+    of `torch`, whose types are also in `types`, is accepted if it has no pending conjugation or
+    negation.
     """
 
     types: tuple[type[Any], ...]
@@ -54,7 +56,7 @@ class Accepted:
     torch: tuple[type[Any], ...] = ()
 
     def takes(self, value: Any) -> bool:
-        """Whether the gate would pass this value."""
+        """Whether the gate accepts this value without conversion."""
         kind = type(value)
         if kind is self.array:
             return bool(value.flags.writeable) and has_dlpack_dtype(value)
@@ -67,8 +69,8 @@ class Accepted:
 class CallPlan:
     """A plan in C memory, valid while this object lives.
 
-    `places` are the parameters by name, `code` is the address of the wrapper, `form` that of what
-    it gives back.
+    `places` maps names to positions of parameters, `code` is the address of the wrapper, `form` the
+    form of its result.
     """
 
     accepted: tuple[Accepted, ...]
@@ -82,7 +84,7 @@ class CallPlan:
 
 @dataclass(frozen=True, slots=True)
 class OtherCount:
-    """What the slow path has to know of calls of an overload with another number of arguments."""
+    """The data for the slow path about calls of an overload with another number of arguments."""
 
     signature: specs.Signature
     places: Mapping[str, int]
@@ -102,7 +104,7 @@ def _other_counts(signature: specs.Signature) -> Mapping[int, OtherCount]:
 def make_plan(signature: specs.Signature, code: int, key: EntryKey | None = None) -> CallPlan:
     """The plan for a signature and the wrapper at the address `code`.
 
-    It knows the frameworks that the process has imported by now. `key` is that of the direct entry.
+    It accepts types of the frameworks that are imported already. `key` is for the direct entry.
     """
     params = signature.arguments
     accepted = tuple(accepted_types(param) for param in params)
@@ -129,9 +131,9 @@ def _words(values: Iterable[int]) -> ctypes.Array[ctypes.c_uint64]:
 
 
 def accepted_types(param: specs.Param) -> Accepted:
-    """What a parameter takes without a look by Python: types that tvm-ffi passes on as they are.
+    """The types that a parameter accepts without conversion: tvm-ffi passes them on unchanged.
 
-    Tuples, lists and dicts are not among them, because what is in them may need a look.
+    Tuples, lists and dicts are not among them, because their items may need a conversion.
     """
     match param:
         case specs.Tensor():
@@ -180,7 +182,7 @@ _VALUES: Final = (int, float, bool, str, type(None), bytes, ctypes.c_void_p, tvm
 
 
 def _number_types(dtype: specs.DType) -> tuple[type[Any], ...]:
-    # Ints of more than 64 bits need a look where tvm-ffi cannot pass them on.
+    # Ints of more than 64 bits need a conversion if tvm-ffi cannot pass them on.
     is_float = dtype.kind == "float"
     big = is_float or (dtype.kind == "uint" and dtype.bits == 64)
     ints: tuple[type[Any], ...] = (bool,) if big and not has_big_ints() else (int, bool)
@@ -188,7 +190,7 @@ def _number_types(dtype: specs.DType) -> tuple[type[Any], ...]:
 
 
 def _joined(*entries: Accepted) -> Accepted:
-    """What any of them takes."""
+    """The types that at least one of them accepts."""
     arrays = [entry.array for entry in entries if entry.array is not None]
     kinds = dict.fromkeys(kind for entry in entries for kind in entry.types)
     torch = dict.fromkeys(kind for entry in entries for kind in entry.torch)
@@ -202,7 +204,8 @@ def _tensors(torch: Sequence[type[Any]]) -> Accepted:
 
 
 def _torch_tensors() -> tuple[type[Any], ...]:
-    """None where only the tensor can tell whether something is pending: that needs a look."""
+    """The tensor types of torch; empty if the lazy bits are unknown, so that the gate cannot check
+    them: then the slow path asks each tensor."""
     if lazy_bits() is None:
         return ()
     return (*_torch_types("Tensor"), *_torch_types("nn.Parameter"))
@@ -238,7 +241,7 @@ def _table(entry: Accepted) -> ctypes.Array[ctypes.c_uint64]:
 
 @cache
 def _numpy_fields_found() -> bool:
-    """Whether an array's flags and its dtype's order and number are where the gate reads them."""
+    """Test that an array's flags and its dtype's byte order and number are at these offsets."""
     array = np.zeros(2)
     readonly = np.zeros(2, ">i4")
     readonly.flags.writeable = False

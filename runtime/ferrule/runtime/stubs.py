@@ -1,4 +1,4 @@
-"""Stubs (`.pyi`) of modules that have exported functions: what type checkers and editors show."""
+"""Stubs (`.pyi`) of modules with exported functions, for type checkers and editors."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _function(signature: specs.Signature, doc: str | None) -> str:
 
 
 def _parameters(signature: specs.Signature) -> Iterator[str]:
-    """The parameters; behind one with a default those without are keywords, as in the callable."""
+    """The parameters; required ones after a default are keyword-only, as in the callable."""
     had_default = keyword_only = False
     for position, param in enumerate(signature.arguments):
         if signature.unnamed and position == signature.unnamed:
@@ -60,14 +60,14 @@ def _parameters(signature: specs.Signature) -> Iterator[str]:
 
 
 def _default(value: object) -> str:
-    """A default as Python reads it; infinity and what is no number have no literals."""
+    """A default in Python's syntax; infinity and NaN have no literals."""
     if isinstance(value, float) and not math.isfinite(value):
         return f'float("{value}")'
     return literal_text(value)
 
 
 def _kind(param: params.Param) -> str:
-    """The Python type of what a parameter takes; Any for whatever has DLPack or a protocol."""
+    """The Python type of a parameter; Any for tensors and other values that have a protocol."""
     match param:
         case params.Scalar(dtype=dtype):
             return {"float": "float", "bool": "bool"}.get(dtype.kind, "int")

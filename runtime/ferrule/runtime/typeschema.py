@@ -27,7 +27,7 @@ def type_schema(signature: Signature) -> Schema:
 
 
 def _joined(schemas: Sequence[Schema]) -> Schema:
-    """Of functions with so many arguments as the first, of which any is called."""
+    """The schema of an overload, from the candidates with as many arguments as the first one."""
     same = [each for each in schemas if len(each["args"]) == len(schemas[0]["args"])]
     columns = zip(*(each["args"] for each in same), strict=True)
     return _type("ffi.Function", *map(_any_of, columns))

@@ -1,13 +1,13 @@
 """The description of one parameter: pure data, a closed union of frozen dataclasses.
 
-`Param` lists the kinds.  Whoever treats kinds differently does it with `match` and
-`assert_never`, so that a new kind makes the type checker list every place that must know it.  A
-kind that is one `WithTraits` has a record of its facts, `traits`, which is all that most of these
-places ask for.
+`Param` lists the kinds.  Code that distinguishes kinds uses `match` and `assert_never`, so that
+the type checker lists each place that must handle a new kind.  A kind that derives from `WithTraits`
+has one record of its facts, `traits`, and most of these places read only that.
 
-Every kind has a `name` and a `default`: the value where a call gives none, REQUIRED where it must;
-and `indices`, the type indices of the values that it takes.  Inside a tuple the name is the item's
-position, or the field's name of a named tuple or dataclass.
+Every kind has a `name`, a `default` and `indices`.  `default` is the value for a call that gives no
+argument, or REQUIRED if each call must give one.  `indices` are the type indices of the values that
+the parameter accepts.  Inside a tuple, the name is the position of the item; inside a named tuple
+or dataclass, it is the name of the field.
 """
 
 from __future__ import annotations

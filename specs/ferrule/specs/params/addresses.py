@@ -26,7 +26,7 @@ class AddressSpace(Enum):
 class Pointer(WithTraits):
     """An address: ctypes.c_void_p, an int, an object with `__tvm_ffi_opaque_ptr__`; None is null.
 
-    `dtype` is what it points to (None: unknown), `align` in bytes.
+    `dtype` is the type of the elements there (None: unknown); `align` is in bytes.
     """
 
     name: str
@@ -77,9 +77,9 @@ class Stream(Plain):
 
 @dataclass(frozen=True, slots=True)
 class EnvStream(WithTraits):
-    """The caller's current stream, as tvm-ffi knows it; no argument of the call.
+    """The caller's current stream, which the wrapper asks tvm-ffi for; not an argument of the call.
 
-    `device` and `device_id` say of which device, where no tensor does.
+    `device` and `device_id` name the device of the stream if no tensor determines it.
     """
 
     name: str
@@ -102,5 +102,5 @@ class EnvStream(WithTraits):
 
     @property
     def default(self) -> None:
-        """A call never gives it."""
+        """None: a call never gives this parameter."""
         return None

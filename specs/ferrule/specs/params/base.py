@@ -1,4 +1,4 @@
-"""What every kind of parameter has, and the base of those that have no more."""
+"""The parts that all kinds of parameters share, and the base class of the simple kinds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ferrule.specs.params.traits import Payload, Traits
 
 
 class Required(Enum):
-    """Its one member stands where a default would."""
+    """The type of `REQUIRED`, the marker of a parameter without a default."""
 
     REQUIRED = "required"
 
@@ -23,13 +23,19 @@ REQUIRED: Final = Required.REQUIRED
 """The default of a parameter that every call gives."""
 
 BIG_INT: Final = 78
-"""An int of more than 64 bits: of the right kind, and out of range for all but uint64."""
+"""The type index of an int that does not fit in a signed 64-bit word.
+
+Integer parameters accept this type; the value is out of range for each dtype but uint64.
+"""
 DYNAMIC: Final = 128
-"""The first type index of registered object types; in a union it stands for all of them."""
+"""The first type index of registered object types; in a union it represents all of them."""
 STRINGS: Final = frozenset({8, 11, 65})
 
 LONGEST_NAME: Final = 512
-"""Of functions and parameters, in characters: LLVM cuts off names of more than 1024."""
+"""The limit for names of functions and parameters, in characters.
+
+LLVM truncates names of more than 1024 characters; the limit leaves room for prefixes.
+"""
 
 
 class WithTraits:
@@ -51,7 +57,7 @@ def payload_of(param: object) -> Payload | None:
 
 @dataclass(frozen=True, slots=True)
 class Plain(WithTraits):
-    """The base of kinds whose parameters have no fields but a name and a default."""
+    """The base of kinds that have no fields but the name and the default."""
 
     name: str
     default: Any = REQUIRED

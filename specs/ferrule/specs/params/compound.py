@@ -1,4 +1,4 @@
-"""What holds other parameters: tuples, optionals, unions and containers; all kinds together."""
+"""Parameters that contain others (tuples, optionals, unions, containers), and the union `Param`."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from ferrule.specs.params.values import (
 class Tuple:
     """A tuple of parameters: an Array or List at the call, or a named tuple or dataclass.
 
-    `fields`: whether the items' names are those of a named tuple or dataclass.  The default of such
-    a field is that of its own constructor: a call gives every item.
+    `fields`: whether the items are the fields of a named tuple or dataclass.  The default of such a
+    field belongs to the constructor of that class; a call always gives all items.
     """
 
     name: str
@@ -195,14 +195,14 @@ Param: TypeAlias = (
 def type_indices(param: Param) -> frozenset[int]:
     """The type indices of the values that a parameter takes (facts of tvm-ffi's ABI).
 
-    None is in none of them but those of `Optional`, `NoneValue` and `AnyValue`, and no int is a
-    pointer here: this is what tells the members of a union apart.
+    A union chooses its member by these indices.  Therefore only `Optional`, `NoneValue` and
+    `AnyValue` accept None here, and a pointer does not accept an int.
     """
     return param.indices
 
 
 def check_distinct(union: Union) -> None:
-    """Every member of a union takes values that none before it takes, else ValueError."""
+    """ValueError unless each member accepts a type index that no earlier member accepts."""
     taken: frozenset[int] = frozenset()
     for member in union.members:
         indices = type_indices(member)
@@ -218,14 +218,14 @@ KINDS: Final = get_args(Param)
 
 
 def _listed(name: str, items: object) -> tuple[Any, ...]:
-    """Several specs as a tuple.  Raises TypeError for what is no tuple or list."""
+    """Several specs as a tuple.  Raises TypeError for a text and for a value without items."""
     if not isinstance(items, Iterable) or isinstance(items, (str, bytes)):
         raise TypeError(f"{name}: what stands inside it must be in a tuple, but got {items!r}")
     return tuple(items)
 
 
 def _check_inside(name: str, items: tuple[Param, ...], *, fields: bool = False) -> None:
-    """What stands inside a parameter is an argument's, and without a default, but for fields."""
+    """Check the specs inside a parameter: no EnvStream, and a default only on `fields`."""
     for item in items:
         if not isinstance(item, KINDS):
             raise TypeError(
@@ -243,7 +243,7 @@ def _check_inside(name: str, items: tuple[Param, ...], *, fields: bool = False) 
 
 
 def check_element(name: str, item: Param | None) -> None:
-    """The element of a container: a kind that binds no symbol, else ValueError."""
+    """ValueError if the element of a container is a kind that binds symbols."""
     _check_inside(name, () if item is None else (item,))
     match item:
         case Elements(item=inner) | Optional(item=inner):

@@ -55,8 +55,8 @@ class Scalar:
 class Shape:
     """A flat tuple of integers: an ffi.Shape, or an Array or List of ints at the call.
 
-    `dims` are checked and bound as the sizes of a tensor are; those of a "Stride" or "Coord" may be
-    negative.  A nested one is a `Tuple` of these.
+    `dims` are checked and bound like the sizes of a tensor; the dims of a "Stride" or "Coord" may
+    be negative.  A nested shape is a `Tuple` of shapes.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A value that the argument must equal: a bool, int, float or str, and of that very kind.
+    """A value that the argument must equal, and with the same type: bool, int, float or str.
 
     Floats are compared by their bits, so NaN equals NaN and 0.0 is not -0.0.
     """
@@ -108,7 +108,7 @@ class Constant:
 
 
 def check_scalar_dtype(dtype: DType) -> DType:
-    """A dtype that a scalar parameter can have.  Raises ValueError for storage types."""
+    """The dtype, if a scalar parameter can have it.  Raises ValueError for storage types."""
     if dtype.kind == "complex" or dtype.bits < 8 or (dtype.kind == "float" and dtype.bits < 16):
         raise ValueError(f"a scalar parameter cannot be {dtype.name}: that is a storage type")
     return dtype

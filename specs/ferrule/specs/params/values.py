@@ -156,14 +156,14 @@ class AnyValue(Plain):
 
 @dataclass(frozen=True, slots=True)
 class AnyOrTuple(AnyValue):
-    """Any value as a result, in which every Array is one that the function wrote as a tuple."""
+    """Any value as a result; each Array in it is a tuple that the function built."""
 
     traits: ClassVar[Traits] = replace(AnyValue.traits, word="AnyOrTuple")
 
 
 @dataclass(frozen=True, slots=True)
 class Object(WithTraits):
-    """An object of a registered type or of one derived from it, by its type key."""
+    """An object of the registered type with this type key, or of a type derived from it."""
 
     name: str
     type_key: str
