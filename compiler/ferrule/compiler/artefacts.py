@@ -158,8 +158,8 @@ class Body:
     strings there, and the caller releases them after it has made the result.
 
     The function returns 0 on success.  It returns i + 1 after it has written the values of
-    `faults[i]` to `values` (which has room for `FAULT_ROOM`), or `RAISED` after it has set the error
-    itself.  If it does not return 0, it has not passed ownership of any object to the caller.
+    `faults[i]` to `values` (which has room for `FAULT_ROOM`), or `RAISED` after it has set the
+    error itself.  If it does not return 0, it has not passed ownership of any object to the caller.
     """
 
     text: str

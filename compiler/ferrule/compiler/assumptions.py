@@ -1,7 +1,7 @@
 """Assumptions of a function about its arguments beyond their types, and remarks for its author.
 
-Both are texts. Assumptions are in the function's documentation and in `notes["assumes"]`, remarks in
-`notes["remarks"]`, also in exported files. Some remarks are also a `BuildWarning`.
+Both are texts. Assumptions are in the function's documentation and in `notes["assumes"]`, remarks
+in `notes["remarks"]`, also in exported files. Some remarks are also a `BuildWarning`.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 _SYMBOL: Final = "ferrule_body"
 _STRAIGHT: Final = ("noinline", "optnone")
-"""Attributes of straight-line code: LLVM's optimising instruction selection would not improve it."""
+"""Attributes of straight-line code, which optimising instruction selection does not improve."""
 _NO_NOTES: Final[Mapping[str, Any]] = MappingProxyType({})
 _NO_FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType({})
 
@@ -79,8 +79,8 @@ def build(
     `fn.notes`, also in files.  `assumes`, texts and conditions, tells callers which further
     properties of the arguments the compiled code relies on or checks.  It is in the function's
     documentation and in `notes["assumes"]`, together with the alignments and divisors of the specs.
-    If a function is probably not as intended, `build` gives a `BuildWarning`; `notes["remarks"]` has
-    these warnings, and remarks that may be intended.
+    If a function is probably not as intended, `build` gives a `BuildWarning`; `notes["remarks"]`
+    has these warnings, and remarks that may be intended.
 
     Raises TypeError, ValueError or CompileError if the arguments do not fit together.
     """

@@ -40,11 +40,12 @@ class Options:
 
     The other options are for CUDA kernels, and have no effect on the CPU.  `cubin`: assemble the
     kernels at compile time, with ptxas or nvJitLink, instead of in the driver; `ptxas_options` are
-    options for this.  `keep_ptx` and `keep_cubin` write files into the folder `dump_dir`, by default
-    the current one; `dump_dir` alone writes the PTX.  `generate_line_info`: profilers show the
-    lines of the source.  `fast_math`: `fast=True` for all maths functions, and a multiplication and
-    an addition may be fused.  `libdevice`: NVIDIA's functions instead of ferrule's own.  `noalias`
-    promises that a tensor which a kernel writes does not overlap with another of its tensors.
+    options for this.  `keep_ptx` and `keep_cubin` write files into the folder `dump_dir`, by
+    default the current one; `dump_dir` alone writes the PTX.  `generate_line_info`: profilers show
+    the lines of the source.  `fast_math`: `fast=True` for all maths functions, and a multiplication
+    and an addition may be fused.  `libdevice`: NVIDIA's functions instead of ferrule's own.
+    `noalias` promises that a tensor which a kernel writes does not overlap with another of its
+    tensors.
     """
 
     target: Target | None = None

@@ -1,8 +1,8 @@
 """The description of one parameter: pure data, a closed union of frozen dataclasses.
 
 `Param` lists the kinds.  Code that distinguishes kinds uses `match` and `assert_never`, so that
-the type checker lists each place that must handle a new kind.  A kind that derives from `WithTraits`
-has one record of its facts, `traits`, and most of these places read only that.
+the type checker lists each place that must handle a new kind.  A kind that derives from
+`WithTraits` has one record of its facts, `traits`, and most of these places read only that.
 
 Every kind has a `name`, a `default` and `indices`.  `default` is the value for a call that gives no
 argument, or REQUIRED if each call must give one.  `indices` are the type indices of the values that
