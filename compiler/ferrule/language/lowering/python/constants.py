@@ -62,9 +62,3 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "round": _whole(round),
     "trunc": _whole(math.trunc),
 }
-
-
-def count_bits(name: str, value: int, width: int) -> int:
-    """`popc` or `clz` of an integer of so many bits."""
-    bits = value % (1 << width)
-    return bits.bit_count() if name == "popc" else width - bits.bit_length()

@@ -12,8 +12,9 @@ from functools import reduce
 from typing import Any, Final
 
 from ferrule.language import maths
+from ferrule.language.folding import scalars as folding
 from ferrule.language.ir import ops
-from ferrule.language.ir.scalars import BINARY, EVERY, require_all
+from ferrule.language.ir.scalars import BINARY, EVERY, UNARY, require_all
 from ferrule.language.lowering.arguments import Intrinsic
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
@@ -154,7 +155,7 @@ def _bits(name: ops.UnaryOp) -> Intrinsic:
             raw = scalars.plain(args[0])
             if isinstance(raw, int) and not isinstance(raw, bool):
                 scalars.constant(low, raw, Int32, node)
-                return constants.count_bits(name, raw, Int32.bits)
+                return folding.unary(name, Int32, raw)
 
         def one(operand: Any) -> Number:
             number = scalars.as_number(low, operand, node)
@@ -177,7 +178,6 @@ TABLE: Final[dict[Any, Intrinsic]] = {
     **{getattr(maths, name): _function(name) for name in (*_ROUNDED, *_EXACT)},
     maths.isnan: _question("isnan", _is_nan),
     maths.isinf: _question("isinf", _is_infinite),
-    maths.popc: _bits("popc"),
-    maths.clz: _bits("clz"),
+    **{getattr(maths, name): _bits(name) for name, row in UNARY.items() if row.count},
 }
 """What each function of `fe.math` means, but for `max` and `min`."""
