@@ -35,7 +35,7 @@ from ferrule.specs.params import (
 )
 from ferrule.specs.signature import Signature
 
-_KINDS: Final[dict[str, Callable[..., Param]]] = {
+_KINDS: Final[dict[str, type[Any]]] = {
     kind.traits.word: kind for kind in get_args(Param) if issubclass(kind, Plain)
 }
 
@@ -175,7 +175,7 @@ class _Reader:
             case ast.Name(id=word) if word in BY_NAME:
                 return Scalar(name, word, **rest)
             case ast.Name(id=word) if word in _KINDS:
-                return _KINDS[word](name, **rest)
+                return self.plain(name, word, {}, rest)
             case ast.Call(func=ast.Name(id=word), args=args, keywords=keywords):
                 options = {k.arg: k.value for k in keywords if k.arg is not None}
                 if len(options) != len(keywords):
@@ -209,7 +209,16 @@ class _Reader:
                 return Tuple(name, items, True, **rest)
             case "Object" if len(args) == 1:
                 return Object(name, self.literal(args[0]), **rest)
+            case _ if word in _KINDS and args and not options:
+                fields = _KINDS[word].literal_fields()
+                if len(args) == len(fields):
+                    values = dict(zip(fields, map(self.literal, args), strict=True))
+                    return self.plain(name, word, values, rest)
         raise self.refuse(node)
+
+    def plain(self, name: str, word: str, values: dict[str, Any], rest: dict[str, Any]) -> Param:
+        found: Param = _KINDS[word](name, **values, **rest)
+        return found
 
     def field(self, name: str, node: ast.expr) -> Param:
         match node:

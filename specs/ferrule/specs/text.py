@@ -114,9 +114,15 @@ def kind_text(param: Param, names: Names, *, full: bool) -> str:
         case AnyOrTuple() if not full:
             return AnyValue.traits.word
         case Plain():
-            return param.traits.word
+            return _plain_text(param)
         case _:
             assert_never(param)
+
+
+def _plain_text(param: Plain) -> str:
+    """The word of a kind, with the fields that it adds as literals."""
+    values = ", ".join(literal_text(getattr(param, name)) for name in param.literal_fields())
+    return f"{param.traits.word}({values})" if values else param.traits.word
 
 
 def _field_text(field: Param, names: Names) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any, ClassVar, Final
 
@@ -57,13 +57,22 @@ def payload_of(param: object) -> Payload | None:
 
 @dataclass(frozen=True, slots=True)
 class Plain(WithTraits):
-    """The base of kinds that have no fields but the name and the default."""
+    """The base of kinds whose other fields, if they have any, are literals.
+
+    In the text of a signature, these fields follow the word of the kind in parentheses.  They have
+    defaults, since the default of the parameter stands before them.
+    """
 
     name: str
     default: Any = REQUIRED
 
     def __post_init__(self) -> None:
         check_name(self.name)
+
+    @classmethod
+    def literal_fields(cls) -> tuple[str, ...]:
+        """The names of the fields besides the name and the default."""
+        return tuple(each.name for each in fields(cls) if each.name not in ("name", "default"))
 
 
 def check_name(name: str) -> str:
