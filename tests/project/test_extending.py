@@ -14,7 +14,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/extending.md"
 PARTS = ("compiler", "runtime", "specs")
-MOST_FILES = {"A kind of parameter": 8, "An operator": 3, "A calling convention": 2, "A frontend": 2}
+FILES = {
+    "A kind of parameter": 8,
+    "An operator": 3,
+    "A calling convention": 2,
+    "A frontend": 2,
+}
 WITHOUT_TORCH = "import sys\n\nsys.modules['torch'] = None  # takes two seconds\n"
 FENCED = r"```%s\n(.*?)```"
 
@@ -32,17 +37,17 @@ def fenced(section: str, info: str) -> str:
 
 
 def test_the_page_has_these_extensions() -> None:
-    assert sections().keys() == MOST_FILES.keys()
+    assert sections().keys() == FILES.keys()
 
 
 @pytest.mark.needs_cc
-@pytest.mark.parametrize("title", MOST_FILES)
+@pytest.mark.parametrize("title", FILES)
 def test_an_extension_applies_and_runs(title: str, tmp_path: Path) -> None:
     if shutil.which("git") is None:
         pytest.skip("no git, which applies changes")
     section = sections()[title]
     change = fenced(section, "diff")
-    assert change.count("\n+++ ") == MOST_FILES[title]
+    assert change.count("\n+++ ") == FILES[title]
     for part in PARTS:
         leave = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / part, tmp_path / part, ignore=leave)
