@@ -1,4 +1,4 @@
-"""Numbers of the C ABI: type indices of TVM-FFI, device types of DLPack.
+"""Numbers of the C ABI: type indices of TVM-FFI (of `specs`), device types of DLPack.
 
 Plain integers that need no LLVM. The struct layouts that go with them are in `llvm.layouts`; one
 test pins both against the installed C headers.
@@ -7,6 +7,8 @@ test pins both against the installed C headers.
 from __future__ import annotations
 
 from enum import IntEnum
+
+from ferrule.specs.typeindex import TypeIndex as TypeIndex
 
 SYMBOL_PREFIX = "__tvm_ffi_"
 """The prefix of the C symbols of TVM-FFI functions."""
@@ -20,38 +22,6 @@ def system_lib_symbol(prefix: str, symbol: str) -> str:
     """The name under which a symbol is registered for `tvm_ffi.system_lib(prefix)`."""
     name = symbol.removeprefix(SYMBOL_PREFIX)
     return f"{prefix}{symbol}" if name.startswith("_") else f"{SYMBOL_PREFIX}{prefix}{name}"
-
-
-class TypeIndex(IntEnum):
-    """The tag of a `TVMFFIAny`; from `OBJECT` on the payload is a counted reference."""
-
-    ANY = -1
-    NONE = 0
-    INT = 1
-    BOOL = 2
-    FLOAT = 3
-    OPAQUE_PTR = 4
-    DATA_TYPE = 5
-    DEVICE = 6
-    DLTENSOR_PTR = 7
-    RAW_STR = 8
-    BYTE_ARRAY_PTR = 9
-    OBJECT_RVALUE_REF = 10
-    SMALL_STR = 11
-    SMALL_BYTES = 12
-    OBJECT = 64
-    STR = 65
-    BYTES = 66
-    ERROR = 67
-    FUNCTION = 68
-    SHAPE = 69
-    TENSOR = 70
-    ARRAY = 71
-    MAP = 72
-    MODULE = 73
-    OPAQUE_PY_OBJECT = 74
-    LIST = 75
-    DICT = 76
 
 
 class DeviceType(IntEnum):

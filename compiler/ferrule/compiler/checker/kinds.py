@@ -12,7 +12,7 @@ from ferrule.compiler.checker.code import Code, mask_of
 from ferrule.compiler.checker.format import Op
 from ferrule.compiler.checker.loops import over_elements
 from ferrule.compiler.checker.nodes import JUST_NONE, Node, leaf_count
-from ferrule.compiler.messages.names import BIG_INT, PACKED_DTYPE
+from ferrule.compiler.messages.names import PACKED_DTYPE
 from ferrule.specs import BY_DLPACK, DEVICE_CODES, Int8, Uint8
 from ferrule.specs.params import (
     PACKED_NAME,
@@ -31,6 +31,7 @@ from ferrule.specs.params import (
     WithTraits,
     type_indices,
 )
+from ferrule.specs.typeindex import BIG_INT
 
 
 def words_of(param: Param) -> tuple[str, ...]:

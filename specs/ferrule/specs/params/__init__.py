@@ -14,8 +14,6 @@ from __future__ import annotations
 
 from ferrule.specs.params.addresses import AddressSpace, EnvStream, Pointer, Stream
 from ferrule.specs.params.base import (
-    BIG_INT,
-    DYNAMIC,
     REQUIRED,
     Plain,
     Required,
@@ -66,6 +64,7 @@ from ferrule.specs.params.values import (
     Object,
     String,
 )
+from ferrule.specs.typeindex import BIG_INT, DYNAMIC
 
 __all__ = [
     "AddressSpace",

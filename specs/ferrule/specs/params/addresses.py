@@ -11,6 +11,7 @@ from ferrule.specs.dtypes import DType, as_dtype
 from ferrule.specs.params.base import REQUIRED, Plain, Required, WithTraits, check_name
 from ferrule.specs.params.tensors import check_alignment
 from ferrule.specs.params.traits import CArgument, Payload, Traits
+from ferrule.specs.typeindex import TypeIndex
 
 
 class AddressSpace(Enum):
@@ -38,8 +39,8 @@ class Pointer(WithTraits):
     traits: ClassVar[Traits] = Traits(
         "Pointer",
         Payload.ADDRESS,
-        frozenset({4}),
-        stored=(4,),
+        frozenset({TypeIndex.OPAQUE_PTR}),
+        stored=(TypeIndex.OPAQUE_PTR,),
         schema="void*",
         leaves=("ptr",),
         description="a pointer",
@@ -63,8 +64,8 @@ class Stream(Plain):
     traits: ClassVar[Traits] = Traits(
         "Stream",
         Payload.ADDRESS,
-        frozenset({4}),
-        stored=(4,),
+        frozenset({TypeIndex.OPAQUE_PTR}),
+        stored=(TypeIndex.OPAQUE_PTR,),
         schema="void*",
         leaves=("ptr",),
         description="a stream",

@@ -22,15 +22,6 @@ class Required(Enum):
 REQUIRED: Final = Required.REQUIRED
 """The default of a parameter that every call gives."""
 
-BIG_INT: Final = 78
-"""The type index of an int that does not fit in a signed 64-bit word.
-
-Integer parameters accept this type; the value is out of range for each dtype but uint64.
-"""
-DYNAMIC: Final = 128
-"""The first type index of registered object types; in a union it represents all of them."""
-STRINGS: Final = frozenset({8, 11, 65})
-
 LONGEST_NAME: Final = 512
 """The limit for names of functions and parameters, in characters.
 

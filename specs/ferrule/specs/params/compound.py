@@ -26,6 +26,7 @@ from ferrule.specs.params.values import (
     Object,
     String,
 )
+from ferrule.specs.typeindex import TypeIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Tuple:
     items: tuple[Param, ...]
     fields: bool = False
     default: Any = REQUIRED
-    indices: ClassVar[frozenset[int]] = frozenset({71, 75})
+    indices: ClassVar[frozenset[int]] = frozenset({TypeIndex.ARRAY, TypeIndex.LIST})
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -68,7 +69,7 @@ class Optional:
     @property
     def indices(self) -> frozenset[int]:
         """The type indices of the values that it takes."""
-        return self.item.indices | {0}
+        return self.item.indices | {TypeIndex.NONE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +126,14 @@ class Elements(WithTraits):
 class Array(Elements):
     """An ffi.Array of any length; every element is an `item` (None: anything)."""
 
-    traits: ClassVar[Traits] = _container("Array", 71, "tuple or list")
+    traits: ClassVar[Traits] = _container("Array", TypeIndex.ARRAY, "tuple or list")
 
 
 @dataclass(frozen=True, slots=True)
 class List(Elements):
     """An ffi.List of any length; every element is an `item` (None: anything)."""
 
-    traits: ClassVar[Traits] = _container("List", 75, "List")
+    traits: ClassVar[Traits] = _container("List", TypeIndex.LIST, "List")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,14 +155,14 @@ class Pairs(WithTraits):
 class Map(Pairs):
     """An ffi.Map; every key is a `key` and every value a `value` (None: anything)."""
 
-    traits: ClassVar[Traits] = _container("Map", 72, "dict")
+    traits: ClassVar[Traits] = _container("Map", TypeIndex.MAP, "dict")
 
 
 @dataclass(frozen=True, slots=True)
 class Dict(Pairs):
     """An ffi.Dict; every key is a `key` and every value a `value` (None: anything)."""
 
-    traits: ClassVar[Traits] = _container("Dict", 76, "Dict")
+    traits: ClassVar[Traits] = _container("Dict", TypeIndex.DICT, "Dict")
 
 
 Param: TypeAlias = (

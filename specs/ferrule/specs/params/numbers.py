@@ -8,17 +8,18 @@ from typing import Any, ClassVar, Final, Literal, get_args
 
 from ferrule.specs.dtypes import DType, as_dtype
 from ferrule.specs.expr import Dim, Sym, ValueOf
-from ferrule.specs.params.base import BIG_INT, REQUIRED, STRINGS, Required, check_name
+from ferrule.specs.params.base import REQUIRED, Required, check_name
 from ferrule.specs.params.tensors import check_dims
+from ferrule.specs.typeindex import BIG_INT, STRINGS, TypeIndex
 
 TupleKind = Literal["Shape", "Stride", "Coord", "Tile", "IntTuple"]
 SIGNED_KINDS: Final = ("Stride", "Coord", "IntTuple")
 
-_INTEGERS: Final = frozenset({1, 2, BIG_INT})
+_INTEGERS: Final = frozenset({TypeIndex.INT, TypeIndex.BOOL, BIG_INT})
 _CONSTANTS: Final[Mapping[type, frozenset[int]]] = {
-    bool: frozenset({2}),
+    bool: frozenset({TypeIndex.BOOL}),
     int: _INTEGERS,
-    float: frozenset({3}),
+    float: frozenset({TypeIndex.FLOAT}),
     str: STRINGS,
 }
 
@@ -48,7 +49,7 @@ class Scalar:
     @property
     def indices(self) -> frozenset[int]:
         """The type indices of the values that it takes."""
-        return _INTEGERS | {3} if self.dtype.kind == "float" else _INTEGERS
+        return _INTEGERS | {TypeIndex.FLOAT} if self.dtype.kind == "float" else _INTEGERS
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -63,7 +64,9 @@ class Shape:
     dims: tuple[Dim, ...]
     kind: TupleKind
     default: tuple[int, ...] | Required
-    indices: ClassVar[frozenset[int]] = frozenset({69, 71, 75})
+    indices: ClassVar[frozenset[int]] = frozenset(
+        {TypeIndex.SHAPE, TypeIndex.ARRAY, TypeIndex.LIST}
+    )
 
     def __init__(
         self,

@@ -11,7 +11,9 @@ from ferrule.specs.devices import as_device_type
 from ferrule.specs.dtypes import DType, Float4E2M1FN, as_dtype
 from ferrule.specs.expr import Dim, divisibility_of, is_dim, make, sym_int64
 from ferrule.specs.params.base import REQUIRED, Required, check_name
+from ferrule.specs.typeindex import TypeIndex
 
+_TENSORS: Final = frozenset({TypeIndex.DLTENSOR_PTR, TypeIndex.TENSOR})
 PACKED_NAME: Final = "float4_e2m1fnx2"
 """The name of two 4-bit floats in a byte, DLPack's float4_e2m1fn with two lanes."""
 
@@ -135,7 +137,7 @@ class Tensor:
     @property
     def indices(self) -> frozenset[int]:
         """The type indices of the values that it takes."""
-        return frozenset({70} if self.owning else {7, 70})
+        return frozenset({TypeIndex.TENSOR} if self.owning else _TENSORS)
 
 
 def check_dims(what: str, dims: Sequence[Dim], *, signed: bool = False) -> tuple[Dim, ...]:

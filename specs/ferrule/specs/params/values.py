@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from ferrule.specs.params.base import DYNAMIC, REQUIRED, STRINGS, Plain, WithTraits, check_name
+from ferrule.specs.params.base import REQUIRED, Plain, WithTraits, check_name
 from ferrule.specs.params.traits import CArgument, Payload, Traits
+from ferrule.specs.typeindex import DYNAMIC, STRINGS, TypeIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,7 @@ class String(Plain):
         "str",
         Payload.BYTES,
         STRINGS,
-        stored=(11, 65),
+        stored=(TypeIndex.SMALL_STR, TypeIndex.STR),
         schema="ffi.String",
         leaves=("ptr", "i64"),
         description="a string",
@@ -35,8 +36,8 @@ class Bytes(Plain):
     traits: ClassVar[Traits] = Traits(
         "bytes",
         Payload.BYTES,
-        frozenset({9, 12, 66}),
-        stored=(12, 66),
+        frozenset({TypeIndex.BYTE_ARRAY_PTR, TypeIndex.SMALL_BYTES, TypeIndex.BYTES}),
+        stored=(TypeIndex.SMALL_BYTES, TypeIndex.BYTES),
         schema="ffi.Bytes",
         leaves=("ptr", "i64"),
         description="bytes",
@@ -53,8 +54,8 @@ class DataType(Plain):
     traits: ClassVar[Traits] = Traits(
         "dtype",
         Payload.BITS,
-        STRINGS | {5},
-        stored=(5,),
+        STRINGS | {TypeIndex.DATA_TYPE},
+        stored=(TypeIndex.DATA_TYPE,),
         schema="DataType",
         leaves=("i32",),
         description="a dtype",
@@ -73,8 +74,8 @@ class Device(Plain):
     traits: ClassVar[Traits] = Traits(
         "Device",
         Payload.BITS,
-        STRINGS | {6},
-        stored=(6,),
+        STRINGS | {TypeIndex.DEVICE},
+        stored=(TypeIndex.DEVICE,),
         schema="Device",
         leaves=("i64",),
         description="a device",
@@ -92,8 +93,8 @@ class NoneValue(Plain):
     traits: ClassVar[Traits] = Traits(
         "None",
         Payload.NOTHING,
-        frozenset({0}),
-        stored=(0,),
+        frozenset({TypeIndex.NONE}),
+        stored=(TypeIndex.NONE,),
         schema="None",
         leaves=(),
         description="None",
@@ -110,8 +111,8 @@ class Function(Plain):
     traits: ClassVar[Traits] = Traits(
         "Function",
         Payload.OBJECT,
-        frozenset({68}),
-        stored=(68,),
+        frozenset({TypeIndex.FUNCTION}),
+        stored=(TypeIndex.FUNCTION,),
         schema="ffi.Function",
         leaves=("ptr",),
         description="a function",
@@ -128,8 +129,8 @@ class Module(Plain):
     traits: ClassVar[Traits] = Traits(
         "Module",
         Payload.OBJECT,
-        frozenset({73}),
-        stored=(73,),
+        frozenset({TypeIndex.MODULE}),
+        stored=(TypeIndex.MODULE,),
         schema="ffi.Module",
         leaves=("ptr",),
         description="a module",

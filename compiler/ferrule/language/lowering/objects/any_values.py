@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ferrule.compiler.artefacts import Fault, literal
-from ferrule.compiler.messages.names import BIG_INT
 from ferrule.language import containers as faces
 from ferrule.language.containers import type_key_of
 from ferrule.language.faces import Tensor
@@ -27,6 +26,7 @@ from ferrule.language.values import Handle, Maybe, Number, OneOf
 from ferrule.runtime.abi import TypeIndex
 from ferrule.specs import Boolean, DType, Float64, Int32, Int64, Uint64, params
 from ferrule.specs.text import kind_text
+from ferrule.specs.typeindex import BIG_INT
 
 ANY: Final = HandleType("any")
 
