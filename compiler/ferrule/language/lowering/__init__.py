@@ -3,7 +3,7 @@
 Compile-time values are computed as ordinary Python; run-time values become ops.  `program` is the
 entry, `context` the state of a lowering.
 
-A folder may use the folders above it, but not those below:
+A folder may import those listed before it, but not those after it:
 
 * `numbers`: run-time numbers, and arithmetic on them;
 * `tensors`: elements, views, whole tensors, vectors, fragments, layouts;
@@ -12,6 +12,6 @@ A folder may use the folders above it, but not those below:
 * `control`: branches and loops on run-time values, and the values of names after them;
 * `python`: Python's semantics, from statements to the table of functions.
 
-A folder uses functions of a folder below it through the `Lowering`, whose `interpreter` is
+A folder calls functions of later folders only through the `Lowering`, whose `interpreter` is
 `python`.
 """

@@ -118,7 +118,8 @@ class ProgramState:
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """Python's semantics, for the folders above `python`; `Lowering` documents each function."""
+    """Python's semantics, for the folders that must not import `python`; `Lowering` documents each
+    function."""
 
     evaluate: Callable[[Lowering, ast.expr], Any]
     decide: Callable[[Lowering, ast.expr], Any]
@@ -134,7 +135,7 @@ class Interpreter:
 class Lowering:
     """Lowers one function of a program: the host function or a kernel.
 
-    `interpreter` has Python's semantics: all other folders are above `python` and use it only
+    `interpreter` has Python's semantics: other folders must not import `python` and use it only
     through this object.  `elementwise`: whether the code runs for each element of whole tensors.
     `own_bytes`: the bytes of the fragments so far.  `shared`: the static shared memory so far, with
     the lines that request it.
