@@ -1,7 +1,7 @@
 """`fmod`: long division of the mantissas in integers, exact.
 
-Each step of the loop shifts the remainder by as many bits as an integer has room for; operands of
-similar size need one.  A loop of which each lane has its own count is not vectorised.
+Each step of the loop shifts the remainder by as many bits as fit into an integer; operands of
+similar size need one step.  A loop with a different count in each lane is not vectorised.
 """
 
 from __future__ import annotations

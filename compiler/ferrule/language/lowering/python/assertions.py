@@ -135,9 +135,7 @@ def _end(
     """The check; that of a kernel includes the thread."""
     text, values = message.text, message.values
     room = MAX_FAULT_VALUES
-    names_thread = (
-        low.kind == "kernel" and low.state.target == "cpu"
-    )  # a GPU prints the thread itself
+    names_thread = low.kind == "kernel" and low.state.target == "cpu"  # a GPU prints it itself
     if names_thread:
         text += _WHERE
         room -= len(_COORDINATES) * len(ops.AXES)

@@ -97,9 +97,7 @@ def _among(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) -
     """`s in ("a", "b")`, `n in (1, 2)`."""
     found: Any = False
     for item in right:
-        same = (
-            left is item
-        )  # Python compares the identity first: a tuple contains a NaN that is in it
+        same = left is item  # Python compares identity first: a tuple contains its own NaN
         part = same or truth(low, compare(low, ast.Eq(), left, item, node), node)
         if part is True or found is True:
             found = True
