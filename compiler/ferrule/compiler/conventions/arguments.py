@@ -4,12 +4,13 @@
     n, sig["x"].shape[0] // 4, 128    sizes: a symbol with its own width, another as int64
     sig["alpha"]                      a parameter: its leaves, see `artefacts.Body`
     cast(n, Int64), cast(1.5, Float16), cast(sig["alpha"], BFloat16)
-    cast(sig["x"].data, "float4*")    an address that the callee takes for that of something else
+    cast(sig["x"].data, "float4*")    an address that is passed as one of another type
     NULL                              a null pointer
     Struct([...])                     a struct by value, with the layout that C gives it
     TensorStruct(sig["x"])            the struct that kernels of CuTe take for a tensor
 
-What is narrower than an int is what C calls it, and extended by whoever calls a C function.
+An integer narrower than an int is passed with its own C type; the caller of a C function extends
+it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""In the process of MLIR: conversions to bfloat16 that round once, and `math.fma` of bfloat16.
+"""In the process of MLIR: conversions to bfloat16 that round once, and `math.fma` of narrow floats.
 
 The pass that computes in f32 splits a conversion into two, each of which rounds; and it does not
 lower `math.fma`.  Each such operation becomes a call of a function that is added to the module.

@@ -67,8 +67,8 @@ def compile(
     name, the number in every call); a text in Triton's terms, see `types`; a size over those of the
     tensors, as an expression, as "x.shape[0]" and "x.strides[1]", or as a function of the
     signature; `like`, `empty` and `zeros` for tensors that the function allocates and returns;
-    `descriptor`, or one of Triton's; a tuple of these, each element of which is a parameter; None.A
-    parameter with the name of a size gets that size.  The function takes the tensors and numbers
+    `descriptor`, or one of Triton's; a tuple of these, each element of which is a parameter; None.
+    A parameter with the name of a size gets that size.  The function takes the tensors and numbers
     among these, in the kernel's order.
 
     `grid` has the form that Triton takes: one to three sizes, or a function of the arguments, see
