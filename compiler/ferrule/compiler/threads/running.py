@@ -59,8 +59,7 @@ LONGEST_GRAIN: Final = 50_000_000
 it."""
 
 LANES_SHARE: Final = 16
-"""The fraction of a grain that still runs in whole vectors, in about the time of one of its
-threads."""
+"""A grain divided by this still runs in whole vectors, in about the time of one of its threads."""
 
 PIECES_EACH: Final = 8
 """The number of pieces for each thread in short work, so that all threads end at about the same

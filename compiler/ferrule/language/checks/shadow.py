@@ -3,9 +3,9 @@
 For each *granule* of a piece of shared memory, which has the size of its smallest element, and for
 each kind of access, a shadow has two Int64.  One is a stamp, the block and the barriers between
 which an access was.  The other has up to two threads: each half has the thread's number plus one in
-16 bits, and the number of times that its warp had met in a `sync_warp`.  Accesses that no barrier
-separates do not conflict if one warp has met in between.  Shadows begin as zeros and are never
-cleared, because the stamps of two blocks always differ.
+16 bits, and in 15 bits the number of times that its warp had met in a `sync_warp`.  Accesses that
+no barrier separates do not conflict if one warp has met in between.  Shadows begin as zeros and are
+never cleared, because the stamps of two blocks always differ.
 
 If two threads have made an access, a third one is not recorded: a thread that conflicts with one of
 the three conflicts with one of the first two as well, except for threads that a `sync_warp`
