@@ -88,7 +88,7 @@ def alone(function: Callable[..., T], *arguments: object) -> T:
     if _MARK in os.environ:
         raise CompileError(_within_another())
     request = pickle.dumps(_path()) + pickle.dumps((function, arguments))
-    # Isolated, so that neither the current folder nor the environment can shadow a module of it.
+    # Isolated, so that neither the current folder nor the environment can shadow its modules.
     command = [sys.executable, "-I", "-c", _START]
     environment = {**os.environ, _MARK: "1"}
     done = subprocess.run(command, input=request, capture_output=True, check=False, env=environment)

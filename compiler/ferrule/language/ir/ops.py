@@ -124,7 +124,7 @@ from ferrule.language.ir.threads import (
 from ferrule.language.ir.values import AXES, Region, Value
 from ferrule.specs import Dim, Param, Sym
 
-__all__ = [  # of what is made elsewhere
+__all__ = [  # names that other modules define
     "AXES",
     "ArgumentKind",
     "Arithmetic",

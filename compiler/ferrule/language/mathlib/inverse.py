@@ -45,7 +45,7 @@ def acos(x: Num) -> Num:
     negative = has_sign(x)
     half = pair_of(x, *c.HALF_PI[x.dtype])
     turns = outer.pick(negative.pick(x.like(2.0), 0.0), 1.0)
-    # pi/2 - asin x, or twice what is left of the angle, or pi less that.
+    # pi/2 - asin x, or twice the rest of the angle, or pi minus that.
     signed = outer.pick(negated_if(root * 2.0, negative), negated_if(root, ~negative))
     signed_rest = outer.pick(negated_if(rest * 2.0, negative), negated_if(rest, ~negative))
     total = fast_two_sum(turns * half.hi, signed)

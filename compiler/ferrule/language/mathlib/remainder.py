@@ -28,7 +28,7 @@ def fmod(x: Num, y: Num) -> Num:
     room = 63 - form.mantissa
     rest = _long_division(mx % my, my, ex - ey, room)
     exponent = ey - form.mantissa
-    # The remainder is below the divisor: in two steps, of which only the last can be subnormal.
+    # The remainder is below the divisor.  Of the two scalings only the last can be subnormal.
     first = exponent >> 1
     found = rest.bits(Int64).to(x.dtype) * _power(x, first) * _power(x, exponent - first)
     found = found.unless(dividend < divisor, dividend)

@@ -197,8 +197,8 @@ def truth(low: Lowering, value: Any, node: ast.AST) -> Any:
 # ---- // and % of floats ----
 #
 # As Python defines them: the quotient is floored, the remainder has the sign of the divisor, and
-# both are exact where the result is.  A divisor of zero gives what IEEE 754 says of `x / 0.0`, and
-# NaN for the remainder: floats do not raise.
+# both are exact if the result can be represented.  For a divisor of zero the quotient is that of
+# IEEE 754 for `x / 0.0`, and the remainder is NaN: floats do not raise.
 
 
 def _floored(low: Lowering, name: Literal["floordiv", "mod"], lhs: Number, rhs: Number) -> Number:

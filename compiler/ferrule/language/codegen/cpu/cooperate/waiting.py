@@ -24,12 +24,12 @@ RECORD: Final = Layout(
     "wait",
     [
         Field("handle", PTR),
-        Field("value", I64),  # what the thread brings; where its barrier in shared memory is
-        Field("given", I64),  # what it has brought, for those that were let go with it
+        Field("value", I64),  # the thread's operand, or the address of its mbarrier
+        Field("given", I64),  # its operand, for the threads that are released with it
         Field("state", I32),
-        Field("site", I32),  # which op of the text it waits at; of a failed thread, its fault
+        Field("site", I32),  # the number of the op at which it waits; if it failed, its fault
         Field("mask", I32),  # of a warp op
-        Field("id", I32),  # of a barrier; of one in shared memory the phase
+        Field("id", I32),  # of a barrier; for an mbarrier, the phase
         Field("count", I32),  # of a barrier; 0 where it is none
     ],
 )
